@@ -483,7 +483,7 @@ bool take_data_dir(const Config& config, const app::Logger& logger, app::StopSig
     return true;
   }
   data.identity = value_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion));
-  static_cast<void>(value_or_fail(read_state(config.data_dir)));
+  static_cast<void>(value_or_fail(read_state(DirectoryFiles(config.data_dir))));
   return true;
 }
 

@@ -1,4 +1,5 @@
 #include "kvstore/node/node.h"
+#include "kvstore/storage/shard_files.h"
 
 #include <algorithm>
 #include <utility>
@@ -99,22 +100,22 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered re
   }
   description_.cluster_id = cluster_id;
   joined_ = true;
-  manager_ = std::make_unique<ShardManager>(
-      ShardManager::Options{.data_dir = options_.data_dir,
-                            .node_uuid = options_.node_uuid,
-                            .cluster_id = cluster_id,
-                            .state = state_,
-                            .refused = std::move(recovered.refused),
-                            .on_applied =
-                                [this](uint64_t revision) {
-                                  applied_revision_.store(revision);
-                                  agent_->set_applied_revision(revision);
-                                },
-                            .views = std::move(recovered.views),
-                            .unsynced = &*unsynced_,
-                            .log = options_.log,
-                            .ingest = [this](ShardId id, const std::string& path) { return take_copy(id, path); }},
-      *engine_, std::move(hosts));
+  ShardManager::Options shards;
+  shards.lifecycle = {.node_uuid = options_.node_uuid,
+                      .cluster_id = cluster_id,
+                      .shards_dir = files::shards_dir(options_.data_dir),
+                      .files = &files_,
+                      .state = state_,
+                      .refused = std::move(recovered.refused),
+                      .views = std::move(recovered.views),
+                      .unsynced = &*unsynced_,
+                      .log = options_.log};
+  shards.on_applied = [this](uint64_t revision) {
+    applied_revision_.store(revision);
+    agent_->set_applied_revision(revision);
+  };
+  shards.ingest = [this](ShardId id, const std::string& path) { return take_copy(id, path); };
+  manager_ = std::make_unique<ShardManager>(std::move(shards), *engine_, std::move(hosts));
   watch_storage(std::move(watched));
   return absl::OkStatus();
 }

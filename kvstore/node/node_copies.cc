@@ -44,7 +44,7 @@ absl::Status NodeImpl::finish_copies(std::map<ShardId, absl::Status>& refused) {
     found.push_back(it->path());
   }
   if (error) return files::io_error("listing", copies_dir(), error);
-  const std::string shards = ShardManager::shards_dir(options_.data_dir);
+  const std::string shards = files::shards_dir(options_.data_dir);
   for (const auto& path : found) {
     const std::string name = path.filename().string();
     const auto id = files::parse_shard_name(name);
@@ -66,7 +66,7 @@ absl::Status NodeImpl::finish_copies(std::map<ShardId, absl::Status>& refused) {
 /// Makes the copy at `path` the shard's database. Older builds left the files of a snapshot there, with a manifest;
 /// these are ingested.
 absl::Status NodeImpl::take_copy(ShardId id, const std::string& path) {
-  const std::string shards = ShardManager::shards_dir(options_.data_dir);
+  const std::string shards = files::shards_dir(options_.data_dir);
   std::error_code error;
   if (std::filesystem::exists(absl::StrCat(path, "/", kSnapshotManifestName), error)) {
     return ingest_shard(path, cluster_, shards, id);

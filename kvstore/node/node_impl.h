@@ -104,6 +104,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   }
 
   const NodeOptions options_;
+  const DirectoryFiles files_{options_.data_dir};
   const SteadyClock clock_;
   NodeState state_;  // used by start()'s thread first, then by registered()'s
   uint64_t incarnation_ = 0;

@@ -17,14 +17,14 @@ namespace skua::kv {
 
 /// Counts this start in the state file. Must come before any other node hears of the new incarnation.
 absl::Status NodeImpl::count_start() {
-  auto state = read_state(options_.data_dir);
+  auto state = read_state(files_);
   if (!state.ok()) return state.status();
   state_ = *state;
   incarnation_ = ++state_.incarnation;
   while (true) {
-    absl::Status written = write_state(options_.data_dir, state_);
+    absl::Status written = write_state(files_, state_);
     if (absl::IsResourceExhausted(written) && give_up_all_spares() > 0) {
-      written = write_state(options_.data_dir, state_);
+      written = write_state(files_, state_);
     }
     if (!absl::IsResourceExhausted(written) || !options_.wait_for_room || !options_.wait_for_room(written)) {
       return written;
@@ -54,12 +54,11 @@ size_t NodeImpl::give_up_all_spares() {
 absl::Status NodeImpl::prepare_data_dir() {
   if (absl::Status counted = count_start(); !counted.ok()) return counted;
   std::error_code error;
-  std::filesystem::create_directories(ShardManager::shards_dir(options_.data_dir), error);
+  std::filesystem::create_directories(files::shards_dir(options_.data_dir), error);
   if (error) {
-    return absl::InternalError(
-        absl::StrCat("creating ", ShardManager::shards_dir(options_.data_dir), ": ", error.message()));
+    return absl::InternalError(absl::StrCat("creating ", files::shards_dir(options_.data_dir), ": ", error.message()));
   }
-  if (absl::Status status = files::remove_leftovers(ShardManager::shards_dir(options_.data_dir)); !status.ok()) {
+  if (absl::Status status = files::remove_leftovers(files::shards_dir(options_.data_dir)); !status.ok()) {
     return status;
   }
   const std::lock_guard lock(mutex_);
@@ -98,7 +97,7 @@ absl::StatusOr<OpenLog> NodeImpl::recover_one(const std::string& directory, uint
   if (!cluster.ok()) return cluster.status();
   auto device = open_posix_device(directory, {.io = options_.log_io});
   if (!device.ok()) return device.status();
-  RecoveryOptions recovery{.log = options_.log_files, .shards_dir = ShardManager::shards_dir(options_.data_dir)};
+  RecoveryOptions recovery{.log = options_.log_files, .shards_dir = files::shards_dir(options_.data_dir)};
   // The memory of the workers is not in use yet, so recovery may have it. It gets half, because segments behind the
   // chunk are read at the same time.
   recovery.chunk_bytes = std::min(recovery.chunk_bytes, options_.memory_bytes / 2);
@@ -140,7 +139,7 @@ absl::StatusOr<Recovered> NodeImpl::try_to_recover(const std::string& cluster_id
   std::map<ShardId, absl::Status> damaged;
   auto logs = recover_logs(cluster_id, damaged);
   if (!logs.ok()) return logs.status();
-  auto views = read_views(options_.data_dir);
+  auto views = read_views(files_);
   if (!views.ok()) return views.status();
   if (absl::Status read = read_unsynced(*views); !read.ok()) return read;
   if (absl::Status disowned = disown_damaged(*views, damaged); !disowned.ok()) return disowned;
@@ -183,10 +182,10 @@ void NodeImpl::note_no_room(const absl::Status& why) {
 void NodeImpl::tell_no_room() {
   std::map<ShardId, UnservedShard> unserved;
   const absl::Status why = absl::ResourceExhaustedError("the disk is full");
-  if (const auto shards = engine_->list_shards(ShardManager::shards_dir(options_.data_dir)); shards.ok()) {
+  if (const auto shards = engine_->list_shards(files::shards_dir(options_.data_dir)); shards.ok()) {
     for (const ShardId id : *shards) unserved[id] = {why, true};
   }
-  if (const auto views = read_views(options_.data_dir); views.ok()) {
+  if (const auto views = read_views(files_); views.ok()) {
     for (const auto& [id, view] : *views) unserved[id] = {why, true};
   }
   std::string trouble;
@@ -211,7 +210,7 @@ void NodeImpl::tell_storage(const std::string& trouble, const std::map<ShardId, 
 absl::Status NodeImpl::read_unsynced(const ShardViews& views) {
   const auto boot = boot_number();
   if (!boot.ok()) return boot.status();
-  auto unsynced = UnsyncedShards::read(options_.data_dir, *boot);
+  auto unsynced = UnsyncedShards::read(files_, *boot);
   if (!unsynced.ok()) return unsynced.status();
   unsynced_ = *std::move(unsynced);
   size_t doubtful = 0;
@@ -223,25 +222,13 @@ absl::Status NodeImpl::read_unsynced(const ShardViews& views) {
   return absl::OkStatus();
 }
 
-/// Replicas with damaged logs or databases may lack writes that they acknowledged. Other replicas have these writes. So
-/// the storage of this node gets a new incarnation. Under the new incarnation the node is a member of no view, and
-/// learns what it lacks. The damaged data stay until the map makes the replica a learner (ShardManager). Exception: if
-/// this node is the only member of an undamaged shard, it keeps its incarnation, because no other node could serve that
-/// shard.
+/// The damaged data stay until the map makes the replica a learner (ShardLifecycle).
 absl::Status NodeImpl::disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged) {
   const ReplicaId self{node_id_of(options_.node_uuid), state_.storage_incarnation};
-  bool lacks_some = false;
-  for (const auto& [id, view] : views) {
-    if (damaged.contains(id)) {
-      lacks_some = lacks_some || view.mentions(self);
-    } else if (view.members.size() == 1 && view.is_member(self)) {
-      return absl::OkStatus();
-    }
-  }
-  if (!lacks_some) return absl::OkStatus();
+  if (!must_learn_again(views, damaged, self)) return absl::OkStatus();
   NodeState next = state_;
   ++next.storage_incarnation;
-  if (absl::Status written = write_state(options_.data_dir, next); !written.ok()) return written;
+  if (absl::Status written = write_state(files_, next); !written.ok()) return written;
   state_ = next;
   log(LogSeverity::kWarning,
       absl::StrCat("replicas here are damaged: the node learns again what it had, storage_incarnation=",

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/storage/durable_file.h"
 
 namespace skua::kv {
 namespace {
@@ -12,10 +11,6 @@ namespace {
 constexpr uint64_t kFormatVersion = 1;
 
 constexpr char kName[] = "state";
-
-std::string state_path(const std::string& data_dir) {
-  return data_dir + "/" + kName;
-}
 
 /// Parses the next line "<name> = <number>" and removes it from `text`. Empty: `text` does not begin with such a line.
 std::optional<uint64_t> take_number(std::string_view& text, std::string_view name) {
@@ -56,17 +51,17 @@ absl::StatusOr<NodeState> parse_state(std::string_view text) {
   return NodeState{*incarnation, *revision, *storage};
 }
 
-absl::StatusOr<NodeState> read_state(const std::string& data_dir) {
-  const auto text = read_file(data_dir, kName);
+absl::StatusOr<NodeState> read_state(const DurableFiles& files) {
+  const auto text = files.read(kName);
   if (!text.ok()) return text.status();
   if (!text->has_value()) return NodeState{};
   auto state = parse_state(**text);
   if (state.ok()) return state;
-  return absl::Status(state.status().code(), absl::StrCat(state_path(data_dir), ": ", state.status().message()));
+  return absl::Status(state.status().code(), absl::StrCat(files.path_of(kName), ": ", state.status().message()));
 }
 
-absl::Status write_state(const std::string& data_dir, const NodeState& state) {
-  return replace_file(data_dir, kName, format_state(state));
+absl::Status write_state(const DurableFiles& files, const NodeState& state) {
+  return files.replace(kName, format_state(state));
 }
 
 }  // namespace skua::kv

@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kvstore/storage/durable_files.h"
 
 namespace skua::kv {
 
@@ -33,10 +34,10 @@ struct NodeState {
 [[nodiscard]] std::string format_state(const NodeState& state);
 [[nodiscard]] absl::StatusOr<NodeState> parse_state(std::string_view text);
 
-/// Reads the state from `data_dir`. Without a file the state has its defaults. Errors name the file.
-[[nodiscard]] absl::StatusOr<NodeState> read_state(const std::string& data_dir);
+/// Reads the state. Without a file the state has its defaults. Errors name the file.
+[[nodiscard]] absl::StatusOr<NodeState> read_state(const DurableFiles& files);
 /// Once it returns OK the state survives a power failure. INTERNAL and RESOURCE_EXHAUSTED name the file.
-[[nodiscard]] absl::Status write_state(const std::string& data_dir, const NodeState& state);
+[[nodiscard]] absl::Status write_state(const DurableFiles& files, const NodeState& state);
 
 }  // namespace skua::kv
 

@@ -1,20 +1,12 @@
-// ShardManager: opens, closes and deletes shards until the node holds what the shard map says.
+// ShardManager: the thread on which a node's shards are opened, closed and deleted (shard_lifecycle.h).
 //
-//     ShardMapCache --set_map--> [ newest map ] --> manager's thread: reconcile
-//                                                       |
-//       wanted, not held    host.expect  ...opening...  open or create the database   host.serve
-//       held, other epoch   host.expect (the new epoch)
-//       held, not wanted    host.remove ... last request done (on_idle) ... close the database
-//       on disk, dropped    delete the database                           (rules: shard_plan.h)
-//       all wanted served   on_applied(revision)
-//       copied from a peer  host.remove ... close, delete the database, install the copy, open it   (replace())
+//     ShardMapCache --set_map-----------+
+//     replicas --persist_view, ...------+--> ShardNews --> the manager's thread: ShardLifecycle::step()
+//     workers --a shard is released-----+                        |
+//     other threads <--with_db()-- open databases <--opened------+
 //
-// A replica (of a table with replicas) is opened with the last view that is durable here, and is then told the view of
-// the map. Views that replicas adopt are persisted (view_file.h) on this thread, many at a time.
-//
-// Databases are opened, closed and deleted on this one thread. It may wait for disks; workers may not. To move between
-// workers of the node, a shard is removed from the first worker, closed, and opened for the second one. A shard that
-// cannot be opened is tried again every kReopenPauseNs. Clients and the control plane are told why.
+// The thread may wait for disks; workers may not. After a step that could not do everything, the next step comes after
+// a pause (Options::reopen_pause_ns) or with the next news.
 #ifndef SKUA_KVSTORE_NODE_SHARD_MANAGER_H_
 #define SKUA_KVSTORE_NODE_SHARD_MANAGER_H_
 
@@ -24,8 +16,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,52 +24,25 @@
 #include "absl/status/status.h"
 #include "control/core/shard_map.h"
 #include "kvstore/node/node_limits.h"
-#include "kvstore/node/node_state.h"
-#include "kvstore/node/shard_plan.h"
-#include "kvstore/node/unsynced_shards.h"
-#include "kvstore/node/view_file.h"
-#include "kvstore/storage/rocksdb_engine.h"
-#include "kvstore/storage/shard_files.h"
-#include "kvstore/types/node_log.h"
-#include "kvstore/worker/shard_host.h"
+#include "kvstore/node/shard_lifecycle.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
 
-/// A shard that this node must serve or hold a replica of, but cannot open.
-struct UnservedShard {
-  absl::Status why;
-  bool tried_again = false;  ///< every kReopenPauseNs; false: not before the node is restarted
-};
-
-class ShardManager {
+class ShardManager final : private ShardLifecycleHost {
  public:
   struct Options {
-    /// Holds the file `state` and the databases in `shards/`. `shards/` must exist.
-    std::string data_dir;
-    std::string node_uuid;
-    std::string cluster_id;
-    /// Content of the state file.
-    NodeState state;
-    /// Shards that must not be opened until the node is restarted, and why (recovery.h). Exception: if such a replica
-    /// becomes a learner, its data are deleted and it starts empty.
-    std::map<ShardId, absl::Status> refused{};
+    ShardLifecycle::Options lifecycle;
     /// Every shard that this map wants here is served. Called on the manager's thread.
     std::function<void(uint64_t revision)> on_applied;
-    /// Content of the view file.
-    ShardViews views{};
-    /// Outlives the manager. While the manager's thread runs, only that thread uses it.
-    UnsyncedShards* unsynced = nullptr;
-    NodeLog log;
-    DurationNs reopen_pause_ns = kReopenPauseNs;
-    /// Makes the copy at `path` the database of the shard, which has no database at that moment. Called on the
-    /// manager's thread.
+    /// ShardLifecycleHost::ingest_copy(). Called on the manager's thread.
     std::function<absl::Status(ShardId, const std::string& path)> ingest{};
+    DurationNs reopen_pause_ns = kReopenPauseNs;
   };
 
   /// The hosts (by worker index) outlive the manager's thread. The engine outlives the manager.
   ShardManager(Options options, RocksdbEngine& engine, std::vector<ShardHost*> hosts);
-  /// Calls stop(), then closes the databases. Before that the hosts' threads must have ended, or hold no shards.
+  /// Ends the thread and closes the databases. The workers must have stopped.
   ~ShardManager();
   ShardManager(const ShardManager&) = delete;
   ShardManager& operator=(const ShardManager&) = delete;
@@ -107,88 +70,39 @@ class ShardManager {
   /// Ends the thread. Shards stay served. Idempotent.
   void stop();
 
-  /// Directory of the databases.
-  [[nodiscard]] static std::string shards_dir(const std::string& data_dir) { return files::shards_dir(data_dir); }
-
  private:
-  enum class Phase : uint8_t { kOpening, kServing, kFailed, kLeaving };
-  struct Local {
-    uint64_t epoch = 0;
-    uint32_t worker = 0;
-    Phase phase = Phase::kOpening;
-    std::unique_ptr<ShardDb> db;
-    std::optional<View> view;  // the view of the map that the worker was told last
-  };
-
   /// An open database, and how many callers of with_db() use it.
-  struct Lent {
+  struct OpenDatabase {
     ShardDb* db = nullptr;
     uint32_t worker = 0;
     int users = 0;
+    bool released = false;  // by its worker
   };
+
+  // ShardLifecycleHost
+  void database_opened(ShardId id, ShardDb& db, uint32_t worker) override;
+  void released_by_worker(ShardId id) override;
+  ShardViews take_adopted() override;
+  absl::Status ingest_copy(ShardId id, const std::string& path) override { return options_.ingest(id, path); }
+  absl::Status discard_copy(const std::string& path) override;
+  void map_applied(uint64_t revision) override;
+  void unserved_changed(const std::map<ShardId, UnservedShard>& unserved) override;
 
   void run();
-  [[nodiscard]] bool has_closable() const;
-  [[nodiscard]] std::vector<ShardId> take_closable();
-  void leave(ShardId id, Local& local);
-  void begin_replacing(ShardId id, const std::string& path);
-  [[nodiscard]] absl::Status finish_replacing(ShardId id);
-  void drop_replacements(const std::vector<WantedShard>& wanted);
-  /// True once the node holds what the map says.
-  bool reconcile();
-  [[nodiscard]] absl::Status remember_revision();
-  void take_leave(const std::vector<WantedShard>& wanted);
-  void take_in(const std::vector<WantedShard>& wanted);
-  bool open_all(const std::vector<WantedShard>& wanted);
-  bool open(const WantedShard& shard, Local& local);
-  void cannot_open(const WantedShard& shard, Local& local, const absl::Status& why);
-  void note_unserved(const std::vector<WantedShard>& wanted, const absl::Status& why);
-  bool delete_dropped();
-  void tell_views(const std::vector<WantedShard>& wanted);
-  void tell_peers();
-  [[nodiscard]] bool is_given_up(const WantedShard& shard) const;
-  [[nodiscard]] absl::Status take_fork(const WantedShard& shard);
-  [[nodiscard]] absl::Status drop_damaged(const WantedShard& shard);
-  bool write_down(ShardViews adopted);
-  bool write_down_adopted();
-  bool write_down_unsynced();
-  [[nodiscard]] absl::Status destroy(ShardId id);
-  void closed(ShardId id);
-  void log(LogSeverity severity, const std::string& line) const;
+  void note_released(ShardId id);
+  /// Changes news_ under the mutex and wakes the thread.
+  void tell(absl::FunctionRef<void(ShardNews&)> what);
 
   const Options options_;
-  RocksdbEngine& engine_;
-  const std::vector<ShardHost*> hosts_;
-  const std::string dir_;
+  ShardLifecycle lifecycle_;  // used by the manager's thread only
 
-  std::mutex mutex_;  // guards the members up to stopping_: other threads hand in news there
+  std::mutex mutex_;  // guards the members up to stopping_
   std::condition_variable changed_;
-  std::shared_ptr<const control::ShardMap> newest_;
-  std::vector<ShardId> idle_;
-  ShardViews adopted_;
-  struct UnsyncedNews {
-    std::set<ShardId> allowed;
-    std::set<ShardId> doubted;
-    std::set<ShardId> restored;
-    [[nodiscard]] bool empty() const { return allowed.empty() && doubted.empty() && restored.empty(); }
-  };
-  UnsyncedNews unsynced_news_;
-  std::map<ShardId, std::string> copies_;
-  std::map<ShardId, Lent> lent_;
+  ShardNews news_;
+  uint64_t map_revision_ = 0;  // of the newest map that was handed in
+  std::map<ShardId, OpenDatabase> open_;
   std::map<ShardId, UnservedShard> unserved_;
   bool stopping_ = false;
-
-  // Used by the manager's thread only.
-  NodeState state_;
-  std::shared_ptr<const control::ShardMap> map_;
-  std::map<ShardId, Local> local_;
-  std::map<ShardId, std::string> replacements_;  // paths of the copies
-  std::map<ShardId, absl::Status> refused_;
-  uint64_t applied_revision_ = 0;
-  ShardViews views_;
-  ShardViews unwritten_;
-  UnsyncedNews unsynced_unwritten_;
-  std::shared_ptr<const control::ShardMap> peers_of_;
 
   std::thread thread_;
 };

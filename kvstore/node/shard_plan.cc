@@ -79,4 +79,16 @@ std::vector<ShardId> dropped_shards(const control::ShardMap& map, const DropEvid
   return dropped;
 }
 
+bool must_learn_again(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged, ReplicaId self) {
+  bool lacks_some = false;
+  for (const auto& [id, view] : views) {
+    if (damaged.contains(id)) {
+      lacks_some = lacks_some || view.mentions(self);
+    } else if (view.members.size() == 1 && view.is_member(self)) {
+      return false;
+    }
+  }
+  return lacks_some;
+}
+
 }  // namespace skua::kv

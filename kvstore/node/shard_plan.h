@@ -15,12 +15,15 @@
 #define SKUA_KVSTORE_NODE_SHARD_PLAN_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "control/core/shard_map.h"
+#include "kvstore/node/view_file.h"
 #include "kvstore/replication/view.h"
 #include "kvstore/types/mutation.h"
 #include "kvstore/worker/shard_host.h"
@@ -42,6 +45,14 @@ struct WantedShard {
 /// The shards that node `node_uuid` must serve or hold a replica of, as member or learner, sorted by id. Tables whose
 /// id has more than 32 bits are left out, because requests cannot name them.
 [[nodiscard]] std::vector<WantedShard> wanted_shards(const control::ShardMap& map, const std::string& node_uuid);
+
+/// True if replicas here may lack writes that they acknowledged, because `damaged` shards (and why) are refused: then the
+/// node's storage needs a new incarnation. Under the new one the node is a member of no view, and learns what it lacks.
+/// `views`: those that are persisted here. `self`: this node, in the incarnation that its storage had. Exception: if
+/// this node is the only member of an undamaged shard, it keeps its incarnation, because no other node could serve that
+/// shard.
+[[nodiscard]] bool must_learn_again(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged,
+                                    ReplicaId self);
 
 /// Identity of this node, and the newest map revision that it has persisted.
 struct DropEvidence {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/storage/durable_file.h"
 #include "kvstore/storage/shard_files.h"
 #include "rpc/base/rng.h"
 #include "rpc/base/status.h"
@@ -54,9 +53,6 @@ absl::StatusOr<uint64_t> boot_number() {
   return number == 0 ? 1 : number;
 }
 
-UnsyncedShards::UnsyncedShards(std::string data_dir, uint64_t boot, Boots boots)
-    : data_dir_(std::move(data_dir)), boot_(boot), boots_(std::move(boots)) {}
-
 std::string UnsyncedShards::format(const Boots& boots) {
   std::string text = absl::StrCat(absl_view(kHead), kFormatVersion, "\n");
   for (const auto& [id, boot] : boots) absl::StrAppend(&text, files::shard_name(id), " = ", boot, "\n");
@@ -84,15 +80,15 @@ absl::StatusOr<UnsyncedShards::Boots> UnsyncedShards::parse(std::string_view tex
   return boots;
 }
 
-absl::StatusOr<UnsyncedShards> UnsyncedShards::read(const std::string& data_dir, uint64_t boot) {
-  const auto text = read_file(data_dir, kName);
+absl::StatusOr<UnsyncedShards> UnsyncedShards::read(const DurableFiles& files, uint64_t boot) {
+  const auto text = files.read(kName);
   if (!text.ok()) return text.status();
-  if (!text->has_value()) return UnsyncedShards(data_dir, boot, {});
+  if (!text->has_value()) return UnsyncedShards(files, boot, {});
   auto boots = parse(**text);
   if (!boots.ok()) {
-    return absl::Status(boots.status().code(), absl::StrCat(data_dir, "/", kName, ": ", boots.status().message()));
+    return absl::Status(boots.status().code(), absl::StrCat(files.path_of(kName), ": ", boots.status().message()));
   }
-  return UnsyncedShards(data_dir, boot, *std::move(boots));
+  return UnsyncedShards(files, boot, *std::move(boots));
 }
 
 uint64_t UnsyncedShards::doubt(ShardId id) const {
@@ -133,7 +129,7 @@ absl::Status UnsyncedShards::end_in_order() {
 
 absl::Status UnsyncedShards::write(Boots next) {
   if (next == boots_) return absl::OkStatus();
-  if (absl::Status written = replace_file(data_dir_, kName, format(next)); !written.ok()) return written;
+  if (absl::Status written = files_->replace(kName, format(next)); !written.ok()) return written;
   boots_ = std::move(next);
   return absl::OkStatus();
 }

@@ -21,9 +21,11 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kvstore/storage/durable_files.h"
 #include "kvstore/types/mutation.h"
 
 namespace skua::kv {
@@ -36,9 +38,9 @@ class UnsyncedShards {
  public:
   using Boots = std::map<ShardId, uint64_t>;
 
-  /// Reads the file in `data_dir`. Without a file there are no such replicas. Errors name the file; where the reader
+  /// Reads the file, among `files`, which outlive the object. Without a file there are no such replicas. Errors name the file; where the reader
   /// can do something, also the way out.
-  [[nodiscard]] static absl::StatusOr<UnsyncedShards> read(const std::string& data_dir, uint64_t boot);
+  [[nodiscard]] static absl::StatusOr<UnsyncedShards> read(const DurableFiles& files, uint64_t boot);
 
   /// Not 0: the replica is in doubt; writes that it acknowledged may be lost. The number identifies the doubt
   /// (Restored).
@@ -64,10 +66,11 @@ class UnsyncedShards {
   [[nodiscard]] static absl::StatusOr<Boots> parse(std::string_view text);
 
  private:
-  UnsyncedShards(std::string data_dir, uint64_t boot, Boots boots);
+  UnsyncedShards(const DurableFiles& files, uint64_t boot, Boots boots)
+      : files_(&files), boot_(boot), boots_(std::move(boots)) {}
   absl::Status write(Boots next);
 
-  std::string data_dir_;
+  const DurableFiles* files_;
   uint64_t boot_ = 0;
   Boots boots_;
 };

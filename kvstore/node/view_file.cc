@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/replication/message_codec.h"
-#include "kvstore/storage/durable_file.h"
 #include "rpc/base/bytes.h"
 #include "rpc/base/crc32c.h"
 
@@ -14,7 +13,7 @@ namespace {
 
 constexpr uint64_t kMagic = 0x5745'4956'4155'4B53;  // "SKUAVIEW"
 constexpr uint32_t kFormat = 1;
-constexpr char kName[] = "views";
+constexpr const char* kName = kViewsFile;
 
 template <typename T>
 void append(T value, std::string& out) {
@@ -80,19 +79,19 @@ absl::StatusOr<ShardViews> decode_views(std::string_view bytes) {
   return views;
 }
 
-absl::StatusOr<ShardViews> read_views(const std::string& data_dir) {
-  const auto bytes = read_file(data_dir, kName);
+absl::StatusOr<ShardViews> read_views(const DurableFiles& files) {
+  const auto bytes = files.read(kName);
   if (!bytes.ok()) return bytes.status();
   if (!bytes->has_value()) return ShardViews{};
   auto views = decode_views(**bytes);
   if (views.ok()) return views;
-  return absl::Status(views.status().code(), absl::StrCat(data_dir, "/", kName, ": ", views.status().message()));
+  return absl::Status(views.status().code(), absl::StrCat(files.path_of(kName), ": ", views.status().message()));
 }
 
-absl::Status write_views(const std::string& data_dir, const ShardViews& views) {
+absl::Status write_views(const DurableFiles& files, const ShardViews& views) {
   const auto bytes = encode_views(views);
   if (!bytes.ok()) return bytes.status();
-  return replace_file(data_dir, kName, *bytes);
+  return files.replace(kName, *bytes);
 }
 
 }  // namespace skua::kv

@@ -17,11 +17,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/replication/view.h"
+#include "kvstore/storage/durable_files.h"
 #include "kvstore/types/mutation.h"
 
 namespace skua::kv {
 
 using ShardViews = std::map<ShardId, View>;
+
+inline constexpr char kViewsFile[] = "views";
 
 /// The content of the file. Errors: those of encode_frame().
 [[nodiscard]] absl::StatusOr<std::string> encode_views(const ShardViews& views);
@@ -29,9 +32,9 @@ using ShardViews = std::map<ShardId, View>;
 [[nodiscard]] absl::StatusOr<ShardViews> decode_views(std::string_view bytes);
 
 /// Without a file there are no views. Errors name the file and the way out.
-[[nodiscard]] absl::StatusOr<ShardViews> read_views(const std::string& data_dir);
+[[nodiscard]] absl::StatusOr<ShardViews> read_views(const DurableFiles& files);
 /// Once it returns OK the views are durable.
-[[nodiscard]] absl::Status write_views(const std::string& data_dir, const ShardViews& views);
+[[nodiscard]] absl::Status write_views(const DurableFiles& files, const ShardViews& views);
 
 }  // namespace skua::kv
 

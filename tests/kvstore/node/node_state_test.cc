@@ -48,26 +48,27 @@ TEST(ParseState, RefusesDamage) {
 
 TEST(ReadState, AllZeroWithoutAFile) {
   const testing::TemporaryDirectory directory;
-  EXPECT_EQ(read_state(directory.path()).value(), NodeState{});
+  EXPECT_EQ(read_state(DirectoryFiles(directory.path())).value(), NodeState{});
 }
 
 TEST(WriteState, ReplacesWhatWasThere) {
   const testing::TemporaryDirectory directory;
-  ASSERT_TRUE(write_state(directory.path(), {1, 10}).ok());
-  ASSERT_TRUE(write_state(directory.path(), {2, 20}).ok());
-  EXPECT_EQ(read_state(directory.path()).value(), (NodeState{2, 20}));
+  ASSERT_TRUE(write_state(DirectoryFiles(directory.path()), {1, 10}).ok());
+  ASSERT_TRUE(write_state(DirectoryFiles(directory.path()), {2, 20}).ok());
+  EXPECT_EQ(read_state(DirectoryFiles(directory.path())).value(), (NodeState{2, 20}));
 }
 
 TEST(ReadState, NamesTheFileThatIsDamaged) {
   const testing::TemporaryDirectory directory;
   std::ofstream(directory.path() + "/state") << "what is this";
-  const absl::Status status = read_state(directory.path()).status();
+  const absl::Status status = read_state(DirectoryFiles(directory.path())).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), HasSubstr(directory.path() + "/state"));
 }
 
 TEST(WriteState, NamesAPathThatCannotBeWritten) {
-  EXPECT_THAT(std::string(write_state("/does/not/exist", {}).message()), HasSubstr("/does/not/exist/state"));
+  EXPECT_THAT(std::string(write_state(DirectoryFiles("/does/not/exist"), {}).message()),
+              HasSubstr("/does/not/exist/state"));
 }
 
 }  // namespace

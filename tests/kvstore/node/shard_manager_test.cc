@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "kvstore/peers/peer_identity.h"
+#include "kvstore/storage/shard_files.h"
 #include "tests/kvstore/node/map_testing.h"
 #include "tests/kvstore/shard/engine_testing.h"
 
@@ -129,18 +130,19 @@ class ShardManagerTest : public ::testing::Test {
   }
 
   void start() {
-    unsynced_ = UnsyncedShards::read(directory_.path(), boot_).value();
+    unsynced_ = UnsyncedShards::read(files_, boot_).value();
     manager_ = std::make_unique<ShardManager>(
-        ShardManager::Options{.data_dir = directory_.path(),
-                              .node_uuid = kUs,
-                              .cluster_id = kCluster,
-                              .state = read_state(directory_.path()).value(),
+        ShardManager::Options{.lifecycle = {.node_uuid = kUs,
+                                            .cluster_id = kCluster,
+                                            .shards_dir = dir_,
+                                            .files = &files_,
+                                            .state = read_state(files_).value(),
+                                            .views = read_views(files_).value(),
+                                            .unsynced = &*unsynced_,
+                                            .log = nullptr},
                               .on_applied = [this](uint64_t r) { applied(r); },
-                              .views = read_views(directory_.path()).value(),
-                              .unsynced = &*unsynced_,
-                              .log = nullptr,
-                              .reopen_pause_ns = 10 * kMillisecond,
-                              .ingest = [this](ShardId id, const std::string& path) { return ingest(id, path); }},
+                              .ingest = [this](ShardId id, const std::string& path) { return ingest(id, path); },
+                              .reopen_pause_ns = 10 * kMillisecond},
         *engine_, std::vector<ShardHost*>{&hosts_[0], &hosts_[1]});
     manager_->start();
   }
@@ -191,7 +193,8 @@ class ShardManagerTest : public ::testing::Test {
   absl::Status ingest_result_;
   std::atomic<int> ingests_ = 0;
   testing::TemporaryDirectory directory_;
-  const std::string dir_ = ShardManager::shards_dir(directory_.path());
+  const DirectoryFiles files_{directory_.path()};
+  const std::string dir_ = files::shards_dir(directory_.path());
   std::unique_ptr<RocksdbEngine> engine_ = make_rocksdb_engine({.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
   std::array<FakeHost, 2> hosts_;
   uint64_t boot_ = 1;
@@ -219,7 +222,7 @@ TEST_F(ShardManagerTest, SetMap_OpensWhatWeOwnOnTheRightWorker) {
   EXPECT_NE(first.at({1, 0}).db, nullptr);
   EXPECT_EQ(second.at({1, 2}).epoch, 4u);
   EXPECT_THAT(on_disk(), ElementsAre(ShardId{1, 0}, ShardId{1, 2}));
-  EXPECT_EQ(read_state(directory_.path())->map_revision, 3u);
+  EXPECT_EQ(read_state(files_)->map_revision, 3u);
 }
 
 /// A table of one shard with two members, led by `primary` (index of the node).
@@ -255,7 +258,7 @@ TEST_F(ShardManagerTest, PersistView_IsDurableBeforeTheReplicaHearsOfIt) {
   const View view = hosts_[1].shards().at({1, 0}).view;
   manager_->persist_view({1, 0}, view);
   hosts_[1].wait_for([](const auto& shards) { return shards.at({1, 0}).persisted_epoch == 1; });
-  EXPECT_EQ(read_views(directory_.path())->at({1, 0}), view);
+  EXPECT_EQ(read_views(files_)->at({1, 0}), view);
   restart();
   manager_->set_map(std::make_shared<const control::ShardMap>(replicated_map(4, 2, 0)));
   wait_applied(4);
@@ -269,7 +272,7 @@ TEST_F(ShardManagerTest, AllowUnsynced_IsDurableBeforeTheReplicaHearsOfItAndADou
   EXPECT_EQ(hosts_[1].shards().at({1, 0}).notes, ReplicaNotes{});
   manager_->allow_unsynced({1, 0});
   hosts_[1].wait_for([](const auto& shards) { return shards.at({1, 0}).unsynced_allowed; });
-  EXPECT_TRUE(UnsyncedShards::read(directory_.path(), boot_)->is_allowed({1, 0}));
+  EXPECT_TRUE(UnsyncedShards::read(files_, boot_)->is_allowed({1, 0}));
   restart();
   manager_->set_map(std::make_shared<const control::ShardMap>(replicated_map(3, 1, 1)));
   wait_applied(3);
@@ -282,7 +285,7 @@ TEST_F(ShardManagerTest, AllowUnsynced_IsDurableBeforeTheReplicaHearsOfItAndADou
   manager_->restored({1, 0});
   manager_->allow_unsynced({1, 0});
   hosts_[1].wait_for([](const auto& shards) { return shards.at({1, 0}).unsynced_allowed; });
-  EXPECT_TRUE(UnsyncedShards::read(directory_.path(), boot_)->is_allowed({1, 0}));
+  EXPECT_TRUE(UnsyncedShards::read(files_, boot_)->is_allowed({1, 0}));
 }
 
 TEST_F(ShardManagerTest, SetMap_DataOfAnotherForkAreRemovedUnlessItGoesOnWithThem) {
@@ -314,7 +317,7 @@ TEST_F(ShardManagerTest, SetMap_DataOfAnotherForkAreRemovedUnlessItGoesOnWithThe
   manager_->set_map(std::make_shared<const control::ShardMap>(map));
   wait_applied(5);
   EXPECT_EQ(hosts_[1].shards().at({1, 0}).db->applied_index(), 1u);
-  EXPECT_EQ(read_views(directory_.path())->at({1, 0}).fork, 2u);
+  EXPECT_EQ(read_views(files_)->at({1, 0}).fork, 2u);
 }
 
 TEST_F(ShardManagerTest, Unserved_IsWhatCannotBeOpenedUntilItCan) {
@@ -449,7 +452,7 @@ TEST_F(ShardManagerTest, Restart_AnOlderMapDeletesNothingAndIsServed) {
   EXPECT_EQ(hosts_[0].shards().size(), 1u);
   set_map_and_wait(MapMaker(8).table(2, {{0, 0, 1}}));
   EXPECT_THAT(on_disk(), ElementsAre(ShardId{1, 0}, ShardId{2, 0}));
-  EXPECT_EQ(read_state(directory_.path())->map_revision, 30u);
+  EXPECT_EQ(read_state(files_)->map_revision, 30u);
 }
 
 TEST_F(ShardManagerTest, Replace_TheCopyTakesThePlaceOfTheData) {

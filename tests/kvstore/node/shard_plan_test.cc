@@ -70,5 +70,35 @@ TEST_F(DroppedShards, AMapThatDoesNotKnowUsDeletesNothing) {
   EXPECT_THAT(dropped_shards(map, evidence_, on_disk_), IsEmpty());
 }
 
+View view_with(std::vector<ReplicaId> members) {
+  View view;
+  view.epoch = view.change = 1;
+  view.primary = members.front().node;
+  view.members = std::move(members);
+  return view;
+}
+
+TEST(MustLearnAgain, WhoeverMayLackWhatItAcknowledged) {
+  const ReplicaId self{7, 2};
+  const ReplicaId other{8, 1};
+  const std::map<ShardId, absl::Status> damaged = {{{1, 0}, absl::DataLossError("rotten")}};
+  EXPECT_FALSE(must_learn_again({{{1, 0}, view_with({self, other})}}, {}, self));
+  EXPECT_TRUE(must_learn_again({{{1, 0}, view_with({self, other})}}, damaged, self));
+  // No part of the view under the present incarnation, or at all: nothing was acknowledged.
+  EXPECT_FALSE(must_learn_again({{{1, 0}, view_with({{7, 1}, other})}}, damaged, self));
+  EXPECT_FALSE(must_learn_again({{{1, 0}, view_with({other})}}, damaged, self));
+  EXPECT_FALSE(must_learn_again({}, damaged, self));
+}
+
+TEST(MustLearnAgain, NotIfNobodyElseHasAnotherShard) {
+  const ReplicaId self{7, 2};
+  const ReplicaId other{8, 1};
+  const std::map<ShardId, absl::Status> damaged = {{{1, 0}, absl::DataLossError("rotten")}};
+  const ShardViews alone = {{{1, 0}, view_with({self, other})}, {{1, 1}, view_with({self})}};
+  EXPECT_FALSE(must_learn_again(alone, damaged, self));
+  const ShardViews not_alone = {{{1, 0}, view_with({self, other})}, {{1, 1}, view_with({other})}};
+  EXPECT_TRUE(must_learn_again(not_alone, damaged, self));
+}
+
 }  // namespace
 }  // namespace skua::kv

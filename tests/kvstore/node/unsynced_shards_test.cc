@@ -49,14 +49,15 @@ TEST(UnsyncedShardsTest, Parse_RefusesWhatItDoesNotWrite) {
 
 TEST(UnsyncedShardsTest, ADoubtStaysUntilItIsForgotten) {
   const testing::TemporaryDirectory directory;
-  auto first = UnsyncedShards::read(directory.path(), 1).value();
+  const DirectoryFiles files(directory.path());
+  auto first = UnsyncedShards::read(files, 1).value();
   ASSERT_TRUE(first.allow({{1, 0}, {1, 1}}).ok());
   EXPECT_TRUE(first.is_allowed({1, 0}));
   EXPECT_EQ(first.doubt({1, 0}), 0U);
-  auto same_boot = UnsyncedShards::read(directory.path(), 1).value();
+  auto same_boot = UnsyncedShards::read(files, 1).value();
   EXPECT_TRUE(same_boot.is_allowed({1, 1}));
 
-  auto next = UnsyncedShards::read(directory.path(), 2).value();
+  auto next = UnsyncedShards::read(files, 2).value();
   EXPECT_EQ(next.doubt({1, 0}), 1U);
   ASSERT_TRUE(next.allow({{1, 0}, {1, 2}}).ok());
   EXPECT_FALSE(next.is_allowed({1, 0})) << "in doubt until somebody says otherwise";
@@ -64,19 +65,20 @@ TEST(UnsyncedShardsTest, ADoubtStaysUntilItIsForgotten) {
   EXPECT_EQ(next.doubt({1, 1}), 0U);
   ASSERT_TRUE(next.end_in_order().ok());
 
-  const auto last = UnsyncedShards::read(directory.path(), 3).value();
+  const auto last = UnsyncedShards::read(files, 3).value();
   EXPECT_EQ(last.doubt({1, 0}), 1U);
   EXPECT_EQ(last.doubt({1, 2}), 0U);
 }
 
 TEST(UnsyncedShardsTest, PutInDoubt_AlsoForTheSameBoot) {
   const testing::TemporaryDirectory directory;
-  auto shards = UnsyncedShards::read(directory.path(), 1).value();
+  const DirectoryFiles files(directory.path());
+  auto shards = UnsyncedShards::read(files, 1).value();
   ASSERT_TRUE(shards.allow({{1, 0}}).ok());
   ASSERT_TRUE(shards.put_in_doubt({{1, 0}, {1, 1}}).ok());
   EXPECT_FALSE(shards.is_allowed({1, 0}));
-  EXPECT_NE(UnsyncedShards::read(directory.path(), 1)->doubt({1, 0}), 0U);
-  EXPECT_EQ(UnsyncedShards::read(directory.path(), 1)->doubt({1, 1}), 0U);
+  EXPECT_NE(UnsyncedShards::read(files, 1)->doubt({1, 0}), 0U);
+  EXPECT_EQ(UnsyncedShards::read(files, 1)->doubt({1, 1}), 0U);
 }
 
 }  // namespace

@@ -29,23 +29,23 @@ ShardViews two_views() {
 
 TEST(ViewFile, IsEmptyWhereThereIsNone) {
   const TemporaryDirectory directory;
-  EXPECT_EQ(read_views(directory.path()).value(), ShardViews{});
+  EXPECT_EQ(read_views(DirectoryFiles(directory.path())).value(), ShardViews{});
 }
 
 /// A node that began without its views would take an older primary's word.
 TEST(ViewFile, ThatCannotBeReadIsNotTakenForNone) {
   const TemporaryDirectory directory;
   std::filesystem::create_symlink("views", directory.path() + "/views");
-  const absl::Status status = read_views(directory.path()).status();
+  const absl::Status status = read_views(DirectoryFiles(directory.path())).status();
   EXPECT_TRUE(absl::IsInternal(status)) << status;
   EXPECT_NE(status.message().find(directory.path() + "/views"), std::string::npos) << status;
 }
 
 TEST(ViewFile, KeepsWhatWasWritten) {
   const TemporaryDirectory directory;
-  ASSERT_TRUE(write_views(directory.path(), {}).ok());
-  ASSERT_TRUE(write_views(directory.path(), two_views()).ok());
-  EXPECT_EQ(read_views(directory.path()).value(), two_views());
+  ASSERT_TRUE(write_views(DirectoryFiles(directory.path()), {}).ok());
+  ASSERT_TRUE(write_views(DirectoryFiles(directory.path()), two_views()).ok());
+  EXPECT_EQ(read_views(DirectoryFiles(directory.path())).value(), two_views());
 }
 
 TEST(ViewFile, DamageIsToldWithTheFileAndAWayOut) {
@@ -58,7 +58,7 @@ TEST(ViewFile, DamageIsToldWithTheFileAndAWayOut) {
   }
   const TemporaryDirectory directory;
   std::ofstream(directory.path() + "/views") << bytes.substr(1);
-  const absl::Status damaged = read_views(directory.path()).status();
+  const absl::Status damaged = read_views(DirectoryFiles(directory.path())).status();
   EXPECT_EQ(damaged.code(), absl::StatusCode::kDataLoss);
   EXPECT_NE(damaged.message().find(directory.path() + "/views"), std::string::npos);
   EXPECT_NE(damaged.message().find("restore"), std::string::npos);

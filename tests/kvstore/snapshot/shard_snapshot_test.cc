@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using testing::TemporaryDirectory;
 
 constexpr ShardId kId = {7, 3};
-constexpr RocksdbOptions kSmall = {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20, .background_threads = 1};
+const RocksdbOptions kSmall = {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20, .background_threads = 1};
 constexpr ClusterId kCluster = {std::byte{1}, std::byte{2}};
 
 void apply(ShardDb& db, std::string_view key, std::optional<std::string_view> value) {

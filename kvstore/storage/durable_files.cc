@@ -1,4 +1,4 @@
-#include "kvstore/storage/durable_file.h"
+#include "kvstore/storage/durable_files.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -46,16 +46,16 @@ absl::Status sync_directory(const std::string& path) {
 
 }  // namespace
 
-absl::Status replace_file(const std::string& directory, const std::string& name, std::string_view bytes) {
-  const std::string path = absl::StrCat(directory, "/", name);
+absl::Status DirectoryFiles::replace(const std::string& name, std::string_view bytes) const {
+  const std::string path = path_of(name);
   const std::string aside = path + ".new";
   if (absl::Status status = write_and_sync(aside, bytes); !status.ok()) return status;
   if (::rename(aside.c_str(), path.c_str()) != 0) return io_error("renaming", aside, errno);
-  return sync_directory(directory);
+  return sync_directory(directory_);
 }
 
-absl::StatusOr<std::optional<std::string>> read_file(const std::string& directory, const std::string& name) {
-  const std::string path = absl::StrCat(directory, "/", name);
+absl::StatusOr<std::optional<std::string>> DirectoryFiles::read(const std::string& name) const {
+  const std::string path = path_of(name);
   const auto failed = [&path](int error) {
     const absl::Status why = io_error("reading", path, error);
     return absl::Status(

@@ -1,4 +1,4 @@
-#include "kvstore/storage/durable_file.h"
+#include "kvstore/storage/durable_files.h"
 
 #include <gtest/gtest.h>
 
@@ -11,23 +11,24 @@ namespace {
 
 using testing::TemporaryDirectory;
 
-TEST(DurableFileTest, HasWhatItWasReplacedByLast) {
+TEST(DurableFilesTest, HasWhatItWasReplacedByLast) {
   const TemporaryDirectory directory;
-  EXPECT_EQ(read_file(directory.path(), "file").value(), std::nullopt);
+  const DirectoryFiles files(directory.path());
+  EXPECT_EQ(files.read("file").value(), std::nullopt);
   for (const std::string& bytes : {std::string("first"), std::string(), std::string(100'000, '\0')}) {
-    ASSERT_TRUE(replace_file(directory.path(), "file", bytes).ok());
-    EXPECT_EQ(read_file(directory.path(), "file").value(), bytes);
+    ASSERT_TRUE(files.replace("file", bytes).ok());
+    EXPECT_EQ(files.read("file").value(), bytes);
   }
   EXPECT_FALSE(std::filesystem::exists(directory.path() + "/file.new"));
 }
 
-TEST(DurableFileTest, ErrorsNameThePath) {
+TEST(DurableFilesTest, ErrorsNameThePath) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/file";
   std::filesystem::create_directory(path);
   for (const absl::Status& status :
-       {read_file(directory.path(), "file").status(), replace_file(directory.path(), "file", "x"),
-        replace_file(directory.path() + "/absent", "file", "x")}) {
+       {DirectoryFiles(directory.path()).read("file").status(), DirectoryFiles(directory.path()).replace("file", "x"),
+        DirectoryFiles(directory.path() + "/absent").replace("file", "x")}) {
     EXPECT_TRUE(absl::IsInternal(status)) << status;
     EXPECT_NE(status.message().find("/file"), std::string::npos) << status;
   }
