@@ -190,7 +190,8 @@ void PeerLinks::reset(Link& link) {
   link.session = {};
   link.state = State::kClosed;
   link.opening = 0;
-  link.requests = link.bytes = 0;
+  link.requests = link.bytes = link.questions = 0;
+  link.was_answered = false;
   link.was_full = false;
   dirty_ = true;
 }
@@ -281,30 +282,34 @@ bool PeerLinks::has_room(PeerAddress to, size_t bytes) const {
   // Small frames ignore the limit on bytes, so that heartbeats do not wait for data: a node without heartbeats looks
   // dead to its peers.
   const bool fits = bytes <= kFrameBytesMax || link.bytes + bytes <= options_.bytes_max;
-  return link.requests == 0 || (link.requests < options_.requests_max && fits);
+  return link.requests == 0 || (link.requests < requests_max(link) && fits);
 }
 
 bool PeerLinks::send(PeerAddress to, rpc::MessagePtr frame) {
   if (!frame) return false;
-  return start_call(to, Method::kReplicate, std::move(frame), options_.timeout_ns, {}, true);
+  return start_call(to, Method::kReplicate, std::move(frame), options_.timeout_ns, {}, Kind::kFrame);
 }
 
 bool PeerLinks::call(PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns, DoneFn done) {
-  return start_call(to, method, std::move(request), timeout_ns, std::move(done), false);
+  return start_call(to, method, std::move(request), timeout_ns, std::move(done), Kind::kRequest);
 }
 
 bool PeerLinks::start_call(PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns, DoneFn done,
-                           bool is_frame) {
-  const size_t bytes = request->size();
-  Link* link = ready_link(to, bytes);
-  if (link == nullptr) return false;
+                           Kind kind) {
+  Link* const link = ready_link(to, request->size());
+  return link != nullptr && start_call(*link, to, method, std::move(request), timeout_ns, std::move(done), kind);
+}
+
+bool PeerLinks::start_call(Link& link, PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns,
+                           DoneFn done, Kind kind) {
+  const size_t bytes = kind == Kind::kQuestion ? 0 : request->size();
   if (free_pending_.empty()) {
     pending_.push_back(std::make_unique<Pending>());
     free_pending_.push_back(pending_.back().get());
   }
   Pending* pending = free_pending_.back();
   const auto started =
-      endpoint_.call(link->session, static_cast<rpc::MethodId>(method), std::move(request), {.timeout_ns = timeout_ns},
+      endpoint_.call(link.session, static_cast<rpc::MethodId>(method), std::move(request), {.timeout_ns = timeout_ns},
                      [this, pending](rpc::CallResult&& result) { on_done(*pending, std::move(result)); });
   if (!started.ok()) {
     ++counters_.dropped_refused;
@@ -312,12 +317,12 @@ bool PeerLinks::start_call(PeerAddress to, Method method, rpc::MessagePtr reques
   }
   free_pending_.pop_back();
   pending->to = to;
-  pending->opening = link->opening;
+  pending->opening = link.opening;
   pending->bytes = bytes;
-  pending->is_frame = is_frame;
+  pending->kind = kind;
   pending->done = std::move(done);
-  ++link->requests;
-  link->bytes += bytes;
+  ++(kind == Kind::kQuestion ? link.questions : link.requests);
+  link.bytes += bytes;
   ++counters_.messages_sent;
   counters_.bytes_sent += bytes;
   return true;
@@ -325,21 +330,23 @@ bool PeerLinks::start_call(PeerAddress to, Method method, rpc::MessagePtr reques
 
 void PeerLinks::on_done(Pending& pending, rpc::CallResult&& result) {
   const PeerAddress to = pending.to;
-  const bool is_frame = pending.is_frame;
+  const Kind kind = pending.kind;
   DoneFn done = std::move(pending.done);
   Link* link = find(to);
   const bool current = link != nullptr && link->opening == pending.opening;
   if (current) {
-    --link->requests;
+    --(kind == Kind::kQuestion ? link->questions : link->requests);
     link->bytes -= pending.bytes;
-    if (link->was_full && link->requests <= options_.requests_max / 2 && link->bytes <= options_.bytes_max / 2) {
+    // Only success tells that the peer holds nothing back: what it holds, it fails when it gives up asking.
+    if (kind != Kind::kQuestion && result.status.ok()) link->was_answered = true;
+    if (link->was_full && link->requests <= requests_max(*link) / 2 && link->bytes <= options_.bytes_max / 2) {
       link->was_full = false;
       tell(Notice::Kind::kRoom, to);
     }
   }
   free_pending_.push_back(&pending);
   if (!result.status.ok()) ++counters_.requests_failed;
-  if (!is_frame) {
+  if (kind != Kind::kFrame) {
     if (done) done(std::move(result));
     return;
   }

@@ -38,6 +38,7 @@
 #ifndef SKUA_KVSTORE_PEERS_PEER_LINKS_H_
 #define SKUA_KVSTORE_PEERS_PEER_LINKS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -194,18 +195,25 @@ class PeerLinks {
     TimeNs until_ns = 0;   // kFailed: time of the next attempt; kDescribing, kAwaiting: deadline
     TimeNs wanted_until_ns = 0;
     TimeNs opened_ns = 0;
-    size_t requests = 0;
-    size_t bytes = 0;
+    size_t requests = 0;  // without questions
+    size_t bytes = 0;     // of the requests
+    size_t questions = 0;
+    bool was_answered = false;  // the peer has answered a request of this opening
     bool was_full = false;
     absl::Status last_error;
     control::Backoff backoff;
+  };
+  enum class Kind : uint8_t {
+    kFrame,     // the reply goes to the host
+    kRequest,   // the reply goes to the caller
+    kQuestion,  // as kRequest; does not wait for frames, which may themselves wait for its answer
   };
   /// A request that was sent.
   struct Pending {
     PeerAddress to;
     uint64_t opening = 0;
     size_t bytes = 0;
-    bool is_frame = false;  // true: `done` is empty, and the reply goes to the host
+    Kind kind = Kind::kFrame;
     DoneFn done;
   };
   struct Notice {
@@ -231,8 +239,13 @@ class PeerLinks {
   /// Marks the link as wanted, so that tick() opens it. Creates it if needed.
   Link& want(PeerAddress to);
   [[nodiscard]] Link* ready_link(PeerAddress to, size_t bytes);
+  [[nodiscard]] size_t requests_max(const Link& link) const {
+    return link.was_answered ? options_.requests_max : std::min(options_.requests_max, kUnprovenRequestsMax);
+  }
   [[nodiscard]] bool start_call(PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns,
-                                DoneFn done, bool is_frame);
+                                DoneFn done, Kind kind);
+  [[nodiscard]] bool start_call(Link& link, PeerAddress to, Method method, rpc::MessagePtr request,
+                                DurationNs timeout_ns, DoneFn done, Kind kind);
   void on_done(Pending& pending, rpc::CallResult&& result);
   void on_reply(PeerAddress from, rpc::Lease bytes);
   void on_request(rpc::IncomingCall&& call);

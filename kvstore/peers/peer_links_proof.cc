@@ -134,16 +134,18 @@ TimeNs PeerLinks::run_proofs(TimeNs now) {
   return next;
 }
 
-/// Sends the question. False: the link is not open, or full.
+/// Sends the question. False: the link is not open, or has too many questions under way.
 bool PeerLinks::ask(const PeerProofs::Proof& proof) {
   std::array<std::byte, sizeof(uint64_t)> number;
-  if (!has_room(proof.claimed, number.size())) return false;
+  Link* const link = find(proof.claimed);
+  if (closing_ || link == nullptr || link->state != State::kOpen || link->questions >= kQuestionsMax) return false;
   store_le(number.data(), endpoint_.session_nonce(proof.session));
   rpc::MessagePtr question = endpoint_.make_message();
   question->append_copy(number);
   return start_call(
-      proof.claimed, Method::kVouch, std::move(question), kPeerProofTimeoutNs,
-      [this, session = proof.session](rpc::CallResult&& result) { on_vouched(session, std::move(result)); }, false);
+      *link, proof.claimed, Method::kVouch, std::move(question), kPeerProofTimeoutNs,
+      [this, session = proof.session](rpc::CallResult&& result) { on_vouched(session, std::move(result)); },
+      Kind::kQuestion);
 }
 
 void PeerLinks::on_vouched(rpc::SessionId session, rpc::CallResult&& result) {

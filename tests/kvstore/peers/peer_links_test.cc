@@ -288,6 +288,28 @@ TEST(PeerLinksTest, Full_OfBytesLetsOneGoWhateverItsSize) {
   world.expect_balance();
 }
 
+/// Each holds what the other sends until the other has said that the session is its own. Nobody may fill the way of the
+/// answer, or of the question.
+TEST(PeerLinksTest, Questions_DoNotWaitForWhatWaitsForThem) {
+  for (const size_t requests_max : {size_t{1}, size_t{256}}) {
+    PeerLinksOptions options;
+    options.requests_max = requests_max;
+    PeerWorld world(2, options);
+    for (const uint32_t from : {0U, 1U}) static_cast<void>(world.node(from).send(world.node(1 - from), Release{0}));
+    ASSERT_TRUE(world.run_until([&] {
+      return world.node(0).links().is_open(PeerNode::address(1)) && world.node(1).links().is_open(PeerNode::address(0));
+    }));
+    // More than a session's window takes.
+    for (const uint32_t from : {0U, 1U}) {
+      for (uint64_t i = 0; i < 1000; ++i) static_cast<void>(world.node(from).send(world.node(1 - from), Confirm{1, i}));
+    }
+    EXPECT_TRUE(world.run_until([&] { return !world.node(0).received.empty() && !world.node(1).received.empty(); },
+                                kPeerProofTimeoutNs / 10));
+    EXPECT_TRUE(world.run_until([&] { return !world.node(0).room.empty(); }));
+    world.expect_balance();
+  }
+}
+
 TEST(PeerLinksTest, Deadline_EndsARequest) {
   PeerLinksOptions options;
   options.timeout_ns = 100 * kMillisecond;
