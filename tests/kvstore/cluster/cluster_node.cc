@@ -33,8 +33,7 @@ std::string uuid_of(size_t number, uint64_t wipes) {
 ClusterNode::ClusterNode(SimKernel& kernel, Oracle& oracle, SimWire& wire, const ClusterSimOptions& options,
                          NodeSurroundings& world, size_t number)
     : kernel_(kernel), oracle_(oracle), wire_(wire), options_(options), world_(world), number_(number) {
-  machine_ = std::make_unique<Machine>(kernel_.rng.next(), 1, 0);
-  machine_->end_now(Machine::End::kKill);
+  new_machine();
   info_.uuid = uuid_of(number, 0);
   info_.grpc_address = absl::StrCat("host-", number, ":7500");
   info_.host = absl::StrCat("host-", number);
@@ -52,15 +51,17 @@ ClusterNode::~ClusterNode() {
   if (up_) end_process(Machine::End::kKill);
 }
 
+void ClusterNode::new_machine() {
+  machine_ = std::make_unique<Machine>(kernel_.rng.next(), 1, 0);
+  machine_->end_now(Machine::End::kKill);
+  files_ = std::make_unique<SimFiles>(*machine_);
+}
+
 // --- Life
 
 bool ClusterNode::start() {
   if (up_) return true;
   ++life_;
-  if (life_ > 1) {
-    ++info_.incarnation;
-    info_.instance = control::uuid_from_random(number_, info_.incarnation);
-  }
   machine_->restart();
   set_disk_full(false);
   auto device = machine_->open_log_device(0);
@@ -76,11 +77,12 @@ bool ClusterNode::start() {
   kernel_.note("start", number_, life_, recovered->records_replayed, recovered->refused.size());
   refused_ = std::move(recovered->refused);
   for (size_t i = 0; i < refused_.size(); ++i) kernel_.hit(Probe::kShardRefused);
-  held_.clear();
-  held_.resize(options_.shards);
-  if (kernel_.mutant == WorldMutant::kForgetView) views_.clear();
-  disown_damaged();
+  if (absl::Status read = read_files(); !read.ok()) {
+    kernel_.break_promise(absl::StrCat("node ", number_, " cannot read its files: ", read.message()));
+    return false;
+  }
   start_worker({std::move(device), std::move(recovered->log)});
+  start_lifecycle();
   findings_ = std::make_unique<ReplicaFindings>([this](control::ReplicaReport found) {
     report_ = std::move(found);
     hurry_agent();
@@ -90,7 +92,9 @@ bool ClusterNode::start() {
   heard_lives_.clear();
   registered_ = false;
   awaited_ = 0;
-  poll_scheduled_ = log_scheduled_ = applier_scheduled_ = log_failed_ = false;
+  applied_revision_ = 0;
+  unserved_.clear();
+  poll_scheduled_ = step_scheduled_ = log_scheduled_ = applier_scheduled_ = log_failed_ = false;
   timer_at_ = kTimeNever;
   map_asked_ns_ = 0;
   up_ = true;
@@ -99,44 +103,29 @@ bool ClusterNode::start() {
   return true;
 }
 
-/// As worker.cc, without its thread.
 void ClusterNode::start_worker(OpenLog log) {
-  readers_ = std::make_unique<ReaderPool>(ReaderPool::Options{.threads = 0, .queue_jobs_max = 64});
+  SimWorkerOptions options;
+  options.self = replica_id();
   const auto identity = worker_identity(info_.uuid, info_.incarnation, cluster_uuid(), 0);
   SKUA_CHECK(identity.ok(), "a node's uuid is a uuid");
-  transport_ = wire_.attach(number_ - 1, *identity, [this] { kick(); });
-  endpoint_ = std::make_unique<rpc::Endpoint>(*transport_, wire_.clock(), options_.endpoint_of(number_, life_));
-  ReplicationEvents events;
-  events.tick = [] {};
-  events.log = [](LogSeverity, const std::string&) {};
-  replication_ = std::make_unique<WorkerReplication>(replica_id(), std::move(events));
-  ShardServer::Options options;
-  options.engine = options_.engine;
-  options.replica = options_.replica;
-  options.replica_host = this;
-  options.clock = this;
-  server_ = *ShardServer::create(*endpoint_, *readers_, options, std::move(log));
-  server_->on_newer_map([this] { ask_map(); });
-  PeerLinksOptions links = options_.links;
-  links.cluster_id = cluster_uuid();
-  links.node_uuid = info_.uuid;
-  links.seed = kernel_.rng.next();
-  replication_->start(*endpoint_, *this, *server_, links, *readers_, options_.copying());
-  server_->bind_to_this_thread();
-}
-
-/// As kvstore/node/node.cc: what is damaged may lack what was acknowledged.
-void ClusterNode::disown_damaged() {
-  bool lacks_some = false;
-  bool alone = false;
-  for (const auto& [shard, view] : views_) {
-    const bool damaged = refused_.contains(shard_id(shard));
-    lacks_some = lacks_some || (damaged && view.mentions(replica_id()));
-    alone = alone || (!damaged && view.members.size() == 1 && view.is_member(replica_id()));
-  }
-  if (lacks_some && !alone) ++info_.storage_incarnation;
-  if (!lacks_some || !alone) return;
-  restart_by_operator(kRepairMax);
+  options.identity = *identity;
+  options.address = number_ - 1;
+  options.endpoint = options_.endpoint_of(number_, life_);
+  options.server.engine = options_.engine;
+  options.server.replica = options_.replica;
+  options.server.replica_host = this;
+  options.server.clock = this;
+  options.links = options_.links;
+  options.links.cluster_id = cluster_uuid();
+  options.links.node_uuid = info_.uuid;
+  options.links.seed = kernel_.rng.next();
+  options.copying = ClusterSimOptions::copying();
+  seen_.assign(options_.shards, {});
+  copies_asked_ns_.assign(options_.shards, 0);
+  PeerBootstrap& bootstrap = *this;
+  SimWorkerHost& host = *this;
+  worker_ = std::make_unique<SimWorker>(wire_, options, bootstrap, host, std::move(log));
+  worker_->server().on_newer_map([this] { ask_map(); });
 }
 
 /// The process has failed, and its status says so.
@@ -155,48 +144,26 @@ void ClusterNode::stop(End how) {
     clock_since_ = kernel_.now();
   }
   if (how != End::kWiped) return;
-  machine_ = std::make_unique<Machine>(kernel_.rng.next(), 1, 0);
-  machine_->end_now(Machine::End::kKill);
-  views_.clear();
-  unsynced_.clear();
+  new_machine();
   info_.uuid = uuid_of(number_, ++wipes_);
   info_.incarnation = 0;
   info_.storage_incarnation = 1;
   id_ = node_id_of(info_.uuid);
 }
 
-/// As kill -9, or as the power goes: what is under way comes back as failed, and nobody hears of it.
+/// As kill -9, or as the power goes.
 void ClusterNode::end_process(Machine::End how) {
-  machine_->end_now(how);
   if (!engine().log_health().ok()) {
-    for (size_t shard = 0; shard < held_.size(); ++shard) put_in_doubt(shard_id(shard));
+    for (size_t shard = 0; shard < options_.shards; ++shard) put_in_doubt(shard_id(shard));
   }
+  machine_->end_now(how);
+  count_probes();
   up_ = false;
   ++life_;
-  transport_->cut_off();
-  wind_down();
-}
-
-void ClusterNode::wind_down() {
-  wire_.enter();
-  count_probes();
-  bool drained = false;
-  replication_->drain();
-  server_->drain([&drained] { drained = true; });
-  for (int i = 0; i < 1000 && (i < 10 || !drained || engine().counters().unfinished > 0); ++i) {
-    static_cast<void>(take_turn());
-    static_cast<void>(server_->step_engine());
-  }
-  SKUA_CHECK(drained, "a worker whose disk has failed answers all requests");
-  replication_->stop();
-  static_cast<void>(take_turn());
-  wire_.detach(number_ - 1);
-  endpoint_.reset();
-  server_.reset();
-  replication_.reset();
-  transport_.reset();
-  readers_.reset();
-  held_.clear();
+  worker_.reset();
+  lifecycle_.reset();
+  news_ = {};
+  copies_.clear();
 }
 
 void ClusterNode::change_clock() {
@@ -280,24 +247,16 @@ void ClusterNode::kick(DurationNs after) {
   run(kernel_.now() + after, [this] { poll(); });
 }
 
-ClusterNode::Turn ClusterNode::take_turn() {
-  Turn turn;
-  turn.work = endpoint_->poll();
-  turn.wait_ns = std::min(server_->tick(), replication_->tick());
-  while (readers_->step()) ++turn.work;
-  return turn;
-}
-
 void ClusterNode::poll() {
   poll_scheduled_ = false;
   if (!machine_->running()) return world_.process_ended(*this);
   wire_.enter();
-  Turn turn = take_turn();
+  SimWorker::Turn turn = worker_->take_turn();
   for (int i = 0; turn.work > 0 && i < kTurnsMax; ++i) {
     observe_all();
-    turn = take_turn();
+    turn = worker_->take_turn();
   }
-  endpoint_->transmit();
+  worker_->endpoint().transmit();
   wire_.leave();
   observe_all();
   findings_->sweep(now());
@@ -315,14 +274,14 @@ void ClusterNode::step_log() {
     log_scheduled_ = true;
     return run(disk_hangs_until_, [this] { step_log(); });
   }
-  const bool more = machine_->running() && server_->step_log();
+  const bool more = machine_->running() && worker_->server().step_log();
   if (more) housekeeping_ns_ = 0;
   kick();
 }
 
 void ClusterNode::step_applier() {
   applier_scheduled_ = false;
-  if (machine_->running() && server_->step_applier()) housekeeping_ns_ = 0;
+  if (machine_->running() && worker_->server().step_applier()) housekeeping_ns_ = 0;
   kick();
 }
 
@@ -331,15 +290,15 @@ void ClusterNode::plan_disk() {
   bool log = false;
   bool sync = false;
   bool apply = false;
-  for (size_t shard = 0; shard < held_.size(); ++shard) {
-    if (held(shard).phase == Phase::kLeaving) log = apply = true;
+  if (!engine().closing_shards().empty()) log = apply = true;
+  for (size_t shard = 0; shard < options_.shards; ++shard) {
     const HeldShard* const at = serving(shard);
     if (at == nullptr) continue;
     const ReplicaLevels levels = engine().replica_levels(*at->engine);
     const uint64_t last = engine().last_entry(*at->engine);
     log = log || last > levels.written;
     sync = sync || last > levels.synced;
-    apply = apply || held(shard).db->applied_index() < WorkerEngine::committed_index(*at->engine);
+    apply = apply || WorkerEngine::db(*at->engine).applied_index() < WorkerEngine::committed_index(*at->engine);
   }
   if (kernel_.now() >= housekeeping_ns_) {
     housekeeping_ns_ = kernel_.now() + kHousekeeping;
@@ -358,7 +317,8 @@ void ClusterNode::plan_disk() {
 /// The next turn, if nothing happens before. `wait_ns`: by the boot clock.
 void ClusterNode::set_timer(DurationNs wait_ns) {
   wait_ns = wait_ns <= 0 ? kOverdue : std::min(wait_ns, kHousekeeping);
-  const TimeNs wake = std::min(kernel_.now() + passes(wait_ns), SimWire::kernel_time(endpoint_->next_timer_ns()));
+  const TimeNs wake =
+      std::min(kernel_.now() + passes(wait_ns), SimWire::kernel_time(worker_->endpoint().next_timer_ns()));
   if (wake >= timer_at_) return;
   timer_at_ = wake;
   run(wake, [this, wake] {
@@ -370,7 +330,7 @@ void ClusterNode::set_timer(DurationNs wait_ns) {
 
 const HeldShard* ClusterNode::serving(size_t shard) const {
   if (!up_) return nullptr;
-  const HeldShard* const at = server_->shard(shard_id(shard));
+  const HeldShard* const at = worker_->server().shard(shard_id(shard));
   return at == nullptr || at->replica == nullptr || at->state != HeldShard::State::kServing ? nullptr : at;
 }
 

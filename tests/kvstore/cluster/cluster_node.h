@@ -1,15 +1,15 @@
-// A storage node: a machine whose disk outlives processes, clocks of its own, and a process with one production worker:
-// RPC endpoint, ShardServer, WorkerReplication with its PeerLinks, engine, log and memory tier. The process is killed,
+// A storage node: a machine whose disk outlives processes, clocks of its own, and a process with one production worker
+// (sim_worker.h) and the production decisions about its shards (ShardLifecycle, ReplicaFindings). The process is killed,
 // paused and started again.
 //
-//    control plane --- map ---> wanted_shards() --> open, tell views, leave, replace       cluster_node_shards.cc
+//    control plane --- map ---> ShardLifecycle --> open, tell views, leave, replace        cluster_node_shards.cc
 //         ^--- register, heartbeat, findings ---+                                          cluster_node_agent.cc
-//    clients, peers --- SimWire ---> Endpoint ---> ShardServer, WorkerReplication          cluster_node.cc: poll()
-//    peers --- offers of sessions ---> Endpoint                                            cluster_node_peers.cc
+//    clients, peers --- SimWire ---> SimWorker                                             cluster_node.cc: poll()
+//    peers --- offers of sessions ---> its endpoint                                        cluster_node_peers.cc
 //                                                  +--- the oracle looks ---+              cluster_node_views.cc
 //
-// Events do here what threads and files do in production (worker.h, shard_manager.h, node_agent.h, snapshot_copy.h), and
-// they take time. The rules are the same: wanted_shards() and ReplicaFindings are the production ones.
+// Events do here what threads do in production (worker.h, shard_manager.h, node_agent.h), and they take time. Copies of
+// shards are the simulation's own: a database as a whole, without files.
 //
 // Sessions deliver each message once. So the node also gives its peers messages of replicas once more, and late: a
 // peer sends again what it does not hear of, and such copies arrive at any time.
@@ -26,16 +26,12 @@
 #include <vector>
 
 #include "kvstore/node/replica_findings.h"
-#include "kvstore/node/shard_plan.h"
-#include "kvstore/peers/peer_bootstrap.h"
-#include "kvstore/service/shard_server.h"
-#include "kvstore/storage/reader_pool.h"
+#include "kvstore/node/shard_lifecycle.h"
 #include "kvstore/types/machine_clock.h"
-#include "kvstore/worker/worker_replication.h"
-#include "rpc/endpoint.h"
 #include "tests/kvstore/cluster/cluster_names.h"
 #include "tests/kvstore/cluster/control_process.h"
-#include "tests/kvstore/cluster/sim_wire.h"
+#include "tests/kvstore/cluster/sim_files.h"
+#include "tests/kvstore/cluster/sim_worker.h"
 #include "tests/kvstore/replication/oracle.h"
 #include "tests/kvstore/replication/sim_client.h"
 #include "tests/kvstore/shard/crash_machine.h"
@@ -84,7 +80,11 @@ class NodeSurroundings {
   virtual void process_ended(ClusterNode& node) = 0;
 };
 
-class ClusterNode final : public ReplicaHost, public PeerBootstrap, public MachineClock {
+class ClusterNode final : public MachineClock,
+                          private ReplicaHost,
+                          private PeerBootstrap,
+                          private SimWorkerHost,
+                          private ShardLifecycleHost {
  public:
   /// `number`: 1 or more.
   ClusterNode(SimKernel& kernel, Oracle& oracle, SimWire& wire, const ClusterSimOptions& options,
@@ -140,26 +140,25 @@ class ClusterNode final : public ReplicaHost, public PeerBootstrap, public Machi
   void on_peer(const NodeMessage& message);
   void on_control(const ControlReply& reply);
   void on_map(const MapPtr& map);
+  /// An answer of another node's bootstrap service was posted to the worker.
+  void bootstrapped() { kick(); }
 
   // --- The bootstrap service
 
   [[nodiscard]] control::NodeDescription description() const;
   [[nodiscard]] std::string accept_offer(const std::string& offer);
-  /// An answer of another node has been posted to the worker.
-  void bootstrapped() { kick(); }
 
   // --- MachineClock
 
   [[nodiscard]] uint64_t unix_ms() const override;
   [[nodiscard]] TimeNs boot_ns() const override { return now(); }
 
-  // --- PeerBootstrap
-
+ private:
+  // PeerBootstrap
   void describe(const std::string& grpc_address, const std::string& cluster_id, DescribeFn done) override;
   void open_session(const control::OpenSessionRequest& request, OpenSessionFn done) override;
 
-  // --- ReplicaHost: what the replicas of this worker want. Messages go on to WorkerReplication.
-
+  // ReplicaHost: what the replicas of the worker want. Messages go on to WorkerReplication.
   void send(ShardId shard, NodeId to, const ReplicaMessage& message) override;
   size_t send_entries(ShardId shard, NodeId to, const Append& append, std::span<ReplicaRecord* const> entries) override;
   void persist_view(ShardId shard, const View& view) override;
@@ -171,74 +170,66 @@ class ClusterNode final : public ReplicaHost, public PeerBootstrap, public Machi
   void fetch_snapshot(ShardId shard, NodeId from) override;
   void replica_failed(ShardId shard, const absl::Status& why) override;
 
- private:
+  // SimWorkerHost
+  void opened(ShardId id, const ReplicaNotes& notes) override;
+  void told(ShardId id, const View& view) override { world_.view_told(id.shard, view); }
+  void changed(ShardId id) override { observe(id.shard); }
+  void stirred() override { kick(); }
+
+  // ShardLifecycleHost
+  void database_opened(ShardId id, ShardDb& db, uint32_t worker) override;
+  void released_by_worker(ShardId id) override;
+  ShardViews take_adopted() override;
+  absl::Status ingest_copy(ShardId id, const std::string& path) override;
+  absl::Status discard_copy(const std::string& path) override;
+  void map_applied(uint64_t revision) override { applied_revision_ = revision; }
+  void unserved_changed(const std::map<ShardId, UnservedShard>& unserved) override;
+
   /// An operator restarts a process that has failed after this time at the latest.
   static constexpr DurationNs kRepairMax = 4 * kSecond;
 
-  enum class Phase : uint8_t { kClosed, kServing, kFailed, kLeaving };
-  /// One of this process's shards.
-  struct Held {
-    Phase phase = Phase::kClosed;
-    std::unique_ptr<ShardDb> db;
-    std::optional<View> told;  // of the map
-    bool opening = false;
-    TimeNs copy_asked_ns = 0;
-    std::optional<ShardCopy> replacement;
-    // What the oracle has seen.
-    uint64_t seen_last = 0;
-    uint64_t seen_commit = 0;
-    uint64_t seen_epoch = 0;
+  /// What the oracle has seen of a shard.
+  struct Seen {
+    uint64_t last = 0;
+    uint64_t commit = 0;
+    uint64_t epoch = 0;
   };
 
   // cluster_node.cc
+  void new_machine();
   void start_worker(OpenLog log);
   void later(DurationNs after, absl::AnyInvocable<void()> then);
   void kick(DurationNs after = 0);
   void poll();
-  /// One turn of the worker's loop, as in worker.cc. Returns the work done, and how long the next turn may wait.
-  struct Turn {
-    size_t work = 0;
-    DurationNs wait_ns = 0;  // by the machine's boot clock
-  };
-  Turn take_turn();
   void step_log();
   void step_applier();
   void set_timer(DurationNs wait_ns);
   void plan_disk();
   void end_process(Machine::End how);
-  void wind_down();
   void count_probes() const;
   [[nodiscard]] DurationNs passes(DurationNs by_boot_clock) const;
-  void disown_damaged();
   void restart_by_operator(DurationNs after);
-  [[nodiscard]] Held& held(size_t shard) { return held_[shard]; }
-  [[nodiscard]] const WorkerEngine& engine() const { return server_->engine(); }
+  [[nodiscard]] const WorkerEngine& engine() const { return worker_->server().engine(); }
   /// As the worker holds the shard, with a replica; null: it does not.
   [[nodiscard]] const HeldShard* serving(size_t shard) const;
 
   // cluster_node_peers.cc
-  [[nodiscard]] ReplicaHost& links() { return *replication_; }
   void send_body(size_t shard, NodeId to, std::variant<ReplicaMessage, AskCopy, ShardCopy> body);
   void send_again(ShardId shard, NodeId to, const ReplicaMessage& message, std::span<ReplicaRecord* const> entries);
-  void check_epoch_durable(size_t shard, const ReplicaMessage& message) const;
-  void tell_peers();
+  void check_epoch_durable(size_t shard, const ReplicaMessage& message);
 
   // cluster_node_views.cc
   void observe_all();
   void observe(size_t shard);
+  [[nodiscard]] ShardViews durable_views() const;
   [[nodiscard]] LogEntry entry_of(const ReplicaEntry& entry) const;
 
   // cluster_node_shards.cc
-  void reconcile();
-  void open(size_t shard, const WantedShard& wanted);
-  void open_replica(size_t shard, const WantedShard& wanted);
-  void tell_view(size_t shard, const WantedShard& wanted);
-  void leave(size_t shard);
-  void closed(size_t shard);
-  [[nodiscard]] bool is_given_up(size_t shard, const View& view) const;
-  void take_fork(size_t shard, const View& view);
-  void drop_damaged(size_t shard, const View& view);
-  void destroy(size_t shard);
+  [[nodiscard]] absl::Status read_files();
+  void start_lifecycle();
+  /// Something is to be told to the lifecycle.
+  void tell_news();
+  void step_lifecycle(DurationNs after);
   void on_copy_asked(size_t shard, NodeId from);
   void on_copy(size_t shard, NodeId from, const ShardCopy& copy);
 
@@ -257,24 +248,30 @@ class ClusterNode final : public ReplicaHost, public PeerBootstrap, public Machi
 
   // What outlives the process: files.
   std::unique_ptr<Machine> machine_;
+  std::unique_ptr<SimFiles> files_;
   control::NodeInfo info_;
   NodeId id_ = 0;
-  std::map<size_t, View> views_;         // durable
-  std::map<size_t, uint64_t> unsynced_;  // durable, as kvstore/node/unsynced_shards.h
-  uint64_t boot_ = 1;                    // of the machine
+  uint64_t boot_ = 1;  // of the machine
   uint64_t wipes_ = 0;
 
   // The process.
   uint64_t life_ = 0;
   bool up_ = false;
   TimeNs paused_until_ = 0;
-  std::map<ShardId, absl::Status> refused_;
-  std::vector<Held> held_;  // the databases outlive the worker
-  std::unique_ptr<ReaderPool> readers_;
-  std::unique_ptr<rpc::SimTransport> transport_;
-  std::unique_ptr<WorkerReplication> replication_;  // replication and server outlive the endpoint
-  std::unique_ptr<ShardServer> server_;
-  std::unique_ptr<rpc::Endpoint> endpoint_;
+  std::map<ShardId, absl::Status> refused_;  // when the process started
+  NodeState state_;
+  ShardViews views_;  // as the files had them after views_read_ changes
+  uint64_t views_read_ = 0;
+  std::optional<UnsyncedShards> unsynced_;
+  std::unique_ptr<ShardLifecycle> lifecycle_;  // has the databases, which the worker uses
+  std::unique_ptr<SimWorker> worker_;
+  ShardNews news_;
+  std::map<std::string, ShardCopy> copies_;  // by path
+  uint64_t copies_made_ = 0;
+  std::vector<Seen> seen_;               // by shard
+  std::vector<TimeNs> copies_asked_ns_;  // by shard
+  uint64_t applied_revision_ = 0;
+  std::vector<control::ShardRef> unserved_;
   std::unique_ptr<ReplicaFindings> findings_;
   control::ReplicaReport report_;
   MapPtr map_;
@@ -290,6 +287,7 @@ class ClusterNode final : public ReplicaHost, public PeerBootstrap, public Machi
 
   // Events under way.
   bool poll_scheduled_ = false;
+  bool step_scheduled_ = false;
   bool log_scheduled_ = false;
   bool applier_scheduled_ = false;
   bool log_failed_ = false;

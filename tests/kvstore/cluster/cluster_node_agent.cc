@@ -37,9 +37,9 @@ void ClusterNode::agent_tick() {
       report_.instance = info_.instance;
       ask_control(report_, kReport);
     }
-    ask_control(control::NodeHeartbeat{info_.uuid, info_.incarnation, info_.instance,
-                                       map_ == nullptr ? 0 : map_->revision, false},
-                kHeartbeat);
+    control::NodeHeartbeat heartbeat{info_.uuid, info_.incarnation, info_.instance, applied_revision_};
+    heartbeat.unserved = unserved_;
+    ask_control(std::move(heartbeat), kHeartbeat);
   }
   later(options_.heartbeat_ns, [this, round] {
     if (round == agent_round_) agent_tick();

@@ -21,7 +21,7 @@ void ClusterNode::on_peer(const NodeMessage& message) {
   const auto& body = std::get<ReplicaMessage>(message.body);
   kernel_.note("again", message.shard, message.from >> 32, number_, body.index());
   wire_.enter();
-  static_cast<void>(server_->on_replica_message(shard_id(message.shard), message.from, body, message.entries));
+  static_cast<void>(worker_->server().on_replica_message(shard_id(message.shard), message.from, body, message.entries));
   observe(message.shard);
   kick();
 }
@@ -40,10 +40,10 @@ void ClusterNode::send(ShardId shard, NodeId to, const ReplicaMessage& message) 
   check_epoch_durable(shard.shard, message);
   if (std::holds_alternative<Confirm>(message)) kernel_.hit(Probe::kConfirmedRead);
   send_again(shard, to, message, {});
-  links().send(shard, to, message);
+  worker_->peers().send(shard, to, message);
 }
 
-void ClusterNode::check_epoch_durable(size_t shard, const ReplicaMessage& message) const {
+void ClusterNode::check_epoch_durable(size_t shard, const ReplicaMessage& message) {
   const uint64_t epoch = std::visit(
       [](const auto& body) {
         if constexpr (requires { body.view; }) {
@@ -53,7 +53,8 @@ void ClusterNode::check_epoch_durable(size_t shard, const ReplicaMessage& messag
         }
       },
       message);
-  const auto durable = views_.find(shard);
+  if (std::exchange(views_read_, files_->changes()) != files_->changes()) views_ = durable_views();
+  const auto durable = views_.find(shard_id(shard));
   if (durable != views_.end() && epoch <= durable->second.epoch) return;
   kernel_.break_promise(
       absl::StrFormat("I2: shard %d node %d speaks in epoch %d before it is durable", shard, number_, epoch));
@@ -63,7 +64,7 @@ size_t ClusterNode::send_entries(ShardId shard, NodeId to, const Append& append,
                                  std::span<ReplicaRecord* const> entries) {
   check_epoch_durable(shard.shard, append);
   send_again(shard, to, ReplicaMessage(append), entries);
-  return links().send_entries(shard, to, append, entries);
+  return worker_->peers().send_entries(shard, to, append, entries);
 }
 
 /// Now and then a message comes once more, some of them late.
@@ -95,15 +96,6 @@ void ClusterNode::send_again(ShardId shard, NodeId to, const ReplicaMessage& mes
 
 // --- Sessions to peers
 
-void ClusterNode::tell_peers() {
-  std::vector<PeerInfo> peers;
-  for (const control::MapNode& node : map_->nodes) {
-    if (node.uuid == info_.uuid) continue;
-    peers.push_back({node.uuid, node.grpc_address, node.incarnation, node.storage_incarnation, node.worker_count});
-  }
-  replication_->set_peers(peers);
-}
-
 void ClusterNode::describe(const std::string& grpc_address, const std::string& /*cluster_id*/, DescribeFn done) {
   world_.describe(*this, grpc_address, std::move(done));
 }
@@ -113,13 +105,13 @@ void ClusterNode::open_session(const control::OpenSessionRequest& request, OpenS
 }
 
 control::NodeDescription ClusterNode::description() const {
-  const rpc::Descriptor descriptor = endpoint_->local_descriptor();
+  const rpc::Descriptor descriptor = worker_->endpoint().local_descriptor();
   return {info_.uuid, info_.incarnation, cluster_uuid(), {{0, {{descriptor.transport, descriptor.encode()}}}}};
 }
 
 std::string ClusterNode::accept_offer(const std::string& offer) {
   wire_.enter();
-  std::string answer = endpoint_->accept_offer(as_byte_span(offer));
+  std::string answer = worker_->endpoint().accept_offer(as_byte_span(offer));
   kick();
   return answer;
 }
@@ -128,41 +120,26 @@ std::string ClusterNode::accept_offer(const std::string& offer) {
 
 void ClusterNode::persist_view(ShardId shard, const View& view) {
   kernel_.note("adopt", shard.shard, number_, view.epoch, view.primary >> 32);
-  run(kernel_.now() + options_.sync_ns + kernel_.between(0, 20 * kMillisecond), [this, shard = shard.shard, view] {
-    if (views_[shard].newer_than(view)) return;  // one after the other, in production
-    const uint64_t fork = views_[shard].fork;    // peers do not tell it
-    views_[shard] = view;
-    views_[shard].fork = fork;
-    wire_.enter();
-    server_->view_persisted(shard_id(shard), view.epoch);
-    observe(shard);
-    kick();
-  });
+  news_.adopted[shard] = view;
+  tell_news();
 }
 
 void ClusterNode::allow_unsynced(ShardId shard) {
-  run(kernel_.now() + options_.sync_ns + kernel_.between(0, 20 * kMillisecond), [this, shard = shard.shard] {
-    unsynced_.try_emplace(shard, boot_);
-    if (unsynced_[shard] != boot_) return;
-    wire_.enter();
-    server_->unsynced_allowed(shard_id(shard));
-    observe(shard);
-    kick();
-  });
+  news_.unsynced.allowed.insert(shard);
+  tell_news();
 }
 
 /// At once: production takes it that a process whose disk has just failed lives for some milliseconds.
 void ClusterNode::put_in_doubt(ShardId shard) {
-  const auto known = unsynced_.find(shard.shard);
-  if (known != unsynced_.end() && known->second == boot_) known->second = boot_ + (uint64_t{1} << 32);
+  static_cast<void>(unsynced_->put_in_doubt({shard}));
 }
 
 void ClusterNode::restored(ShardId shard) {
   kernel_.hit(Probe::kRestored);
   kernel_.note("restored", shard.shard, number_);
   findings_->restored(shard);
-  run(kernel_.now() + options_.sync_ns + kernel_.between(0, 20 * kMillisecond),
-      [this, shard = shard.shard] { unsynced_.erase(shard); });
+  news_.unsynced.restored.insert(shard);
+  tell_news();
 }
 
 void ClusterNode::report(ShardId shard, const ReplicaReport& report) {
@@ -175,9 +152,9 @@ void ClusterNode::fetch_view(ShardId /*shard*/) {
 }
 
 void ClusterNode::fetch_snapshot(ShardId shard, NodeId from) {
-  Held& to = held(shard.shard);
-  if (now() < to.copy_asked_ns + kSecond) return;
-  to.copy_asked_ns = now();
+  TimeNs& asked_ns = copies_asked_ns_[shard.shard];
+  if (now() < asked_ns + kSecond) return;
+  asked_ns = now();
   send_body(shard.shard, from, AskCopy{});
 }
 

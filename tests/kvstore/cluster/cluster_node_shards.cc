@@ -1,13 +1,73 @@
-// What the shard map asks of a node: as kvstore/node/shard_manager.cc, but for its thread and its files.
+// A node's shards: the production lifecycle over simulated files, and copies of shards.
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kvstore/peers/peer_identity.h"
-#include "rpc/base/status.h"
 #include "tests/kvstore/cluster/cluster_node.h"
 
 namespace skua::kv::sim {
+namespace {
+
+/// A step that could not do all is followed by another one after so long.
+constexpr DurationNs kStepAgain = 200 * kMillisecond;
+
+}  // namespace
+
+// --- Files
+
+/// As node_recovery.cc: counts the start, and decides what the storage is after it.
+absl::Status ClusterNode::read_files() {
+  if (kernel_.mutant == WorldMutant::kForgetView) files_->remove(kViewsFile);
+  auto state = read_state(*files_);
+  if (!state.ok()) return state.status();
+  state_ = *state;
+  ++state_.incarnation;
+  views_ = durable_views();
+  views_read_ = files_->changes();
+  const bool forgets = kernel_.mutant == WorldMutant::kForgetDoubt;
+  auto unsynced = UnsyncedShards::read(*files_, forgets ? 1 : boot_);
+  if (!unsynced.ok()) return unsynced.status();
+  unsynced_ = *std::move(unsynced);
+  if (must_learn_again(views_, refused_, {id_, state_.storage_incarnation})) ++state_.storage_incarnation;
+  info_.incarnation = state_.incarnation;
+  info_.storage_incarnation = state_.storage_incarnation;
+  info_.instance = control::uuid_from_random(number_, info_.incarnation);
+  // Nobody else has some shard: somebody sees the damage in the node's status, and starts it again later.
+  if (has_damaged()) restart_by_operator(kRepairMax);
+  return write_state(*files_, state_);
+}
+
+ShardViews ClusterNode::durable_views() const {
+  auto views = read_views(*files_);
+  if (views.ok()) return *std::move(views);
+  kernel_.break_promise(absl::StrCat("node ", number_, " cannot read its views: ", views.status().message()));
+  return {};
+}
+
+// --- The lifecycle
+
+void ClusterNode::start_lifecycle() {
+  const auto log = [this](LogSeverity, const std::string& line) {
+    if (absl::StartsWith(line, "damaged data are removed")) kernel_.hit(Probe::kShardLearntAgain);
+    if (absl::StartsWith(line, "data of another fork are removed")) kernel_.hit(Probe::kForkGivenUp);
+    if (absl::StartsWith(line, "shard closed")) kernel_.hit(Probe::kLeft);
+    if (kernel_.verbose) kernel_.note(line.c_str(), number_);
+  };
+  ShardLifecycle::Options options;
+  options.node_uuid = info_.uuid;
+  options.cluster_id = cluster_uuid();
+  options.files = files_.get();
+  options.state = state_;
+  options.refused = refused_;
+  options.views = views_;
+  options.unsynced = &*unsynced_;
+  options.log = log;
+  ShardLifecycleHost& node = *this;
+  lifecycle_ = std::make_unique<ShardLifecycle>(std::move(options), machine_->databases(),
+                                                std::vector<ShardHost*>{worker_.get()}, node);
+}
 
 void ClusterNode::on_map(const MapPtr& map) {
   if (map_ != nullptr && map->revision <= map_->revision) return;
@@ -15,167 +75,64 @@ void ClusterNode::on_map(const MapPtr& map) {
   std::map<NodeId, std::string> uuids;
   for (const control::MapNode& node : map->nodes) uuids[node_id_of(node.uuid)] = node.uuid;
   findings_->set_nodes(std::move(uuids));
-  wire_.enter();
-  server_->set_map_revision(map->revision);
-  tell_peers();
-  reconcile();
-  kick();
+  news_.map = map;
+  tell_news();
 }
 
-void ClusterNode::reconcile() {
-  const std::vector<WantedShard> wanted = wanted_shards(*map_, info_.uuid);
-  for (size_t shard = 0; shard < held_.size(); ++shard) {
-    Held& at = held(shard);
-    const auto found = std::ranges::find(wanted, shard_id(shard), &WantedShard::id);
-    const bool stays = found != wanted.end() && !is_given_up(shard, *found->view);
-    if (!stays && at.phase == Phase::kServing) leave(shard);
-    if (!stays && at.phase == Phase::kFailed) at.phase = Phase::kClosed;
-    if (found == wanted.end()) at.replacement.reset();
-    if (at.phase == Phase::kLeaving || found == wanted.end()) continue;
-    world_.view_told(shard, *found->view);
-    if (at.phase == Phase::kServing) {
-      tell_view(shard, *found);
-    } else if (!std::exchange(at.opening, true)) {
-      run(kernel_.now() + options_.sync_ns + kernel_.between(0, 20 * kMillisecond), [this, shard] {
-        held(shard).opening = false;
-        const std::vector<WantedShard> still = wanted_shards(*map_, info_.uuid);
-        const auto here = std::ranges::find(still, shard_id(shard), &WantedShard::id);
-        if (here != still.end()) open(shard, *here);
-      });
-    }
+void ClusterNode::tell_news() {
+  if (std::exchange(step_scheduled_, true)) return;
+  step_lifecycle(options_.sync_ns + kernel_.between(0, 20 * kMillisecond));
+}
+
+void ClusterNode::step_lifecycle(DurationNs after) {
+  run(kernel_.now() + after, [this] {
+    step_scheduled_ = false;
+    if (!machine_->running()) return;
+    wire_.enter();
+    const bool settled = lifecycle_->step(std::exchange(news_, {}));
+    observe_all();
+    kick();
+    if (!settled && !std::exchange(step_scheduled_, true)) step_lifecycle(kStepAgain);
+  });
+}
+
+void ClusterNode::opened(ShardId id, const ReplicaNotes& notes) {
+  const HeldShard* const opened = worker_->server().shard(id);
+  if (opened == nullptr || opened->replica == nullptr) {
+    return kernel_.break_promise(absl::StrCat("node ", number_, ": ", opened == nullptr ? "" : opened->why));
   }
+  if (notes.doubt != 0) kernel_.hit(Probe::kDoubt);
+  copies_asked_ns_[id.shard] = 0;
+  const uint64_t committed = WorkerEngine::committed_index(*opened->engine);
+  seen_[id.shard] = {.last = committed, .commit = committed};
+  kernel_.note("opened", id.shard, number_, opened->replica->replica().last_index(), committed);
+  world_.shard_opened(*this, id.shard);
+  observe(id.shard);
 }
 
-/// An operator went on with another replica's data; what this one has may be what was given up.
-bool ClusterNode::is_given_up(size_t shard, const View& view) const {
-  const auto known = views_.find(shard);
-  if (known == views_.end() || view.fork <= known->second.fork) return false;
-  return std::ranges::none_of(view.members, [this](const ReplicaId& id) { return id.node == id_; });
+void ClusterNode::database_opened(ShardId /*id*/, ShardDb& /*db*/, uint32_t /*worker*/) {}
+
+void ClusterNode::released_by_worker(ShardId id) {
+  if (!up_) return;
+  news_.released.push_back(id);
+  tell_news();
 }
 
-void ClusterNode::take_fork(size_t shard, const View& view) {
-  const auto known = views_.find(shard);
-  if (view.fork <= (known == views_.end() ? 0 : known->second.fork)) return;
-  if (is_given_up(shard, view)) {
-    kernel_.hit(Probe::kForkGivenUp);
-    kernel_.note("gives up", shard, number_, view.fork);
-    destroy(shard);
-    held(shard).replacement.reset();
-    views_[shard] = {};
-    unsynced_.erase(shard);
-  } else if (view.primary == id_) {
-    unsynced_.erase(shard);
+ShardViews ClusterNode::take_adopted() {
+  return std::exchange(news_.adopted, {});
+}
+
+void ClusterNode::unserved_changed(const std::map<ShardId, UnservedShard>& unserved) {
+  unserved_.clear();
+  for (const auto& [id, shard] : unserved) {
+    unserved_.push_back({{id.table_id, id.shard}, std::string(shard.why.message())});
   }
-  views_[shard].fork = view.fork;
-}
-
-/// Under this number nothing was acknowledged, and somebody else has the data.
-void ClusterNode::drop_damaged(size_t shard, const View& view) {
-  if (!refused_.contains(shard_id(shard))) return;
-  const auto known = views_.find(shard);
-  const bool learns = view.mentions(replica_id()) && !view.is_member(replica_id());
-  const bool spoke = known != views_.end() && known->second.mentions(replica_id()) && known->second.epoch >= view.epoch;
-  if (!learns || spoke) return;
-  kernel_.hit(Probe::kShardLearntAgain);
-  kernel_.note("drops damaged", shard, number_);
-  destroy(shard);
-  unsynced_.erase(shard);
-  refused_.erase(shard_id(shard));
-}
-
-void ClusterNode::tell_view(size_t shard, const WantedShard& wanted) {
-  Held& at = held(shard);
-  if (at.told == wanted.view) return;
-  take_fork(shard, *wanted.view);
-  at.told = wanted.view;
-  wire_.enter();
-  replication_->set_places(shard_id(shard), wanted.places);
-  server_->set_view(shard_id(shard), *wanted.view);
-  observe(shard);
-}
-
-// --- Opening
-
-void ClusterNode::destroy(size_t shard) {
-  machine_->remove_database(shard_id(shard));
-}
-
-void ClusterNode::open(size_t shard, const WantedShard& wanted) {
-  Held& at = held(shard);
-  if (at.phase == Phase::kServing || at.phase == Phase::kLeaving || !machine_->running()) return;
-  take_fork(shard, *wanted.view);
-  drop_damaged(shard, *wanted.view);
-  if (refused_.contains(shard_id(shard))) {
-    at.phase = Phase::kFailed;
-    return;
-  }
-  if (at.replacement) {
-    destroy(shard);
-    machine_->make_database(shard_id(shard));
-    Database& database = machine_->database(shard_id(shard));
-    database.become(*at.replacement->database);
-    if (kernel_.mutant == WorldMutant::kCopyOffByOne) static_cast<void>(database.ingest({}, database.index() + 1));
-    at.replacement.reset();
-    kernel_.hit(Probe::kSnapshotInstalled);
-  }
-  machine_->make_database(shard_id(shard));
-  open_replica(shard, wanted);
-  if (at.phase == Phase::kServing) tell_view(shard, wanted);
-  kick();
-}
-
-void ClusterNode::open_replica(size_t shard, const WantedShard& wanted) {
-  Held& at = held(shard);
-  auto db = machine_->databases().open_db("", shard_id(shard), RocksdbEngine::IfMissing::kFail);
-  if (!db.ok()) return;  // the machine goes off just now
-  at.db = *std::move(db);
-  const auto view = views_.find(shard);
-  ReplicaNotes notes{.view = view == views_.end() ? View{} : view->second};
-  if (const auto unsynced = unsynced_.find(shard); unsynced != unsynced_.end()) {
-    notes.may_unsync = unsynced->second == boot_;
-    notes.doubt = notes.may_unsync || kernel_.mutant == WorldMutant::kForgetDoubt ? 0 : unsynced->second;
-    if (notes.doubt != 0) kernel_.hit(Probe::kDoubt);
-  }
-  wire_.enter();
-  server_->expect(shard_id(shard), wanted.epoch);
-  server_->serve_replica(shard_id(shard), *at.db, replica_id(), notes);
-  const HeldShard* const opened = server_->shard(shard_id(shard));
-  if (opened->replica == nullptr) {
-    return kernel_.break_promise(absl::StrCat("node ", number_, ": ", opened->why));
-  }
-  at.phase = Phase::kServing;
-  at.told.reset();
-  at.copy_asked_ns = 0;
-  at.seen_last = at.seen_commit = WorkerEngine::committed_index(*opened->engine);
-  at.seen_epoch = 0;
-  kernel_.note("opened", shard, number_, opened->replica->replica().last_index(), at.seen_commit);
-  world_.shard_opened(*this, shard);
-  observe(shard);
-}
-
-// --- Closing
-
-void ClusterNode::leave(size_t shard) {
-  kernel_.note("leaves", shard, number_);
-  held(shard).phase = Phase::kLeaving;
-  wire_.enter();
-  replication_->forget(shard_id(shard));
-  server_->remove(shard_id(shard), [this, shard] { run(kernel_.now(), [this, shard] { closed(shard); }); });
-  kick();
-}
-
-void ClusterNode::closed(size_t shard) {
-  Held& at = held(shard);
-  at.db.reset();
-  at.phase = Phase::kClosed;
-  kernel_.hit(Probe::kLeft);
-  reconcile();
 }
 
 // --- Copies of a shard: kvstore/snapshot/snapshot_copy.h, without its files
 
 void ClusterNode::on_copy_asked(size_t shard, NodeId from) {
-  const auto hold = server_->hold_entries(shard_id(shard));
+  const auto hold = worker_->server().hold_entries(shard_id(shard));
   if (!hold.ok()) return;
   auto copy = std::make_shared<Database>(*machine_, shard_id(shard));
   copy->become(database(shard));
@@ -183,7 +140,7 @@ void ClusterNode::on_copy_asked(size_t shard, NodeId from) {
   oracle_.found(shard, index, contents_of(*copy), "a copy");
   send_body(shard, from, ShardCopy{copy, {index, replica(shard)->replica().log().epoch_of(index).value_or(0)}});
   run(kernel_.now() + kernel_.between(300 * kMillisecond, 3 * kSecond),
-      [this, shard, hold = *hold] { server_->release_entries(shard_id(shard), hold); });
+      [this, shard, hold = *hold] { worker_->server().release_entries(shard_id(shard), hold); });
 }
 
 void ClusterNode::on_copy(size_t shard, NodeId from, const ShardCopy& copy) {
@@ -197,9 +154,25 @@ void ClusterNode::on_copy(size_t shard, NodeId from, const ShardCopy& copy) {
     return kernel_.hit(Probe::kSnapshotTooOld);
   }
   kernel_.note("copy", shard, number_, copy.end.index, copy.end.epoch);
-  server_->retire(shard_id(shard));
-  held(shard).replacement = copy;
-  leave(shard);
+  worker_->server().retire(shard_id(shard));
+  const std::string path = absl::StrCat("copy-", ++copies_made_);
+  copies_[path] = copy;
+  news_.copies[shard_id(shard)] = path;
+  tell_news();
+}
+
+absl::Status ClusterNode::ingest_copy(ShardId id, const std::string& path) {
+  machine_->make_database(id);
+  Database& database = machine_->database(id);
+  database.become(*copies_.at(path).database);
+  if (kernel_.mutant == WorldMutant::kCopyOffByOne) static_cast<void>(database.ingest({}, database.index() + 1));
+  kernel_.hit(Probe::kSnapshotInstalled);
+  return absl::OkStatus();
+}
+
+absl::Status ClusterNode::discard_copy(const std::string& path) {
+  copies_.erase(path);
+  return absl::OkStatus();
 }
 
 }  // namespace skua::kv::sim

@@ -24,28 +24,28 @@ LogEntry ClusterNode::entry_of(const ReplicaEntry& entry) const {
 }
 
 void ClusterNode::observe_all() {
-  for (size_t shard = 0; shard < held_.size(); ++shard) observe(shard);
+  for (size_t shard = 0; shard < options_.shards; ++shard) observe(shard);
 }
 
 void ClusterNode::observe(size_t shard) {
   const HeldShard* const held = serving(shard);
   if (held == nullptr || !engine().log_health().ok()) return;
-  Held& at = held_[shard];
+  Seen& seen = seen_[shard];
   const Replica& replica = held->replica->replica();
   const uint64_t last = engine().last_entry(*held->engine);
-  if (at.seen_epoch != replica.view().epoch) {
-    at.seen_epoch = replica.view().epoch;
-    at.seen_last = std::min(at.seen_last, at.seen_commit);  // what is behind it may have been replaced
+  if (seen.epoch != replica.view().epoch) {
+    seen.epoch = replica.view().epoch;
+    seen.last = std::min(seen.last, seen.commit);  // what is behind it may have been replaced
   }
-  at.seen_last = std::min(at.seen_last, last);
-  while (at.seen_last < last) {
-    const uint64_t index = ++at.seen_last;
+  seen.last = std::min(seen.last, last);
+  while (seen.last < last) {
+    const uint64_t index = ++seen.last;
     const auto entry = engine().replica_entry(*held->engine, index);
     const auto previous = replica.log().epoch_of(index - 1);
     if (entry && (previous || index == 1)) oracle_.appended(shard, index, previous.value_or(0), entry_of(*entry));
   }
-  while (at.seen_commit < replica.commit_index()) {
-    const uint64_t index = ++at.seen_commit;
+  while (seen.commit < replica.commit_index()) {
+    const uint64_t index = ++seen.commit;
     const auto entry = engine().replica_entry(*held->engine, index);
     if (entry) world_.entry_committed(shard, index, entry_of(*entry), replica);
   }
@@ -67,9 +67,10 @@ bool ClusterNode::has_received(size_t shard, EntryId entry) const {
 }
 
 bool ClusterNode::has_damaged() const {
-  return std::ranges::any_of(refused_, [this](const auto& refused) {
-    const auto known = views_.find(refused.first.shard);
-    return known != views_.end() && known->second.mentions(replica_id());
+  const ShardViews views = durable_views();
+  return std::ranges::any_of(refused_, [&](const auto& refused) {
+    const auto known = views.find(refused.first);
+    return known != views.end() && known->second.mentions(replica_id());
   });
 }
 
@@ -97,8 +98,6 @@ uint64_t ClusterNode::contents_of(const Database& database) {
 std::string ClusterNode::describe(size_t shard) const {
   std::string out = absl::StrCat("node ", number_, up_ ? "" : " is down");
   if (!up_) return out;
-  const Held& at = held_[shard];
-  absl::StrAppend(&out, " phase ", static_cast<int>(at.phase));
   if (!engine().log_health().ok()) absl::StrAppend(&out, ", log: ", engine().log_health().message());
   const HeldShard* const held = serving(shard);
   if (held == nullptr) return out;
@@ -109,7 +108,7 @@ std::string ClusterNode::describe(size_t shard) const {
                   " written ", engine().replica_levels(*held->engine).written, " synced ",
                   engine().replica_levels(*held->engine).synced, held->replica->is_serving() ? " serving" : "",
                   replica.is_doubtful() ? " in doubt" : "");
-  const PeerLinksCounters& links = replication_->counters();
+  const PeerLinksCounters& links = worker_->links();
   absl::StrAppend(&out, "; links: ", links.messages_sent, " sent, ", links.dropped_unknown, " unknown, ",
                   links.dropped_down, " down, ", links.dropped_full, " full, ", links.dropped_refused, " refused, ",
                   links.requests_failed, " failed; ", links.messages_received, " received, ", links.refused_unknown,
@@ -129,7 +128,7 @@ std::string ClusterNode::describe(size_t shard) const {
 
 /// Of the process that ends.
 void ClusterNode::count_probes() const {
-  const WorkerStats stats = server_->stats();
+  const WorkerStats stats = worker_->server().stats();
   const auto& gets = stats.requests.answers[static_cast<size_t>(Method::kGet)];
   if (stats.requests.backup_reads > 0) kernel_.hit(Probe::kBackupRead);
   if (stats.storage.fetches > 0) kernel_.hit(Probe::kReadFromDisk);
