@@ -8,6 +8,7 @@
 #include "kvstore/codec/text.h"
 #include "kvstore/peers/peer_identity.h"
 #include "kvstore/storage/shard_life.h"
+#include "kvstore/types/worker_mutants.h"
 
 namespace skua::kv {
 namespace {
@@ -74,7 +75,9 @@ absl::Status ShardLifecycle::finish_replacing(ShardId id) {
   const auto it = replacements_.find(id);
   if (it == replacements_.end()) return absl::OkStatus();
   if (absl::Status destroyed = engine_.destroy_shard(options_.shards_dir, id); !destroyed.ok()) return destroyed;
-  if (absl::Status ingested = node_.ingest_copy(id, it->second); !ingested.ok()) return ingested;
+  absl::Status ingested;
+  if (!worker_mutant(WorkerMutant::kOpenAnewForCopy)) ingested = node_.ingest_copy(id, it->second);
+  if (!ingested.ok()) return ingested;
   if (absl::Status removed = node_.discard_copy(it->second); !removed.ok()) {
     log(LogSeverity::kWarning, absl::StrCat("a copy that was taken stays: ", removed.message()));
   }
@@ -163,7 +166,9 @@ absl::Status ShardLifecycle::take_fork(const WantedShard& shard) {
                                             ": the shard goes on with another node's (fork ", shard.view->fork,
                                             "), because an operator recovered it from there, or all members lost power "
                                             "and that log was the longest; it is copied from there"));
-    if (absl::Status destroyed = destroy(shard.id); !destroyed.ok()) return destroyed;
+    absl::Status destroyed;
+    if (!worker_mutant(WorkerMutant::kKeepGivenUpData)) destroyed = destroy(shard.id);
+    if (!destroyed.ok()) return destroyed;
     // A fetched copy that waits to replace the data is of the old fork too.
     if (const auto copy = replacements_.find(shard.id); copy != replacements_.end()) {
       if (absl::Status removed = node_.discard_copy(copy->second); !removed.ok()) return removed;
@@ -265,7 +270,7 @@ bool ShardLifecycle::write_down_unsynced(UnsyncedNews arrived) {
   if (news.empty()) return true;
   UnsyncedShards& unsynced = *options_.unsynced;
   absl::Status written = unsynced.forget(news.restored);
-  if (written.ok()) written = unsynced.allow(news.allowed);
+  if (written.ok() && !worker_mutant(WorkerMutant::kSkipUnsyncedFile)) written = unsynced.allow(news.allowed);
   if (written.ok()) written = unsynced.put_in_doubt(news.doubted);
   if (!written.ok()) {
     log(LogSeverity::kError, absl::StrCat("replicas cannot write down what they have not synced: ", written.message()));
@@ -273,7 +278,8 @@ bool ShardLifecycle::write_down_unsynced(UnsyncedNews arrived) {
   }
   for (const ShardId id : std::exchange(news, {}).allowed) {
     const auto local = local_.find(id);
-    if (local != local_.end() && unsynced.is_allowed(id)) hosts_[local->second.worker]->unsynced_allowed(id);
+    const bool is_allowed = unsynced.is_allowed(id) || worker_mutant(WorkerMutant::kSkipUnsyncedFile);
+    if (local != local_.end() && is_allowed) hosts_[local->second.worker]->unsynced_allowed(id);
   }
   return true;
 }
@@ -289,7 +295,9 @@ bool ShardLifecycle::write_down(ShardViews adopted) {
     next[id] = view;
     next[id].fork = fork;
   }
-  if (absl::Status written = write_views(*options_.files, next); !written.ok()) {
+  absl::Status written;
+  if (!worker_mutant(WorkerMutant::kSkipViewFile)) written = write_views(*options_.files, next);
+  if (!written.ok()) {
     log(LogSeverity::kError, absl::StrCat("views cannot be made durable, replicas wait: ", written.message()));
     unwritten_ = std::move(adopted);
     return false;

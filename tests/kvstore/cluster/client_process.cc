@@ -143,7 +143,7 @@ void ClientProcess::on_get(const Sent& sent, const GetReply& reply) {
   kernel_.hit(Probe::kLeaseRead);
   const ClientRequest& request = sent.request;
   oracle_.read_served(request.shard, request.operation.key, found ? reply.head.version : 0, sent.shown_before,
-                      "a node's");
+                      "node's");
   world_.answered(number_, {request.id, true, found ? value_number(as_string_view(reply.value)) : 0, sent.node});
 }
 

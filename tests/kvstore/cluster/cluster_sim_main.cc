@@ -3,6 +3,7 @@
 #include "kvstore/memory/memory_mutants.h"
 #include "kvstore/replication/replication_mutants.h"
 #include "kvstore/types/engine_mutants.h"
+#include "kvstore/types/worker_mutants.h"
 #include "tests/kvstore/cluster/cluster_world.h"
 #include "tests/kvstore/replication/seed_runner.h"
 
@@ -10,6 +11,7 @@ namespace skua::kv {
 ReplicaMutant g_active_replica_mutant = ReplicaMutant::kNone;
 EngineMutant g_engine_mutant = EngineMutant::kNone;
 MemoryMutant g_memory_mutant = MemoryMutant::kNone;
+WorkerMutant g_worker_mutant = WorkerMutant::kNone;
 }  // namespace skua::kv
 
 namespace skua::kv::sim {
@@ -25,6 +27,9 @@ NamedMutant of_engine(const char* name, EngineMutant which) {
 }
 NamedMutant of_log(const char* name, LogMutant which) {
   return {name, [which] { g_active_log_mutant = which; }};
+}
+NamedMutant of_worker(const char* name, WorkerMutant which) {
+  return {name, [which] { g_worker_mutant = which; }};
 }
 NamedMutant of_world(const char* name, WorldMutant which) {
   return {name, [which] { g_world_mutant = which; }};
@@ -49,6 +54,11 @@ const NamedMutant kMutants[] = {
     of_engine("drop-dedup-record", EngineMutant::kDropDedupRecord),
     of_engine("forget-by-wall-clock", EngineMutant::kForgetByWallClock),
     of_log("skip-sync", LogMutant::kSkipSync),
+    of_worker("read-without-lease", WorkerMutant::kReadWithoutLease),
+    of_worker("skip-view-file", WorkerMutant::kSkipViewFile),
+    of_worker("skip-unsynced-file", WorkerMutant::kSkipUnsyncedFile),
+    of_worker("keep-given-up-data", WorkerMutant::kKeepGivenUpData),
+    of_worker("open-anew-for-copy", WorkerMutant::kOpenAnewForCopy),
 };
 
 /// Probes of parts that only tests/kvstore/replication has, and one that not every batch hits.

@@ -16,6 +16,7 @@ namespace {
 constexpr DurationNs kLivenessMax = 120 * kSecond;
 constexpr DurationNs kReadAllMax = 10 * kSecond;
 constexpr const char* kTable = "t";
+constexpr DurationNs kMapLateMax = 3 * kSecond;
 /// Of a call of the bootstrap service.
 constexpr DurationNs kBootstrapTimeout = kSecond;
 
@@ -333,8 +334,11 @@ void ClusterWorld::publish(size_t control, const MapPtr& map) {
     });
   }
   for (size_t client = 0; client < client_processes_.size(); ++client) {
-    network_.send(control_address(control), client_address(client),
-                  [this, client, map] { client_processes_[client]->on_map(map); });
+    // Some clients take their time: they go on with the map that they have.
+    const DurationNs late = kernel_.rng.chance(0.5) ? 0 : kernel_.between(0, kMapLateMax);
+    network_.send(control_address(control), client_address(client), [this, client, map, late] {
+      kernel_.queue.at(kernel_.now() + late, [this, client, map] { client_processes_[client]->on_map(map); });
+    });
   }
 }
 

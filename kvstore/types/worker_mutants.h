@@ -1,0 +1,31 @@
+// Deliberate faults of what stands between the engine, the replicas, peers and clients. They are compiled in only for
+// the self-test of the cluster's simulation, which must find each of them. rpc/protocol/protocol_mutants.h explains the
+// idea. In every other build worker_mutant() is the constant false and costs nothing.
+#ifndef SKUA_KVSTORE_TYPES_WORKER_MUTANTS_H_
+#define SKUA_KVSTORE_TYPES_WORKER_MUTANTS_H_
+
+namespace skua::kv {
+
+enum class WorkerMutant {
+  kNone,
+  kReadWithoutLease,  // a read is answered although another replica may lead
+  kSkipViewFile,      // a replica is told that its view is durable, and no file has the view
+  kSkipUnsyncedFile,  // a replica may acknowledge unsynced writes, and no file says so
+  kKeepGivenUpData,   // data of a fork that was given up become those of a replica in the new fork
+  kOpenAnewForCopy,   // a copy that was fetched is dropped, and an empty database takes its place
+};
+
+#ifdef SKUA_WITH_MUTANTS
+extern WorkerMutant g_worker_mutant;
+[[nodiscard]] inline bool worker_mutant(WorkerMutant which) {
+  return g_worker_mutant == which;
+}
+#else
+[[nodiscard]] constexpr bool worker_mutant(WorkerMutant) {
+  return false;
+}
+#endif
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_TYPES_WORKER_MUTANTS_H_
