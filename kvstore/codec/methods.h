@@ -18,7 +18,7 @@ enum class Method : uint16_t {
   kAdd = 8,
   kAppend = 9,
   kExpire = 10,
-  // Between nodes (kvstore/replication/message_codec.h).
+  // Between nodes (kvstore/replication/message_codec.h, copy_codec.h).
   kReplicate = 32,
   kFetchChunk = 33,
   kFetchTail = 34,

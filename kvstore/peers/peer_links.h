@@ -57,6 +57,7 @@
 #include "kvstore/peers/peer_bootstrap.h"
 #include "kvstore/peers/peer_limits.h"
 #include "kvstore/peers/peer_proofs.h"
+#include "kvstore/replication/append_builder.h"
 #include "kvstore/replication/message_codec.h"
 #include "kvstore/types/peer_info.h"
 #include "rpc/endpoint.h"

@@ -32,8 +32,6 @@ constexpr uint8_t kAcknowledgeReceived = 1;
 constexpr size_t kAppendCountAt = kEnvelopeBytes + 32;
 
 static_assert(kEnvelopeBytes + 8 + 25 + EpochRuns::kRunsMax * 16 + 24 + 16 <= kFrameBytesMax, "a TailReport fits");
-static_assert(kEnvelopeBytes + kAppendHeadBytes + kAppendEntryHeadBytes <= rpc::Message::kHeadMax,
-              "a single large entry needs one body only");
 
 absl::Status malformed(const char* what, size_t bytes) {
   return absl::InvalidArgumentError(absl::StrCat("malformed replication message of ", bytes, " bytes: ", what));
@@ -453,224 +451,24 @@ AppendEntries::Iterator& AppendEntries::Iterator::operator++() {
   return *this;
 }
 
-// --- Appends
+// --- Parts of an Append
 
-AppendBuffers::~AppendBuffers() {
-  SKUA_CHECK(outstanding_count_ == 0, "an Append outlives the buffers that it lies in");
-  for (Buffer* buffer : free_) delete buffer;
-}
-
-AppendBuffers::Buffer* AppendBuffers::take() {
-  ++outstanding_count_;
-  if (free_.empty()) {
-    auto* made = new Buffer;
-    made->owner = this;
-    return made;
-  }
-  Buffer* buffer = free_.back();
-  free_.pop_back();
-  buffer->bytes.clear();
-  return buffer;
-}
-
-void AppendBuffers::put_back(void* context) {
-  auto* buffer = static_cast<Buffer*>(context);
-  AppendBuffers& owner = *buffer->owner;
-  --owner.outstanding_count_;
-  if (owner.free_.size() == kKeptMax) {
-    delete buffer;
-  } else {
-    owner.free_.push_back(buffer);
-  }
-}
-
-AppendBuilder::~AppendBuilder() {
-  if (message_) static_cast<void>(finish());
-}
-
-void AppendBuilder::begin(const ReplicaEnvelope& envelope, const Append& header, rpc::MessagePtr message) {
-  SKUA_CHECK(!message_, "finish one Append before the next");
-  message_ = std::move(message);
-  SKUA_CHECK(message_->size() == 0, "an Append begins in an empty message");
-  ByteWriter writer(message_->head_room());
+void write_append_head(const ReplicaEnvelope& envelope, const Append& header, ByteWriter& writer) {
   write_envelope(writer, envelope, Kind::kAppend);
   write(writer, header);
-  message_->set_head_size(writer.size());
-  piece_count_ = count_ = copied_bytes_ = 0;
-  bytes_ = writer.size();
 }
 
-bool AppendBuilder::add(const AppendEntry& entry, rpc::BodyReleaseFn release, void* context) {
-  SKUA_CHECK(message_, "an Append begins with begin()");
-  const bool copies = entry.payload.size() <= kAppendCopyBytesMax;
-  const size_t copied = kAppendEntryHeadBytes + (copies ? entry.payload.size() : 0);
-  const size_t added = kAppendEntryHeadBytes + entry.payload.size();
-  if (count_ > 0 && (count_ == kAppendEntriesMax || bytes_ + added > kAppendBytesMax ||
-                     copied_bytes_ + copied > kAppendCopiedBytesMax)) {
-    return false;
-  }
-  const bool into_head = piece_count_ == 0 && rpc::Message::kHeadMax - message_->head().size() >= copied;
-  const bool into_last = piece_count_ > 0 && pieces_[piece_count_ - 1].copied;
-  const size_t pieces = (into_head || into_last ? 0 : 1) + (copies ? 0 : 1);
-  if (piece_count_ + pieces > pieces_.size()) return false;
+void set_append_count(MutableByteSpan written, uint32_t count) {
+  store_le(written.data() + kAppendCountAt, count);
+}
 
-  std::array<std::byte, kAppendEntryHeadBytes> head;
-  ByteWriter writer(head);
+void write_entry_head(const AppendEntry& entry, ByteWriter& writer) {
   writer.write(entry.epoch);
   writer.write(entry.time);
   writer.write(static_cast<uint32_t>(entry.payload.size()));
   writer.write(durability_code(entry.durability));
   writer.write(uint8_t{0});
   writer.write(entry.flags);
-  copy(writer.written(), into_head);
-  if (copies) {
-    copy(entry.payload, into_head);
-    if (release != nullptr) release(context);
-  } else {
-    pieces_[piece_count_++] = {.bytes = entry.payload, .release = release, .context = context};
-  }
-  ++count_;
-  bytes_ += added;
-  copied_bytes_ += copied;
-  return true;
-}
-
-void AppendBuilder::copy(ByteSpan bytes, bool into_head) {
-  if (into_head) {
-    SKUA_CHECK(message_->append_head(bytes), "there was room a moment ago");
-    return;
-  }
-  if (buffer_ == nullptr) buffer_ = buffers_.take();
-  if (piece_count_ == 0 || !pieces_[piece_count_ - 1].copied) {
-    pieces_[piece_count_++] = {.copied = true, .begin = buffer_->bytes.size()};
-  }
-  buffer_->bytes.insert(buffer_->bytes.end(), bytes.begin(), bytes.end());
-  pieces_[piece_count_ - 1].size += bytes.size();
-}
-
-rpc::MessagePtr AppendBuilder::finish() {
-  SKUA_CHECK(message_, "an Append begins with begin()");
-  store_le(message_->head_room().data() + kAppendCountAt, static_cast<uint32_t>(count_));
-  AppendBuffers::Buffer* lent = nullptr;
-  for (size_t i = 0; i < piece_count_; ++i) {
-    const Piece& piece = pieces_[i];
-    bool added = false;
-    if (piece.copied) {
-      // All bodies are released at the same time, so it is enough that the buffer's first piece releases the buffer.
-      AppendBuffers::Buffer* hangs = std::exchange(lent, buffer_) == nullptr ? buffer_ : nullptr;
-      added = message_->add_body(ByteSpan(buffer_->bytes).subspan(piece.begin, piece.size),
-                                 hangs != nullptr ? &AppendBuffers::put_back : nullptr, hangs);
-    } else {
-      added = message_->add_body(piece.bytes, piece.release, piece.context);
-    }
-    SKUA_CHECK(added, "an Append has no more pieces than bodies");
-  }
-  buffer_ = nullptr;
-  return std::move(message_);
-}
-
-// --- Snapshots
-
-bool is_plain_file_name(std::string_view name) {
-  return !name.empty() && name.size() <= kChunkNameBytesMax && name != "." && name != ".." &&
-         name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
-}
-
-namespace {
-
-bool is_sound(const FetchChunk& fetch) {
-  return fetch.file < kChunkFilesMax && fetch.bytes_max >= 1 && fetch.bytes_max <= kChunkBytesMax &&
-         (fetch.snapshot != 0 || (fetch.file == 0 && fetch.offset == 0));
-}
-
-bool is_sound(const Chunk& chunk) {
-  const bool in_file = chunk.offset <= chunk.file_bytes && chunk.data.size() <= chunk.file_bytes - chunk.offset;
-  return chunk.snapshot != 0 && chunk.files >= 1 && chunk.files <= kChunkFilesMax && in_file &&
-         chunk.data.size() <= kChunkBytesMax && (!chunk.data.empty() || chunk.offset == chunk.file_bytes) &&
-         is_plain_file_name(chunk.name) && chunk.end.index <= EpochRuns::kIndexMax;
-}
-
-}  // namespace
-
-absl::StatusOr<ByteSpan> encode_fetch_chunk(const FetchChunk& fetch, MutableByteSpan buffer) {
-  if (!is_sound(fetch)) return absl::InvalidArgumentError("no such part of a snapshot can be asked for");
-  ByteWriter writer(buffer);
-  writer.write(fetch.table);
-  writer.write(fetch.shard);
-  writer.write(fetch.snapshot);
-  writer.write(fetch.file);
-  writer.write(fetch.offset);
-  writer.write(fetch.bytes_max);
-  SKUA_CHECK(writer.ok(), "size the buffer with kFetchChunkBytes");
-  return writer.written();
-}
-
-absl::StatusOr<FetchChunk> decode_fetch_chunk(ByteSpan bytes) {
-  ByteReader reader(bytes);
-  FetchChunk fetch;
-  fetch.table = reader.read<uint32_t>();
-  fetch.shard = reader.read<uint32_t>();
-  fetch.snapshot = reader.read<uint64_t>();
-  fetch.file = reader.read<uint32_t>();
-  fetch.offset = reader.read<uint64_t>();
-  fetch.bytes_max = reader.read<uint32_t>();
-  if (!reader.complete()) return malformed("a request for a chunk has 32 bytes", bytes.size());
-  if (!is_sound(fetch)) return malformed("no such part of a snapshot can be asked for", bytes.size());
-  return fetch;
-}
-
-ByteSpan encode_fetch_tail(const FetchTail& fetch, MutableByteSpan buffer) {
-  ByteWriter writer(buffer);
-  writer.write(fetch.table);
-  writer.write(fetch.shard);
-  writer.write(fetch.after);
-  writer.write(fetch.bytes_max);
-  SKUA_CHECK(writer.ok(), "size the buffer with kFetchTailBytes");
-  return writer.written();
-}
-
-absl::StatusOr<FetchTail> decode_fetch_tail(ByteSpan bytes) {
-  ByteReader reader(bytes);
-  FetchTail fetch;
-  fetch.table = reader.read<uint32_t>();
-  fetch.shard = reader.read<uint32_t>();
-  fetch.after = reader.read<uint64_t>();
-  fetch.bytes_max = reader.read<uint32_t>();
-  if (!reader.complete()) return malformed("a request for a tail has 20 bytes", bytes.size());
-  if (fetch.bytes_max < 1 || fetch.bytes_max > kChunkBytesMax) {
-    return malformed("so much cannot be asked for at once", bytes.size());
-  }
-  return fetch;
-}
-
-absl::StatusOr<ByteSpan> encode_chunk_head(const Chunk& chunk, MutableByteSpan buffer) {
-  if (!is_sound(chunk)) return absl::InvalidArgumentError("a snapshot's file has no such part");
-  ByteWriter writer(buffer);
-  writer.write(chunk.snapshot);
-  write(writer, chunk.end);
-  writer.write(chunk.files);
-  writer.write(chunk.file_bytes);
-  writer.write(chunk.offset);
-  writer.write(chunk.crc32c);
-  writer.write_prefixed<uint8_t>(as_byte_span(chunk.name));
-  SKUA_CHECK(writer.ok(), "size the buffer with kChunkHeadBytesMax");
-  return writer.written();
-}
-
-absl::StatusOr<Chunk> decode_chunk(ByteSpan bytes) {
-  ByteReader reader(bytes);
-  Chunk chunk;
-  chunk.snapshot = reader.read<uint64_t>();
-  chunk.end = read_id(reader);
-  chunk.files = reader.read<uint32_t>();
-  chunk.file_bytes = reader.read<uint64_t>();
-  chunk.offset = reader.read<uint64_t>();
-  chunk.crc32c = reader.read<uint32_t>();
-  chunk.name = as_string_view(reader.read_prefixed<uint8_t>());
-  if (!reader.ok()) return malformed("a chunk of a snapshot is cut off", bytes.size());
-  chunk.data = reader.read_rest();
-  if (!is_sound(chunk)) return malformed("a snapshot's file has no such part", bytes.size());
-  return chunk;
 }
 
 }  // namespace skua::kv

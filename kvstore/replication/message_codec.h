@@ -1,5 +1,5 @@
-// The messages between replicas of a shard (messages.h) as bytes: requests and replies of method REPLICATE, and of
-// FETCH_CHUNK and FETCH_TAIL for copies of shards. All numbers are little endian.
+// The messages between replicas of a shard (messages.h) as bytes: requests and replies of method REPLICATE. All numbers
+// are little endian. copy_codec.h has the messages that copy a shard.
 //
 //   frame     envelope | body                       a request is one frame; its reply is one frame, or empty
 //
@@ -28,14 +28,7 @@
 //   view      u64 epoch, u64 change, u64 primary, u32 min_insync, u8 flags (1: read anywhere), u8 members, u8 learners,
 //             { u64 node, u64 incarnation } x members, { u64 node, u64 incarnation, u64 join } x learners
 //
-//   fetch     u32 table, u32 shard, u64 snapshot (0: begin one), u32 file, u64 offset, u32 bytes at most
-//   chunk     u64 snapshot, id of its last entry, u32 files, u64 bytes of the file, u64 offset, u32 CRC-32C of data,
-//             u8 bytes of the name, name, data
-//   tail      u32 table, u32 shard, u64 index of the last entry that the sender has, u32 bytes at most; the reply is an
-//             Append of the committed entries behind it, perhaps of none
-//
-// Each payload follows its entry's head. So large payloads can be sent as body spans, without a copy. Small payloads
-// are copied, because that costs less. AppendBuilder decides.
+// Each payload follows its entry's head. So large payloads can be sent as body spans, without a copy (append_builder.h).
 //
 // A change that an older build would misunderstand must raise kReplicationVersion (control/core/protocol_version.h).
 // Nodes tell the control plane which version they speak.
@@ -50,8 +43,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <string_view>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -59,7 +50,6 @@
 #include "kvstore/replication/replica.h"
 #include "kvstore/types/durability.h"
 #include "rpc/base/bytes.h"
-#include "rpc/base/message.h"
 
 namespace skua::kv {
 
@@ -71,10 +61,6 @@ inline constexpr size_t kViewMembersMax = 32;
 /// The most entries of one Append, and the most bytes of them. A single entry may be larger.
 inline constexpr size_t kAppendEntriesMax = 4096;
 inline constexpr size_t kAppendBytesMax = size_t{8} << 20;
-/// Larger payloads are sent without a copy.
-inline constexpr size_t kAppendCopyBytesMax = size_t{8} << 10;
-/// The most bytes that one Append copies. Bounded because the polling thread copies them.
-inline constexpr size_t kAppendCopiedBytesMax = size_t{128} << 10;
 /// The largest frame, except Appends.
 inline constexpr size_t kFrameBytesMax = kEnvelopeBytes + 31 + kViewMembersMax * (16 + 24);
 using FrameBuffer = std::array<std::byte, kFrameBytesMax>;
@@ -144,128 +130,12 @@ struct ReplicaFrame {
 /// Whether `bytes` begin like an Append. They need not be a valid frame.
 [[nodiscard]] bool looks_like_append(ByteSpan bytes);
 
-/// A pool of the buffers that Appends copy bytes into. Must outlive the messages. Thread: one.
-class AppendBuffers {
- public:
-  AppendBuffers() = default;
-  ~AppendBuffers();
-  AppendBuffers(const AppendBuffers&) = delete;
-  AppendBuffers& operator=(const AppendBuffers&) = delete;
-
-  /// Number of buffers that messages hold.
-  [[nodiscard]] size_t outstanding_count() const { return outstanding_count_; }
-
- private:
-  friend class AppendBuilder;
-  struct Buffer {
-    std::vector<std::byte> bytes;
-    AppendBuffers* owner = nullptr;
-  };
-  static constexpr size_t kKeptMax = 32;
-  Buffer* take();
-  static void put_back(void* buffer);
-
-  std::vector<Buffer*> free_;
-  size_t outstanding_count_ = 0;
-};
-
-/// Builds Appends, one after the other: begin(), add() while there is room, finish(). `buffers` must outlive it.
-/// Thread: that of the buffers.
-class AppendBuilder {
- public:
-  explicit AppendBuilder(AppendBuffers& buffers) : buffers_(buffers) {}
-  ~AppendBuilder();
-  AppendBuilder(const AppendBuilder&) = delete;
-  AppendBuilder& operator=(const AppendBuilder&) = delete;
-
-  /// Begins an Append in `message`, which must be empty. `header.epochs` is ignored: the added entries have their
-  /// epochs.
-  void begin(const ReplicaEnvelope& envelope, const Append& header, rpc::MessagePtr message);
-  /// Adds an entry. False: this Append is full; finish it and begin another one. The first entry is always accepted.
-  /// True: either the payload was copied and release(context) has been called, or the payload must stay unchanged until
-  /// release(context) is called. `release` may be null.
-  [[nodiscard]] bool add(const AppendEntry& entry, rpc::BodyReleaseFn release = nullptr, void* context = nullptr);
-  [[nodiscard]] rpc::MessagePtr finish();
-
-  [[nodiscard]] size_t count() const { return count_; }
-
- private:
-  /// A piece of the message behind the head: a range of the buffer, or a payload in the caller's memory.
-  struct Piece {
-    bool copied = false;
-    size_t begin = 0;
-    size_t size = 0;
-    ByteSpan bytes{};
-    rpc::BodyReleaseFn release = nullptr;
-    void* context = nullptr;
-  };
-  void copy(ByteSpan bytes, bool into_head);
-
-  AppendBuffers& buffers_;
-  rpc::MessagePtr message_;
-  AppendBuffers::Buffer* buffer_ = nullptr;
-  std::array<Piece, rpc::Message::kBodiesMax> pieces_;
-  size_t piece_count_ = 0;
-  size_t count_ = 0;
-  size_t bytes_ = 0;
-  size_t copied_bytes_ = 0;
-};
-
-// --- Snapshots
-
-inline constexpr size_t kChunkBytesMax = size_t{1} << 20;
-inline constexpr size_t kChunkNameBytesMax = 255;
-inline constexpr uint32_t kChunkFilesMax = uint32_t{1} << 20;
-inline constexpr size_t kFetchChunkBytes = 32;
-inline constexpr size_t kFetchTailBytes = 20;
-/// The most bytes before a chunk's data.
-inline constexpr size_t kChunkHeadBytesMax = 49 + kChunkNameBytesMax;
-
-/// Asks for a part of a snapshot.
-struct FetchChunk {
-  uint32_t table = 0;
-  uint32_t shard = 0;
-  uint64_t snapshot = 0;  ///< 0: a new snapshot, or one that exists already
-  uint32_t file = 0;      ///< 0 .. files - 1
-  uint64_t offset = 0;
-  uint32_t bytes_max = 0;  ///< 1 .. kChunkBytesMax
-
-  friend bool operator==(const FetchChunk&, const FetchChunk&) = default;
-};
-
-struct Chunk {
-  uint64_t snapshot = 0;
-  EntryId end{};  ///< the snapshot's last entry
-  uint32_t files = 0;
-  uint64_t file_bytes = 0;
-  uint64_t offset = 0;
-  uint32_t crc32c = 0;    ///< of the data; decode_chunk() does not verify it
-  std::string_view name;  ///< a plain file name
-  ByteSpan data{};        ///< empty only at the end of the file
-};
-
-/// Asks for the committed entries behind entry `after`.
-struct FetchTail {
-  uint32_t table = 0;
-  uint32_t shard = 0;
-  uint64_t after = 0;
-  uint32_t bytes_max = 0;  ///< 1 .. kChunkBytesMax; the first entry is sent even if it is larger
-
-  friend bool operator==(const FetchTail&, const FetchTail&) = default;
-};
-
-/// Whether `name` names a file of a directory and cannot lead out of it.
-[[nodiscard]] bool is_plain_file_name(std::string_view name);
-
-// Encoders write into `buffer`, and their result refers to it. INVALID_ARGUMENT: a value exceeds its bounds, or the
-// bytes are not well-formed.
-[[nodiscard]] absl::StatusOr<ByteSpan> encode_fetch_chunk(const FetchChunk& fetch, MutableByteSpan buffer);
-[[nodiscard]] absl::StatusOr<FetchChunk> decode_fetch_chunk(ByteSpan bytes);
-[[nodiscard]] ByteSpan encode_fetch_tail(const FetchTail& fetch, MutableByteSpan buffer);
-[[nodiscard]] absl::StatusOr<FetchTail> decode_fetch_tail(ByteSpan bytes);
-/// Encodes only the bytes before the chunk's data.
-[[nodiscard]] absl::StatusOr<ByteSpan> encode_chunk_head(const Chunk& chunk, MutableByteSpan buffer);
-[[nodiscard]] absl::StatusOr<Chunk> decode_chunk(ByteSpan bytes);
+/// Writes an Append up to its entries, with a count of 0. `header.epochs` is ignored.
+void write_append_head(const ReplicaEnvelope& envelope, const Append& header, ByteWriter& writer);
+/// Sets the count in what write_append_head() wrote.
+void set_append_count(MutableByteSpan written, uint32_t count);
+/// Writes what stands before an entry's payload: kAppendEntryHeadBytes.
+void write_entry_head(const AppendEntry& entry, ByteWriter& writer);
 
 }  // namespace skua::kv
 

@@ -39,6 +39,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kvstore/replication/copy_codec.h"
 #include "kvstore/replication/message_codec.h"
 #include "kvstore/replication/replica.h"
 #include "kvstore/snapshot/shard_copy.h"

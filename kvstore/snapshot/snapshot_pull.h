@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "kvstore/replication/message_codec.h"
+#include "kvstore/replication/copy_codec.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv {

@@ -24,7 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/peers/peer_links.h"
-#include "kvstore/replication/message_codec.h"
+#include "kvstore/replication/copy_codec.h"
 #include "kvstore/storage/reader_pool.h"
 #include "kvstore/types/mutation.h"
 #include "rpc/base/clock.h"

@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "kvstore/replication/copy_codec.h"
 #include "kvstore/replication/message_codec.h"
 #include "rpc/base/clock.h"
 

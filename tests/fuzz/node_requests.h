@@ -5,7 +5,8 @@
 #include <string>
 
 #include "kvstore/codec/methods.h"
-#include "kvstore/replication/message_codec.h"
+#include "kvstore/replication/append_builder.h"
+#include "kvstore/replication/copy_codec.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/node_world.h"
 #include "tests/fuzz/replica_messages.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kvstore/replication/append_builder.h"
 #include "rpc/base/rng.h"
 #include "tests/kvstore/codec/codec_testing.h"
 #include "tests/kvstore/replication/message_codec_testing.h"
@@ -15,10 +16,8 @@ namespace {
 using testing::hex;
 using testing::joined;
 using testing::plain_append;
-using testing::random_text;
-using testing::recode_chunk;
-using testing::recode_fetch_chunk;
-using testing::recode_fetch_tail;
+using testing::random_append;
+using testing::RandomAppend;
 using testing::recode_frame;
 
 constexpr ReplicaEnvelope kEnvelope = {.table = 1, .shard = 2, .from = 3, .incarnation = 4};
@@ -30,11 +29,6 @@ constexpr const char* kEnvelopeHex =
 std::string encoded(const ReplicaMessage& message, const ReplicaEnvelope& envelope = kEnvelope) {
   FrameBuffer buffer;
   return std::string(as_string_view(encode_frame(envelope, message, buffer).value()));
-}
-
-std::string encoded(const Chunk& chunk) {
-  std::array<std::byte, kChunkHeadBytesMax> buffer;
-  return std::string(as_string_view(encode_chunk_head(chunk, buffer).value())).append(as_string_view(chunk.data));
 }
 
 View small_view() {
@@ -91,27 +85,6 @@ std::vector<ReplicaMessage> random_messages(Rng& rng) {
           SnapshotNeeded{rng.next()},
           StaleEpoch{random_view(rng)},
           Restored{rng.next(), rng.next()}};
-}
-
-struct RandomAppend {
-  Append header;
-  std::vector<std::string> payloads;
-  std::vector<AppendEntry> entries;
-};
-
-RandomAppend random_append(Rng& rng, size_t entries, size_t payload_max) {
-  RandomAppend out;
-  out.header = {.epoch = rng.next(), .prev = {rng.next(), rng.next()}, .epochs = {}, .commit_index = rng.next()};
-  out.header.acknowledge_received = rng.chance(0.5);
-  for (size_t i = 0; i < entries; ++i) out.payloads.push_back(random_text(rng, rng.below(payload_max + 1)));
-  for (const std::string& payload : out.payloads) {
-    out.entries.push_back({.epoch = rng.next(),
-                           .time = static_cast<int64_t>(rng.next() >> 1),
-                           .durability = *durability_of_code(rng.below(3)),
-                           .flags = static_cast<uint16_t>(rng.next()),
-                           .payload = as_byte_span(payload)});
-  }
-  return out;
 }
 
 /// Some of everything, as bytes.
@@ -238,34 +211,6 @@ TEST(MessageCodecTest, Append_GoldenBytes) {
                                                      "6162");
 }
 
-TEST(MessageCodecTest, Chunk_GoldenBytes) {
-  std::array<std::byte, kFetchChunkBytes> buffer;
-  EXPECT_EQ(hex(encode_fetch_chunk({1, 2, 3, 4, 5, 6}, buffer).value()),
-            "0100000002000000"
-            "0300000000000000"
-            "04000000"
-            "0500000000000000"
-            "06000000");
-  EXPECT_EQ(hex(as_byte_span(encoded({.snapshot = 1,
-                                      .end = {2, 3},
-                                      .files = 4,
-                                      .file_bytes = 9,
-                                      .offset = 6,
-                                      .crc32c = 0x01020304,
-                                      .name = "f",
-                                      .data = as_byte_span("xyz")}))),
-            "0100000000000000"
-            "0200000000000000"
-            "0300000000000000"
-            "04000000"
-            "0900000000000000"
-            "0600000000000000"
-            "04030201"
-            "01"
-            "66"
-            "78797a");
-}
-
 TEST(MessageCodecTest, Frame_RoundTripsWithRandomContents) {
   Rng rng(1);
   for (int i = 0; i < 300; ++i) {
@@ -367,101 +312,6 @@ TEST(MessageCodecTest, Decode_AppendWithTooManyEntries) {
   EXPECT_FALSE(recode_frame(as_byte_span(bytes)));
 }
 
-// --- AppendBuilder
-
-/// Adds all entries, in as many Appends as that takes; what came out, joined.
-std::vector<std::string> build(const RandomAppend& append, AppendBuffers& buffers, size_t* released) {
-  std::vector<std::string> messages;
-  AppendBuilder builder(buffers);
-  const auto release = [](void* count) { ++*static_cast<size_t*>(count); };
-  for (size_t i = 0; i < append.entries.size();) {
-    builder.begin(kEnvelope, append.header, rpc::MessagePtr::make());
-    const size_t first = i;
-    while (i < append.entries.size() && builder.add(append.entries[i], release, released)) ++i;
-    EXPECT_EQ(builder.count(), i - first);
-    EXPECT_GT(i, first);
-    const rpc::MessagePtr message = builder.finish();
-    messages.push_back(joined(*message));
-    EXPECT_EQ(messages.back(), plain_append(kEnvelope, append.header,
-                                            {append.entries.begin() + static_cast<ptrdiff_t>(first),
-                                             append.entries.begin() + static_cast<ptrdiff_t>(i)}));
-    EXPECT_TRUE(recode_frame(as_byte_span(messages.back())));
-  }
-  return messages;
-}
-
-TEST(AppendBuilderTest, Build_AsItsTwinWhateverTheSizes) {
-  Rng rng(5);
-  AppendBuffers buffers;
-  for (int i = 0; i < 60; ++i) {
-    const size_t payload_max = size_t{1} << rng.below(16);
-    const RandomAppend append = random_append(rng, rng.between(1, 60), payload_max);
-    size_t released = 0;
-    static_cast<void>(build(append, buffers, &released));
-    ASSERT_EQ(released, append.entries.size());
-    ASSERT_EQ(buffers.outstanding_count(), 0U);
-  }
-}
-
-TEST(AppendBuilderTest, Large_IsNotCopied) {
-  AppendBuffers buffers;
-  AppendBuilder builder(buffers);
-  const std::string payload(kAppendBytesMax, 'x');
-  size_t released = 0;
-  builder.begin(kEnvelope, {}, rpc::MessagePtr::make());
-  ASSERT_TRUE(builder.add(
-      {.payload = as_byte_span(payload)}, [](void* count) { ++*static_cast<size_t*>(count); }, &released));
-  rpc::MessagePtr message = builder.finish();
-  ASSERT_EQ(message->body_count(), 1U);
-  EXPECT_EQ(message->body(0).data(), as_byte_span(payload).data());
-  EXPECT_EQ(released, 0U);
-  EXPECT_EQ(buffers.outstanding_count(), 0U);
-  message.reset();
-  EXPECT_EQ(released, 1U);
-}
-
-TEST(AppendBuilderTest, Small_AreCopiedIntoOneBody) {
-  AppendBuffers buffers;
-  Rng rng(6);
-  const RandomAppend append = random_append(rng, 256, 100);
-  size_t released = 0;
-  EXPECT_EQ(build(append, buffers, &released).size(), 1U);
-  EXPECT_EQ(released, 256U);
-}
-
-TEST(AppendBuilderTest, Full_IsSaidAtEachBound) {
-  AppendBuffers buffers;
-  AppendBuilder builder(buffers);
-  const auto filled = [&](size_t payload_bytes) {
-    const std::string payload(payload_bytes, 'x');
-    builder.begin(kEnvelope, {}, rpc::MessagePtr::make());
-    while (builder.add({.payload = as_byte_span(payload)})) {
-    }
-    const rpc::MessagePtr message = builder.finish();
-    return builder.count();
-  };
-  EXPECT_EQ(filled(0), kAppendEntriesMax);
-  EXPECT_EQ(filled(kAppendCopyBytesMax), kAppendCopiedBytesMax / (kAppendCopyBytesMax + kAppendEntryHeadBytes));
-  EXPECT_EQ(filled(kAppendCopyBytesMax + 1), 2U);  // each needs a body for its head and one for itself
-  EXPECT_EQ(filled(kAppendBytesMax / 2 + 1), 1U);
-  EXPECT_EQ(filled(kAppendBytesMax + 1), 1U);  // alone it goes
-}
-
-TEST(AppendBuilderTest, Unfinished_LetsGo) {
-  AppendBuffers buffers;
-  const std::string payload(kAppendCopyBytesMax + 1, 'x');
-  size_t released = 0;
-  {
-    AppendBuilder builder(buffers);
-    builder.begin(kEnvelope, {}, rpc::MessagePtr::make());
-    ASSERT_TRUE(builder.add(
-        {.payload = as_byte_span(payload)}, [](void* count) { ++*static_cast<size_t*>(count); }, &released));
-  }
-  EXPECT_EQ(released, 1U);
-}
-
-// --- Snapshots
-
 TEST(MessageCodecTest, Append_HasNoTimeBeforeAllTimes) {
   const Append header{.epoch = 2, .prev = {1, 1}, .epochs = {}, .commit_index = 0};
   const auto framed = [&](int64_t time) { return plain_append(kEnvelope, header, {{.epoch = 2, .time = time}}); };
@@ -469,69 +319,6 @@ TEST(MessageCodecTest, Append_HasNoTimeBeforeAllTimes) {
   EXPECT_TRUE(recode_frame(as_byte_span(framed(INT64_MAX))));
   EXPECT_FALSE(recode_frame(as_byte_span(framed(-1))));
   EXPECT_FALSE(recode_frame(as_byte_span(framed(INT64_MIN))));
-}
-
-TEST(MessageCodecTest, Chunk_OfALogThatNobodyHasIsRefused) {
-  Chunk chunk{.snapshot = 1, .end = {EpochRuns::kIndexMax, 3}, .files = 1, .name = "CURRENT"};
-  std::array<std::byte, kChunkHeadBytesMax> buffer;
-  EXPECT_TRUE(encode_chunk_head(chunk, buffer).ok());
-  ++chunk.end.index;
-  EXPECT_FALSE(encode_chunk_head(chunk, buffer).ok());
-}
-
-TEST(MessageCodecTest, Chunk_RoundTripsAndRefusesTruncation) {
-  const std::string bytes = encoded({.snapshot = 1,
-                                     .end = {2, 3},
-                                     .files = 4,
-                                     .file_bytes = 9,
-                                     .offset = 6,
-                                     .crc32c = 5,
-                                     .name = "000012.sst",
-                                     .data = as_byte_span("xyz")});
-  EXPECT_EQ(recode_chunk(as_byte_span(bytes)), bytes);
-  for (size_t size = 0; size < bytes.size() - 3; ++size) {
-    EXPECT_FALSE(recode_chunk(as_byte_span(bytes).first(size))) << size;
-  }
-  std::array<std::byte, kFetchChunkBytes> buffer;
-  const std::string fetch(as_string_view(encode_fetch_chunk({1, 2, 3, 4, 5, 6}, buffer).value()));
-  EXPECT_EQ(recode_fetch_chunk(as_byte_span(fetch)), fetch);
-  for (size_t size = 0; size < fetch.size(); ++size) EXPECT_FALSE(recode_fetch_chunk(as_byte_span(fetch).first(size)));
-  EXPECT_FALSE(recode_fetch_chunk(as_byte_span(fetch + '\0')));
-}
-
-TEST(MessageCodecTest, FetchTail_GoldenBytesAndBounds) {
-  std::array<std::byte, kFetchTailBytes> buffer;
-  const std::string fetch(as_string_view(encode_fetch_tail({1, 2, 3, 4}, buffer)));
-  EXPECT_EQ(hex(as_byte_span(fetch)),
-            "0100000002000000"
-            "0300000000000000"
-            "04000000");
-  EXPECT_EQ(recode_fetch_tail(as_byte_span(fetch)), fetch);
-  for (size_t size = 0; size < fetch.size(); ++size) EXPECT_FALSE(recode_fetch_tail(as_byte_span(fetch).first(size)));
-  EXPECT_FALSE(recode_fetch_tail(as_byte_span(fetch + '\0')));
-  for (const uint32_t bytes_max : {uint32_t{0}, static_cast<uint32_t>(kChunkBytesMax + 1)}) {
-    EXPECT_FALSE(recode_fetch_tail(encode_fetch_tail({1, 2, 3, bytes_max}, buffer)));
-  }
-}
-
-TEST(MessageCodecTest, Chunk_RefusesWhatIsOutsideOfItsFile) {
-  std::array<std::byte, kChunkHeadBytesMax> buffer;
-  const Chunk good = {.snapshot = 1, .files = 1, .file_bytes = 3, .name = "f", .data = as_byte_span("xyz")};
-  const auto refused = [&](auto change) {
-    Chunk chunk = good;
-    change(chunk);
-    return !encode_chunk_head(chunk, buffer).ok();
-  };
-  EXPECT_FALSE(refused([](Chunk&) {}));
-  EXPECT_TRUE(refused([](Chunk& c) { c.offset = 1; }));
-  EXPECT_TRUE(refused([](Chunk& c) { c.offset = UINT64_MAX; }));
-  EXPECT_TRUE(refused([](Chunk& c) { c.snapshot = 0; }));
-  EXPECT_TRUE(refused([](Chunk& c) { c.files = 0; }));
-  EXPECT_TRUE(refused([](Chunk& c) { c.data = {}; }));
-  EXPECT_FALSE(refused([](Chunk& c) { c.data = {}, c.file_bytes = 0; }));
-  for (const std::string_view name : {"", ".", "..", "a/b", "/etc/passwd", "../up"}) {
-    EXPECT_TRUE(refused([&](Chunk& c) { c.name = name; })) << name;
-  }
 }
 
 }  // namespace

@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "kvstore/replication/copy_codec.h"
 #include "kvstore/replication/message_codec.h"
 #include "rpc/base/message.h"
+#include "rpc/base/rng.h"
+#include "tests/kvstore/codec/codec_testing.h"
 
 namespace skua::kv::testing {
 
@@ -91,6 +94,27 @@ inline std::optional<std::string> recode_fetch_tail(ByteSpan bytes) {
 
 using RecodeMessage = std::optional<std::string> (*)(ByteSpan);
 inline constexpr RecodeMessage kMessageRecoders[] = {recode_frame, recode_fetch_chunk, recode_chunk, recode_fetch_tail};
+
+struct RandomAppend {
+  Append header;
+  std::vector<std::string> payloads;
+  std::vector<AppendEntry> entries;
+};
+
+inline RandomAppend random_append(Rng& rng, size_t entries, size_t payload_max) {
+  RandomAppend out;
+  out.header = {.epoch = rng.next(), .prev = {rng.next(), rng.next()}, .epochs = {}, .commit_index = rng.next()};
+  out.header.acknowledge_received = rng.chance(0.5);
+  for (size_t i = 0; i < entries; ++i) out.payloads.push_back(random_text(rng, rng.below(payload_max + 1)));
+  for (const std::string& payload : out.payloads) {
+    out.entries.push_back({.epoch = rng.next(),
+                           .time = static_cast<int64_t>(rng.next() >> 1),
+                           .durability = *durability_of_code(rng.below(3)),
+                           .flags = static_cast<uint16_t>(rng.next()),
+                           .payload = as_byte_span(payload)});
+  }
+  return out;
+}
 
 }  // namespace skua::kv::testing
 

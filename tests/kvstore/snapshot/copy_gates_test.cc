@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "kvstore/node/node.h"
-#include "kvstore/replication/message_codec.h"
+#include "kvstore/replication/copy_codec.h"
 #include "tests/fuzz/node_world.h"
 
 namespace skua::kv {
