@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "rpc/base/status.h"
 #include "tests/kvstore/cluster/cluster_node.h"
 
