@@ -70,7 +70,7 @@ absl::Status NodeImpl::make_transports(const std::string& cluster_id) {
 absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered recovered) {
   bootstrap_ = make_grpc_peer_bootstrap();
   make_map_cache(cluster_id);  // before the workers, because they call hurry()
-  std::vector<ShardHost*> hosts;
+  std::vector<WorkerCommands*> hosts;
   std::vector<Worker*> watched;
   const std::lock_guard lock(mutex_);
   for (uint32_t i = 0; i < options_.workers; ++i) {
@@ -85,7 +85,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered re
     worker.links.seed = mix64(state_.incarnation << 8 | i);  // randomizes pauses only
     worker.links.bytes_max = kPeerBytesMax;
     worker.replication = replication_events(i);
-    worker.copying = copy_means();
+    worker.copying = copy_resources();
     worker.server.replica.hold_bytes = std::min(worker.server.replica.hold_bytes, options_.memory_bytes / 8);
     worker.bootstrap = bootstrap_.get();
     auto made = Worker::create(worker, std::move(transports_[i]), clock_, readers_, std::move(recovered.logs[i]));

@@ -80,8 +80,8 @@ absl::StatusOr<std::unique_ptr<ShardCopy>> NodeImpl::build_copy(ShardId id, cons
   return open_shard_copy(*engine_, directory, id);
 }
 
-CopyMeans NodeImpl::copy_means() {
-  CopyMeans means;
+CopyResources NodeImpl::copy_resources() {
+  CopyResources means;
   means.source = snapshots_.get();
   means.disk = disk_.get();
   means.builder = builder_.get();

@@ -80,7 +80,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   [[nodiscard]] absl::Status take_copy(ShardId id, const std::string& path);
   [[nodiscard]] absl::StatusOr<std::unique_ptr<ShardCopy>> build_copy(ShardId id, const std::string& path,
                                                                       const std::string& directory);
-  [[nodiscard]] CopyMeans copy_means();
+  [[nodiscard]] CopyResources copy_resources();
   [[nodiscard]] std::string copies_dir() const { return options_.data_dir + "/copies"; }
   absl::StatusOr<Recovered> recover(const std::string& cluster_id);
   absl::StatusOr<Recovered> try_to_recover(const std::string& cluster_id);

@@ -25,11 +25,11 @@ const WantedShard* find(const std::vector<WantedShard>& wanted, ShardId id) {
 
 }  // namespace
 
-ShardLifecycle::ShardLifecycle(Options options, RocksdbEngine& engine, std::vector<ShardHost*> hosts,
+ShardLifecycle::ShardLifecycle(Options options, RocksdbEngine& engine, std::vector<WorkerCommands*> workers,
                                ShardLifecycleHost& node)
     : options_(std::move(options)),
       engine_(engine),
-      hosts_(std::move(hosts)),
+      workers_(std::move(workers)),
       node_(node),
       state_(options_.state),
       refused_(options_.refused),
@@ -102,7 +102,7 @@ bool ShardLifecycle::reconcile() {
   tell_peers();
   take_in(wanted);
   tell_views(wanted);
-  for (ShardHost* host : hosts_) host->set_map_revision(map_->revision);
+  for (WorkerCommands* worker : workers_) worker->set_map_revision(map_->revision);
   // Must precede creating and removing directories for this map: see shard_plan.h.
   if (absl::Status status = remember_revision(); !status.ok()) {
     log(LogSeverity::kError, absl::StrCat("cannot act on shard map ", map_->revision, ": ", status.message()));
@@ -211,16 +211,16 @@ absl::Status ShardLifecycle::destroy(ShardId id) {
 void ShardLifecycle::leave(ShardId id, Local& local) {
   local.phase = Phase::kLeaving;
   note_served(id);
-  hosts_[local.worker]->remove(id, [this, id] { node_.released_by_worker(id); });
+  workers_[local.worker]->remove(id, [this, id] { node_.released_by_worker(id); });
 }
 
 /// Announces to the workers what they will serve, and new epochs of what they serve.
 void ShardLifecycle::take_in(const std::vector<WantedShard>& wanted) {
   for (const WantedShard& shard : wanted) {
-    if (shard.worker >= hosts_.size()) {
+    if (shard.worker >= workers_.size()) {
       log(LogSeverity::kError,
           absl::StrCat("the shard map puts ", name_of(shard.id), " on worker ", shard.worker, ", but this node has ",
-                       counted(hosts_.size(), "worker"), ": start it with more"));
+                       counted(workers_.size(), "worker"), ": start it with more"));
       continue;
     }
     const auto [it, is_new] = local_.try_emplace(shard.id);
@@ -229,7 +229,7 @@ void ShardLifecycle::take_in(const std::vector<WantedShard>& wanted) {
     if (!is_new && local.epoch == shard.epoch) continue;
     local.epoch = shard.epoch;
     local.worker = shard.worker;
-    hosts_[shard.worker]->expect(shard.id, shard.epoch);
+    workers_[shard.worker]->expect(shard.id, shard.epoch);
   }
 }
 
@@ -242,7 +242,7 @@ void ShardLifecycle::tell_peers() {
     if (node.uuid == options_.node_uuid) continue;
     peers.push_back({node.uuid, node.grpc_address, node.incarnation, node.storage_incarnation, node.worker_count});
   }
-  for (ShardHost* host : hosts_) host->set_peers(peers);
+  for (WorkerCommands* worker : workers_) worker->set_peers(peers);
 }
 
 /// Tells open replicas the views of the map.
@@ -257,7 +257,7 @@ void ShardLifecycle::tell_views(const std::vector<WantedShard>& wanted) {
       continue;
     }
     local.view = shard.view;
-    hosts_[local.worker]->set_view(shard.id, *shard.view, shard.places);
+    workers_[local.worker]->set_view(shard.id, *shard.view, shard.places);
   }
 }
 
@@ -279,7 +279,7 @@ bool ShardLifecycle::write_down_unsynced(UnsyncedNews arrived) {
   for (const ShardId id : std::exchange(news, {}).allowed) {
     const auto local = local_.find(id);
     const bool is_allowed = unsynced.is_allowed(id) || worker_mutant(WorkerMutant::kSkipUnsyncedFile);
-    if (local != local_.end() && is_allowed) hosts_[local->second.worker]->unsynced_allowed(id);
+    if (local != local_.end() && is_allowed) workers_[local->second.worker]->unsynced_allowed(id);
   }
   return true;
 }
@@ -305,7 +305,7 @@ bool ShardLifecycle::write_down(ShardViews adopted) {
   views_ = std::move(next);
   for (const auto& [id, view] : adopted) {
     const auto local = local_.find(id);
-    if (local != local_.end()) hosts_[local->second.worker]->view_persisted(id, view.epoch);
+    if (local != local_.end()) workers_[local->second.worker]->view_persisted(id, view.epoch);
   }
   return true;
 }
@@ -350,15 +350,15 @@ bool ShardLifecycle::open(const WantedShard& shard, Local& local) {
   log(LogSeverity::kInfo, absl::StrCat("shard opened ", name_of(id), " epoch=", local.epoch, " worker=", local.worker,
                                        " last_index=", local.db->applied_index()));
   if (replicated == nullptr) {
-    hosts_[local.worker]->serve(id, *local.db);
+    workers_[local.worker]->serve(id, *local.db);
     return true;
   }
   const auto persisted = views_.find(id);
-  hosts_[local.worker]->serve_replica(id, *local.db,
-                                      {persisted == views_.end() ? View{} : persisted->second,
-                                       options_.unsynced->doubt(id), options_.unsynced->is_allowed(id)});
+  workers_[local.worker]->serve_replica(id, *local.db,
+                                        {persisted == views_.end() ? View{} : persisted->second,
+                                         options_.unsynced->doubt(id), options_.unsynced->is_allowed(id)});
   local.view = replicated->view;
-  hosts_[local.worker]->set_view(id, *replicated->view, replicated->places);
+  workers_[local.worker]->set_view(id, *replicated->view, replicated->places);
   return true;
 }
 
@@ -371,9 +371,10 @@ void ShardLifecycle::cannot_open(const WantedShard& shard, Local& local, const a
   if (is_news || tried_again) {
     log(LogSeverity::kError, absl::StrCat("shard cannot be opened ", name_of(shard.id), ": ", why.ToString()));
   }
-  hosts_[local.worker]->set_failed(shard.id, absl::StrCat("the shard cannot be opened: ", why.message()));
+  // The node's status has the shard before a client hears of it.
   unserved_[shard.id] = {why, tried_again};
   node_.unserved_changed(unserved_);
+  workers_[local.worker]->set_failed(shard.id, absl::StrCat("the shard cannot be opened: ", why.message()));
 }
 
 void ShardLifecycle::note_served(ShardId id) {

@@ -3,12 +3,12 @@
 //
 //     ShardNews { map, views adopted, copies, ... } --> step():
 //
-//       wanted, not held    host.expect  ...opening...  open or create the database   host.serve
-//       held, other epoch   host.expect (the new epoch)
-//       held, not wanted    host.remove ... last request done ... ShardNews::released: close the database
+//       wanted, not held    worker.expect  ...opening...  open or create the database   worker.serve
+//       held, other epoch   worker.expect (the new epoch)
+//       held, not wanted    worker.remove ... last request done ... ShardNews::released: close the database
 //       on disk, dropped    delete the database                           (rules: shard_plan.h)
 //       all wanted served   map_applied(revision)
-//       copied from a peer  host.remove ... close, delete the database, take the copy, open it
+//       copied from a peer  worker.remove ... close, delete the database, take the copy, open it
 //
 // A replica (of a table with replicas) is opened with the last view that is durable here, and is then told the view of
 // the map. Views that replicas adopt are persisted (view_file.h), many at a time.
@@ -38,7 +38,7 @@
 #include "kvstore/storage/durable_files.h"
 #include "kvstore/storage/rocksdb_engine.h"
 #include "kvstore/types/node_log.h"
-#include "kvstore/worker/shard_host.h"
+#include "kvstore/worker/worker_commands.h"
 
 namespace skua::kv {
 
@@ -113,8 +113,9 @@ class ShardLifecycle {
     NodeLog log;
   };
 
-  /// The hosts (by worker index), the engine and `node` outlive the lifecycle.
-  ShardLifecycle(Options options, RocksdbEngine& engine, std::vector<ShardHost*> hosts, ShardLifecycleHost& node);
+  /// The workers (by index), the engine and `node` outlive the lifecycle.
+  ShardLifecycle(Options options, RocksdbEngine& engine, std::vector<WorkerCommands*> workers,
+                 ShardLifecycleHost& node);
   ShardLifecycle(const ShardLifecycle&) = delete;
   ShardLifecycle& operator=(const ShardLifecycle&) = delete;
 
@@ -161,7 +162,7 @@ class ShardLifecycle {
 
   const Options options_;
   RocksdbEngine& engine_;
-  const std::vector<ShardHost*> hosts_;
+  const std::vector<WorkerCommands*> workers_;
   ShardLifecycleHost& node_;
 
   NodeState state_;

@@ -8,8 +8,8 @@
 
 namespace skua::kv {
 
-ShardManager::ShardManager(Options options, RocksdbEngine& engine, std::vector<ShardHost*> hosts)
-    : options_(std::move(options)), lifecycle_(options_.lifecycle, engine, std::move(hosts), *this) {}
+ShardManager::ShardManager(Options options, RocksdbEngine& engine, std::vector<WorkerCommands*> workers)
+    : options_(std::move(options)), lifecycle_(options_.lifecycle, engine, std::move(workers), *this) {}
 
 ShardManager::~ShardManager() {
   stop();

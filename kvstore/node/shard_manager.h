@@ -40,8 +40,8 @@ class ShardManager final : private ShardLifecycleHost {
     DurationNs reopen_pause_ns = kReopenPauseNs;
   };
 
-  /// The hosts (by worker index) outlive the manager's thread. The engine outlives the manager.
-  ShardManager(Options options, RocksdbEngine& engine, std::vector<ShardHost*> hosts);
+  /// The workers (by index) outlive the manager's thread. The engine outlives the manager.
+  ShardManager(Options options, RocksdbEngine& engine, std::vector<WorkerCommands*> workers);
   /// Ends the thread and closes the databases. The workers must have stopped.
   ~ShardManager();
   ShardManager(const ShardManager&) = delete;

@@ -26,7 +26,7 @@
 #include "kvstore/node/view_file.h"
 #include "kvstore/replication/view.h"
 #include "kvstore/types/mutation.h"
-#include "kvstore/worker/shard_host.h"
+#include "kvstore/worker/worker_commands.h"
 
 namespace skua::kv {
 

@@ -20,7 +20,7 @@ bool is_sound(const Chunk& chunk) {
   const bool in_file = chunk.offset <= chunk.file_bytes && chunk.data.size() <= chunk.file_bytes - chunk.offset;
   return chunk.snapshot != 0 && chunk.files >= 1 && chunk.files <= kChunkFilesMax && in_file &&
          chunk.data.size() <= kChunkBytesMax && (!chunk.data.empty() || chunk.offset == chunk.file_bytes) &&
-         is_plain_file_name(chunk.name) && chunk.end.index <= EpochRuns::kIndexMax;
+         is_plain_file_name(chunk.name) && chunk.end.index <= EpochHistory::kIndexMax;
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "kvstore/replication/epoch_runs.h"
+#include "kvstore/replication/epoch_history.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {

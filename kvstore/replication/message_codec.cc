@@ -31,7 +31,7 @@ constexpr uint8_t kReadAnywhere = 1;
 constexpr uint8_t kAcknowledgeReceived = 1;
 constexpr size_t kAppendCountAt = kEnvelopeBytes + 32;
 
-static_assert(kEnvelopeBytes + 8 + 25 + EpochRuns::kRunsMax * 16 + 24 + 16 <= kFrameBytesMax, "a TailReport fits");
+static_assert(kEnvelopeBytes + 8 + 25 + EpochHistory::kRunsMax * 16 + 24 + 16 <= kFrameBytesMax, "a TailReport fits");
 
 absl::Status malformed(const char* what, size_t bytes) {
   return absl::InvalidArgumentError(absl::StrCat("malformed replication message of ", bytes, " bytes: ", what));
@@ -62,20 +62,20 @@ bool read(ByteReader& reader, LogLevels& levels) {
   return reader.ok();
 }
 
-void write(ByteWriter& writer, const EpochRuns& log) {
+void write(ByteWriter& writer, const EpochHistory& log) {
   write(writer, log.base());
   writer.write(log.last_index());
   writer.write(static_cast<uint8_t>(log.runs().size()));
   for (const EntryId& run : log.runs()) write(writer, run);
 }
-bool read(ByteReader& reader, EpochRuns& log) {
+bool read(ByteReader& reader, EpochHistory& log) {
   const EntryId base = read_id(reader);
   const auto last = reader.read<uint64_t>();
   const auto count = reader.read<uint8_t>();
-  if (!reader.ok() || count > EpochRuns::kRunsMax) return false;
-  std::array<EntryId, EpochRuns::kRunsMax> runs;
+  if (!reader.ok() || count > EpochHistory::kRunsMax) return false;
+  std::array<EntryId, EpochHistory::kRunsMax> runs;
   for (size_t i = 0; i < count; ++i) runs[i] = read_id(reader);
-  auto made = EpochRuns::from_parts(base, std::span(runs).first(count), last);
+  auto made = EpochHistory::from_parts(base, std::span(runs).first(count), last);
   if (!reader.ok() || !made) return false;
   log = *std::move(made);
   return true;
@@ -177,7 +177,7 @@ constexpr Kind kind_of(const TailReport&) {
   return Kind::kTailReport;
 }
 bool fits(const TailReport& m) {
-  return m.log.runs().size() <= EpochRuns::kRunsMax;
+  return m.log.runs().size() <= EpochHistory::kRunsMax;
 }
 void write(ByteWriter& writer, const TailReport& m) {
   writer.write(m.epoch);
@@ -403,7 +403,7 @@ absl::StatusOr<ByteSpan> encode_frame(const ReplicaEnvelope& envelope, const Rep
       message);
   if (encoded) return writer.written();
   return absl::ResourceExhaustedError(absl::StrCat("a message between replicas carries up to ", kViewMembersMax,
-                                                   " members and learners and ", EpochRuns::kRunsMax,
+                                                   " members and learners and ", EpochHistory::kRunsMax,
                                                    " runs of epochs"));
 }
 

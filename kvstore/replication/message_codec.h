@@ -24,7 +24,7 @@
 //
 //   id        u64 index, u64 epoch
 //   levels    u64 received, u64 written, u64 durable
-//   runs      id of the base, u64 last index, u8 runs (up to EpochRuns::kRunsMax), id of each run's first entry
+//   runs      id of the base, u64 last index, u8 runs (up to EpochHistory::kRunsMax), id of each run's first entry
 //   view      u64 epoch, u64 change, u64 primary, u32 min_insync, u8 flags (1: read anywhere), u8 members, u8 learners,
 //             { u64 node, u64 incarnation } x members, { u64 node, u64 incarnation, u64 join } x learners
 //

@@ -22,7 +22,7 @@
 #include <variant>
 #include <vector>
 
-#include "kvstore/replication/epoch_runs.h"
+#include "kvstore/replication/epoch_history.h"
 #include "kvstore/replication/view.h"
 #include "rpc/base/clock.h"
 
@@ -43,7 +43,7 @@ struct StartView {
 
 struct TailReport {
   uint64_t epoch = 0;
-  EpochRuns log;
+  EpochHistory log;
   LogLevels levels;
   uint64_t commit_index = 0;
   uint64_t doubt = 0;  ///< not 0: the sender may lack entries that it had acknowledged; Restored repeats this number

@@ -280,7 +280,7 @@ void Replica::install_snapshot(EntryId base, TimeNs now, ReplicaOutput& out) {
     log_.compact(base.index);
   } else {
     // The log's entry at this index is not the committed one, so the log's later entries were never committed.
-    log_ = EpochRuns(base);
+    log_ = EpochHistory(base);
     levels_ = {};
   }
   levels_ = {std::max(levels_.received, base.index), std::max(levels_.written, base.index),

@@ -37,7 +37,7 @@
 #include <optional>
 #include <vector>
 
-#include "kvstore/replication/epoch_runs.h"
+#include "kvstore/replication/epoch_history.h"
 #include "kvstore/replication/lease.h"
 #include "kvstore/replication/messages.h"
 #include "kvstore/replication/view.h"
@@ -133,7 +133,7 @@ class Replica {
   /// What a replica finds on its disk when it starts.
   struct Restart {
     View view;                  ///< the view persisted last; epoch 0: none
-    EpochRuns log;              ///< all of its entries are durable
+    EpochHistory log;           ///< all of its entries are durable
     uint64_t commit_index = 0;  ///< entries up to this one are known to be committed; the log's base is, too
     /// Not 0: a power cut may have taken entries that the replica had acknowledged as written. Each such power cut of
     /// this replica has another number.
@@ -193,7 +193,7 @@ class Replica {
   /// Reads at this replica show entries up to `index`. A primary tells its peers no higher commit index. Otherwise a
   /// read at a backup could show an entry that a later read at the primary does not show yet.
   void set_shown(uint64_t index) { shown_ = index; }
-  [[nodiscard]] const EpochRuns& log() const { return log_; }
+  [[nodiscard]] const EpochHistory& log() const { return log_; }
   /// The replica may lack entries that it had acknowledged, and no primary has said Restored yet.
   [[nodiscard]] bool is_doubtful() const { return doubt_ != 0; }
   /// This replica is the primary, and its barrier is committed.
@@ -321,7 +321,7 @@ class Replica {
   uint64_t fork_ = 0;            // the highest known fork
   NodeId released_to_ = 0;       // the primary to which a Release is sent when the view is durable
 
-  EpochRuns log_;
+  EpochHistory log_;
   LogLevels levels_;
   uint64_t commit_index_ = 0;
   uint64_t shown_ = UINT64_MAX;

@@ -15,7 +15,7 @@ bool can_follow(const Append& append) {
   for (const uint64_t epoch : append.epochs) {
     if (epoch < std::exchange(before, epoch)) return false;
   }
-  return before <= append.epoch && append.prev.index <= EpochRuns::kIndexMax - append.epochs.size();
+  return before <= append.epoch && append.prev.index <= EpochHistory::kIndexMax - append.epochs.size();
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ void Replica::on(NodeId /*from*/, const StaleEpoch& stale, TimeNs /*now*/, Repli
 void Replica::send_tail(ReplicaOutput& out) const {
   if (view_.primary == 0 || view_.primary == self_.node) return;
   TailReport tail{view_.epoch, log_, levels_, commit_index_, doubt_};
-  tail.log.compact_to(EpochRuns::kRunsMax, tail.log.last_index());
+  tail.log.compact_to(EpochHistory::kRunsMax, tail.log.last_index());
   out.messages.push_back({view_.primary, std::move(tail)});
 }
 
@@ -80,7 +80,7 @@ void Replica::on(NodeId from, const Append& append, TimeNs now, ReplicaOutput& o
     out.accept_first = index;
     for (; index <= end; ++index) log_.append(epoch_at(index));
     levels_.received = log_.last_index();
-    log_.compact_to(EpochRuns::kRunsMax, commit_index_);
+    log_.compact_to(EpochHistory::kRunsMax, commit_index_);
   }
   verified_ = std::max(verified_, end);
   is_verified_ = true;

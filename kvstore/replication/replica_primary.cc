@@ -24,7 +24,7 @@ bool reaches(const LogLevels& levels, uint64_t index, Durability level) {
 void Replica::begin_reign(ReplicaOutput& out) {
   if (replica_mutant(ReplicaMutant::kOpenBeforeBarrier)) open_ = true;
   log_.append(view_.epoch);
-  log_.compact_to(EpochRuns::kRunsMax, commit_index_);
+  log_.compact_to(EpochHistory::kRunsMax, commit_index_);
   barrier_index_ = log_.last_index();
   levels_.received = barrier_index_;
   verified_ = barrier_index_;

@@ -201,17 +201,17 @@ struct EngineShard {
   std::vector<RelaxedRecord*> unlogged;
   uint64_t resubmitted_ms = 0;
 
-  bool started = false;    // the log has a start of the shard, or was given one
-  bool touched = false;    // in touched_
-  bool stalled = false;    // in stalled_
-  bool lost_one = false;   // a committed write was not given to memory; no later write goes to the applier
-  bool failing = false;    // a write at the front failed, so the writes behind it fail too
-  bool in_doubt = false;   // the failed log may hold a write that was not acknowledged
-  bool leaving = false;    // the applier has let go of the shard
-  bool ending = false;     // the shard's end is on the way to the log
-  absl::Status refusal{};  // not OK: the log had no room; cleared when all records in the log are back
-  absl::Status failure{};  // not OK: why the shard refuses writes for good
-  absl::Status held_up{};  // not OK: why the database does not take its writes; the engine tries again
+  bool started = false;        // the log has a start of the shard, or was given one
+  bool touched = false;        // in touched_
+  bool stalled = false;        // in stalled_
+  bool has_apply_gap = false;  // a committed write was not given to memory; no later write goes to the applier
+  bool failing = false;        // a write at the front failed, so the writes behind it fail too
+  bool in_doubt = false;       // the failed log may hold a write that was not acknowledged
+  bool leaving = false;        // the applier has let go of the shard
+  bool ending = false;         // the shard's end is on the way to the log
+  absl::Status refusal{};      // not OK: the log had no room; cleared when all records in the log are back
+  absl::Status failure{};      // not OK: why the shard refuses writes for good
+  absl::Status held_up{};      // not OK: why the database does not take its writes; the engine tries again
 
   std::unique_ptr<EngineReplica> replica;  // null: not replicated
   ReplicaRows rows;                        // filled by open_shard(), taken over by replicate()

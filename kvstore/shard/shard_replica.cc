@@ -37,11 +37,11 @@ absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options
       return absl::DataLossError("the shard has data, but no record of which primaries wrote it");
     }
   } else {
-    auto log = decode_epoch_runs(as_byte_span(start.runs));
+    auto log = decode_epoch_history(as_byte_span(start.runs));
     if (!log) return absl::DataLossError("the shard's record of which primaries wrote it is damaged");
     restart.log = *std::move(log);
     // The runs end with the last barrier. The entries that were applied after it have the same epoch.
-    if (restart.log.last_index() > start.applied_index || start.applied_index > EpochRuns::kIndexMax) {
+    if (restart.log.last_index() > start.applied_index || start.applied_index > EpochHistory::kIndexMax) {
       return absl::DataLossError("the shard's record of which primaries wrote it is not of the data that it has");
     }
     restart.log.extend_to(start.applied_index);
@@ -332,8 +332,8 @@ void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
 }
 
 void ShardReplica::append_barrier(TimeNs now) {
-  const EpochRuns& log = replica_.log();
-  const std::string payload = encode_barrier(as_byte_span(encode_epoch_runs(log)));
+  const EpochHistory& log = replica_.log();
+  const std::string payload = encode_barrier(as_byte_span(encode_epoch_history(log)));
   const ReplicaEntry barrier{log.last_index(), log.last().epoch, static_cast<int64_t>(engine_.next_record_ms(shard_)),
                              Durability::kSync, as_byte_span(payload)};
   if (!engine_.append_entry(shard_, barrier).ok()) {

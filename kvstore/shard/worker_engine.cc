@@ -139,7 +139,7 @@ void WorkerEngine::go_on_closing(EngineShard& shard) {
 
 /// The applier has let go of the shard: ends the shard's part in the log, or keeps the shard as unclosed.
 void WorkerEngine::finish_close(EngineShard& shard, const absl::Status& flushed) {
-  const bool whole = flushed.ok() && shard.failure.ok() && !shard.lost_one && !shard.in_doubt;
+  const bool whole = flushed.ok() && shard.failure.ok() && !shard.has_apply_gap && !shard.in_doubt;
   // Only recovery can bring the database what it lacks. And an index that is in doubt in this log must not be given out
   // again in another log. So nobody may open the shard before a restart.
   if (!whole) {

@@ -129,8 +129,8 @@ struct WriteOp final : LogOp {
   std::string scratch{};
   std::unique_ptr<BatchWork> work{};
   RelaxedRecord* relaxed = nullptr;
-  WriteOp* twin = nullptr;    // the next repetition that waits for the same answer
-  WriteOp* behind = nullptr;  // the next op: in the shard's queue, behind a batch, or waiting for the same read
+  WriteOp* repetition = nullptr;  // the next repetition that waits for the same answer
+  WriteOp* behind = nullptr;      // the next op: in the shard's queue, behind a batch, or waiting for the same read
 };
 
 /// A read that memory could not answer. The submitter owns it, and keeps it and the key's bytes until fetch_done.

@@ -62,7 +62,7 @@ bool WorkerEngine::is_repetition(const EngineShard& shard, const RequestId& id) 
 bool WorkerEngine::begin_attempt(EngineShard& shard, WriteOp& op) {
   const auto first = shard.under_way.find({op.id.client_id, op.id.seq});
   if (first != shard.under_way.end()) {
-    op.twin = std::exchange(first->second->twin, &op);
+    op.repetition = std::exchange(first->second->repetition, &op);
     return false;
   }
   if (const CompletionTable::Result* kept = shard.completions.find(op.id, time_of(shard))) {
@@ -171,21 +171,21 @@ WriteOp* WorkerEngine::end_attempt(EngineShard& shard, WriteOp& op) {
   shard.under_way.erase({op.id.client_id, op.id.seq});
   shard.completions.finish(op.id, kept_bytes(op));
   keep_refusal(shard, op);
-  WriteOp* const twins = std::exchange(op.twin, nullptr);
-  for (WriteOp* twin = twins; twin != nullptr; twin = twin->twin) {
-    if (twin->batch.size() != op.batch.size()) {
-      answer(*twin, KvStatus::kInvalidArgument, kOtherWrite);
+  WriteOp* const repetitions = std::exchange(op.repetition, nullptr);
+  for (WriteOp* repetition = repetitions; repetition != nullptr; repetition = repetition->repetition) {
+    if (repetition->batch.size() != op.batch.size()) {
+      answer(*repetition, KvStatus::kInvalidArgument, kOtherWrite);
       continue;
     }
-    twin->result = op.result;
-    twin->results = op.results;
-    twin->not_applied = op.not_applied;
-    twin->achieved = op.achieved;
-    twin->why = op.why;
-    twin->from_record = true;
+    repetition->result = op.result;
+    repetition->results = op.results;
+    repetition->not_applied = op.not_applied;
+    repetition->achieved = op.achieved;
+    repetition->why = op.why;
+    repetition->from_record = true;
     ++writes_repeated_;
   }
-  return twins;
+  return repetitions;
 }
 
 Completion WorkerEngine::completion_of(const WriteOp& op) {

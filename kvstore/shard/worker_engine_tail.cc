@@ -89,7 +89,7 @@ bool WorkerEngine::hand_on_tail(EngineShard& shard) {
 
 /// The log needs room, and its oldest segment holds the entry `index` of this shard.
 void WorkerEngine::keep_pinning(EngineShard& shard, uint64_t index) {
-  if (shard.replica == nullptr || !shard.failure.ok() || !log_failure_.ok() || shard.lost_one) return;
+  if (shard.replica == nullptr || !shard.failure.ok() || !log_failure_.ok() || shard.has_apply_gap) return;
   EngineReplica& replica = *shard.replica;
   if (replica.keeping || replica.closed) return;
   const uint64_t last_index = std::min(index, shard.written_index);

@@ -38,7 +38,7 @@ WriteOp::~WriteOp() = default;
 
 void WorkerEngine::write(EngineShard& shard, WriteOp& op) {
   op.shard = &shard;
-  op.behind = op.twin = nullptr;
+  op.behind = op.repetition = nullptr;
   op.result = {};
   op.results.clear();
   op.not_applied = op.from_record = false;
@@ -80,11 +80,11 @@ void WorkerEngine::answer(WriteOp& op, KvStatus status, std::string_view why) {
 
 void WorkerEngine::finish(WriteOp& op) {
   if (op.relaxed != nullptr) std::exchange(op.relaxed, nullptr)->op = nullptr;
-  WriteOp* twin = end_attempt(*op.shard, op);
+  WriteOp* repetition = end_attempt(*op.shard, op);
   tell(op);
-  while (twin != nullptr) {
-    WriteOp& next = *twin;
-    twin = next.twin;
+  while (repetition != nullptr) {
+    WriteOp& next = *repetition;
+    repetition = next.repetition;
     tell(next);
   }
 }
@@ -113,7 +113,7 @@ bool WorkerEngine::refuse(const EngineShard& shard, WriteOp& op) {
            "the shard's members are changing, or too few: refresh the shard map and try again");
   } else if (!shard.refusal.ok()) {
     answer(op, KvStatus::kResourceExhausted, std_view(shard.refusal.message()));
-  } else if (shard.lost_one) {
+  } else if (shard.has_apply_gap) {
     // A committed write is only in the log, so memory and database do not have the state of its key.
     answer(op, KvStatus::kResourceExhausted, "the node is stopping and has no memory left for this write");
   } else {
@@ -306,7 +306,7 @@ void WorkerEngine::fail(EngineShard& shard, WriteOp& op) {
 /// Makes a write visible and hands it to the applier. Its record is as durable as was asked for. False: memory or the
 /// applier has no room just now.
 bool WorkerEngine::store_in_memory(EngineShard& shard, WriteOp& op) {
-  if (!shard.lost_one) {
+  if (!shard.has_apply_gap) {
     auto put = MemoryTier::Put::kBackPressure;
     if (applier_->has_room(effects_of(op).size() + 1))
       put = op.batch.empty() ? put_one(shard, op) : put_batch(shard, op);
@@ -314,7 +314,7 @@ bool WorkerEngine::store_in_memory(EngineShard& shard, WriteOp& op) {
     if (put == MemoryTier::Put::kBackPressure) {
       applier_->hurry();
       if (!draining_) return false;
-      shard.lost_one = true;
+      shard.has_apply_gap = true;
       shard.applied.lacks_one.store(true, std::memory_order_release);
     } else {
       hand_on(shard, op);

@@ -64,7 +64,7 @@ absl::Status check_announced(const ShardCopy& database, EntryId end) {
         absl::StrCat("the snapshot has index ", database.index(), ", and was said to have ", end.index));
   }
   if (database.runs().empty()) return absl::OkStatus();
-  const auto runs = decode_epoch_runs(as_byte_span(database.runs()));
+  const auto runs = decode_epoch_history(as_byte_span(database.runs()));
   if (runs && runs->last_index() <= end.index) return absl::OkStatus();
   return absl::DataLossError("the snapshot's record of which primaries wrote it is not of the data that it has");
 }

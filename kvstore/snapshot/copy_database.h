@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "kvstore/replication/epoch_runs.h"
+#include "kvstore/replication/epoch_history.h"
 #include "kvstore/snapshot/shard_copy.h"
 #include "rpc/base/bytes.h"
 

@@ -1,7 +1,7 @@
 #include "kvstore/storage/barrier.h"
 
 #include "kvstore/codec/effect.h"
-#include "kvstore/replication/epoch_runs.h"
+#include "kvstore/replication/epoch_history.h"
 
 namespace skua::kv {
 

@@ -3,7 +3,7 @@
 #define SKUA_KVSTORE_STORAGE_BARRIER_H_
 
 #include "absl/status/status.h"
-#include "kvstore/replication/epoch_runs.h"
+#include "kvstore/replication/epoch_history.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {

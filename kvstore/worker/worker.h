@@ -25,7 +25,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "kvstore/service/shard_server.h"
-#include "kvstore/worker/shard_host.h"
+#include "kvstore/worker/worker_commands.h"
 #include "kvstore/worker/worker_replication.h"
 #include "rpc/base/clock.h"
 #include "rpc/endpoint.h"
@@ -43,12 +43,12 @@ struct WorkerOptions {
   ReplicaId self;
   PeerLinksOptions links;
   ReplicationEvents replication;
-  CopyMeans copying;
+  CopyResources copying;
   PeerBootstrap* bootstrap = nullptr;  ///< outlives the worker; null: no shard is replicated
 };
 
 /// Thread: any but the worker's own. One thread starts the worker and ends it.
-class Worker final : public ShardHost {
+class Worker final : public WorkerCommands {
  public:
   /// Starts the thread. The reader pool and the clock outlive the worker. The worker must stop before the databases
   /// that it was given are closed. Errors: those of ShardServer::create().
@@ -64,7 +64,7 @@ class Worker final : public ShardHost {
   /// Tells peers how to reach the endpoint.
   [[nodiscard]] const rpc::Descriptor& descriptor() const { return descriptor_; }
 
-  // ShardHost. Each call does what ShardServer's method does, later, on the worker's thread, in the order of the calls.
+  // WorkerCommands. Each call does what ShardServer's method does, later, on the worker's thread, in the order of the calls.
   // A call waits for room in the mailbox. After stop() the calls do nothing.
   void expect(ShardId id, uint64_t epoch) override;
   void serve(ShardId id, ShardDb& db) override;

@@ -25,7 +25,7 @@ constexpr DurationNs kCopyWaitNs = kMillisecond;
 }  // namespace
 
 void WorkerReplication::start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, ShardServer& server,
-                              const PeerLinksOptions& options, ReaderPool& readers, const CopyMeans& copying) {
+                              const PeerLinksOptions& options, ReaderPool& readers, const CopyResources& copying) {
   endpoint_ = &endpoint;
   mailbox_ = endpoint.mailbox();
   server_ = &server;
@@ -69,7 +69,7 @@ void WorkerReplication::drain() {
 }
 
 void WorkerReplication::stop() {
-  for (auto& [line, appends] : open_appends_) {
+  for (auto& [sender, appends] : open_appends_) {
     for (OpenAppend& append : appends) append.reply.reply(links_->make_message());
   }
   open_appends_.clear();
@@ -92,7 +92,7 @@ void WorkerReplication::set_peers(std::span<const PeerInfo> peers) {
 void WorkerReplication::forget(ShardId shard) {
   places_.erase(shard);
   for (auto it = open_appends_.begin(); it != open_appends_.end();) {
-    if (it->first.first != shard) {
+    if (it->first.shard != shard) {
       ++it;
       continue;
     }
@@ -119,8 +119,9 @@ absl::Status WorkerReplication::may_have_data(ShardId shard, PeerAddress peer) c
 // --- Out
 
 void WorkerReplication::send(ShardId shard, NodeId to, const ReplicaMessage& message) {
-  const Line line{shard, to};
-  if (const auto* reply = std::get_if<AppendReply>(&message); reply != nullptr && answer_appends(line, *reply)) return;
+  const RemoteReplica receiver{shard, to};
+  if (const auto* reply = std::get_if<AppendReply>(&message); reply != nullptr && answer_appends(receiver, *reply))
+    return;
   rpc::MessagePtr frame;
   if (is_append(message)) {  // an Append without entries
     AppendBuilder& builder = links_->append_builder();
@@ -130,7 +131,7 @@ void WorkerReplication::send(ShardId shard, NodeId to, const ReplicaMessage& mes
     frame = links_->make_frame(envelope(shard), message);
   }
   if (!frame) return;
-  if (answer_ != nullptr && answering_ == line) {
+  if (answer_ != nullptr && answering_ == receiver) {
     std::exchange(answer_, nullptr)->reply(std::move(frame));
     return;
   }
@@ -139,8 +140,8 @@ void WorkerReplication::send(ShardId shard, NodeId to, const ReplicaMessage& mes
 }
 
 /// Answers the open Appends that `reply` covers. True: a response carried `reply`, so it needs no message.
-bool WorkerReplication::answer_appends(const Line& line, const AppendReply& reply) {
-  const auto open = open_appends_.find(line);
+bool WorkerReplication::answer_appends(const RemoteReplica& sender, const AppendReply& reply) {
+  const auto open = open_appends_.find(sender);
   if (open == open_appends_.end()) return false;
   std::deque<OpenAppend>& appends = open->second;
   bool carried = false;
@@ -149,7 +150,7 @@ bool WorkerReplication::answer_appends(const Line& line, const AppendReply& repl
     appends.pop_front();
     // The last Append carries the reply: it has waited least, and the levels cover all of them.
     const bool last = appends.empty() || !appends.front().is_reached(reply.levels);
-    rpc::MessagePtr frame = last ? links_->make_frame(envelope(line.first), reply) : links_->make_message();
+    rpc::MessagePtr frame = last ? links_->make_frame(envelope(sender.shard), reply) : links_->make_message();
     carried = carried || last;
     token.reply(frame ? std::move(frame) : links_->make_message());
   }
@@ -160,9 +161,9 @@ bool WorkerReplication::answer_appends(const Line& line, const AppendReply& repl
 /// epoch's primary learns the end of the log by a TailReport); or the log does not have their entries.
 void WorkerReplication::end_vain_appends() {
   for (auto it = open_appends_.begin(); it != open_appends_.end();) {
-    auto& [line, appends] = *it;
-    const Replica* const replica = server_->replica(line.first);
-    const bool follows = replica != nullptr && replica->view().primary == line.second;
+    auto& [sender, appends] = *it;
+    const Replica* const replica = server_->replica(sender.shard);
+    const bool follows = replica != nullptr && replica->view().primary == sender.node;
     const uint64_t last = follows ? replica->last_index() : 0;
     std::erase_if(appends, [&](OpenAppend& append) {
       if (follows && append.last <= last && append.epoch == replica->view().epoch) return false;
@@ -322,8 +323,8 @@ void WorkerReplication::on_peer_message(PeerMessage&& message) {
 void WorkerReplication::on_peer_failed(PeerAddress peer, const absl::Status& why) {
   tell_lost(peer.node, why);
   // The peer's Appends are lost with its session, or will not be answered any more. Their senders send them again.
-  for (auto& [line, appends] : open_appends_) {
-    if (line.second != peer.node) continue;
+  for (auto& [sender, appends] : open_appends_) {
+    if (sender.node != peer.node) continue;
     for (OpenAppend& append : appends) append.reply.reply(links_->make_message());
     appends.clear();
   }

@@ -14,6 +14,7 @@
 #ifndef SKUA_KVSTORE_WORKER_WORKER_REPLICATION_H_
 #define SKUA_KVSTORE_WORKER_WORKER_REPLICATION_H_
 
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -30,14 +31,14 @@
 #include "kvstore/snapshot/snapshot_source.h"
 #include "kvstore/storage/disk_thread.h"
 #include "kvstore/types/node_log.h"
-#include "kvstore/worker/shard_host.h"
+#include "kvstore/worker/worker_commands.h"
 
 namespace skua::kv {
 
 /// Calls to the rest of the node. They come on the worker's thread and must not block.
 struct ReplicationEvents {
-  std::function<void(ShardId, const View&)> persist_view;  ///< answered by ShardHost::view_persisted()
-  std::function<void(ShardId)> allow_unsynced;             ///< answered by ShardHost::unsynced_allowed()
+  std::function<void(ShardId, const View&)> persist_view;  ///< answered by WorkerCommands::view_persisted()
+  std::function<void(ShardId)> allow_unsynced;             ///< answered by WorkerCommands::unsynced_allowed()
   std::function<void(ShardId)> put_in_doubt;
   std::function<void(ShardId)> restored;
   std::function<void(ShardId, const ReplicaReport&)> report;
@@ -55,7 +56,7 @@ struct ReplicationEvents {
 };
 
 /// What copies of shards need. All outlive the worker. The threads are stopped after the worker was drained.
-struct CopyMeans {
+struct CopyResources {
   SnapshotSource* source = nullptr;
   DiskThread* disk = nullptr;
   DiskThread* builder = nullptr;
@@ -71,7 +72,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
 
   /// Call it before the first shard. The arguments outlive the use of this object.
   void start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, ShardServer& server, const PeerLinksOptions& options,
-             ReaderPool& readers, const CopyMeans& copying);
+             ReaderPool& readers, const CopyResources& copying);
   /// Call after each poll. Returns how long the next poll may sleep at most, in ns.
   DurationNs tick();
   /// Ends all copies, from this worker and to it.
@@ -101,7 +102,12 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
       return last <= (syncs ? levels.durable : levels.written);
     }
   };
-  using Line = std::pair<ShardId, NodeId>;
+  /// A peer's replica of a shard.
+  struct RemoteReplica {
+    ShardId shard{};
+    NodeId node = 0;
+    friend auto operator<=>(const RemoteReplica&, const RemoteReplica&) = default;
+  };
 
   // ReplicaHost
   void send(ShardId shard, NodeId to, const ReplicaMessage& message) override;
@@ -146,7 +152,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   void serve_tail(rpc::IncomingCall&& call);
   void tell_copies(TimeNs now);
   void tell_lost(NodeId node, const absl::Status& why);
-  [[nodiscard]] bool answer_appends(const Line& line, const AppendReply& reply);
+  [[nodiscard]] bool answer_appends(const RemoteReplica& sender, const AppendReply& reply);
   void end_vain_appends();
 
   const ReplicaId self_;
@@ -161,9 +167,9 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   std::unique_ptr<SnapshotCopies> copies_;
   std::map<NodeId, PeerInfo> peers_;
   std::map<ShardId, ReplicaPlaces> places_;
-  std::map<Line, std::deque<OpenAppend>> open_appends_;
+  std::map<RemoteReplica, std::deque<OpenAppend>> open_appends_;
   // The sender of the message that is being handled, and the token for an immediate answer; null: none, or used.
-  Line answering_{};
+  RemoteReplica answering_{};
   rpc::ReplyToken* answer_ = nullptr;
   std::vector<ReplicaEntry> entries_;
   std::vector<ReplicaRecord*> tail_;

@@ -24,7 +24,8 @@
 #include "kvstore/node/node_state.h"
 #include "kvstore/node/unsynced_shards.h"
 #include "kvstore/node/view_file.h"
-#include "kvstore/replication/epoch_runs.h"
+#include "kvstore/replication/append_builder.h"
+#include "kvstore/replication/epoch_history.h"
 #include "kvstore/snapshot/shard_snapshot.h"
 #include "kvstore/snapshot/snapshot_pull.h"
 #include "kvstore/snapshot/snapshot_tail.h"
@@ -131,7 +132,7 @@ void fuzz_rows(FuzzInput& in) {
   static_cast<void>(read_life(rows));
   ReplicaRows replica;
   if (!replica.load(rows).ok()) return;
-  static_cast<void>(decode_epoch_runs(as_byte_span(replica.runs)));
+  static_cast<void>(decode_epoch_history(as_byte_span(replica.runs)));
   for (const auto& [index, tail] : replica.tail) {
     ReplicaRows again;
     const std::vector<InternalRow> one = {{replica_tail_key(index), encode_tail_row(tail)}};

@@ -299,7 +299,7 @@ class Script {
   void restart(NodeId node) {
     Node& self = at(node);
     std::erase_if(under_way_, [node](const Packet& packet) { return packet.from == node || packet.to == node; });
-    EpochRuns runs = replica(node).log();
+    EpochHistory runs = replica(node).log();
     self.written = self.durable = runs.last_index();
     start(node, {self.persisted, std::move(runs), std::max(self.committed, replica(node).log().base().index), 0});
     tell_view_to(node);

@@ -218,9 +218,9 @@ Method pick_method(FuzzInput& in) {
 std::string make_payload(FuzzInput& in, EntryId id) {
   std::string payload;
   if (in.seldom()) {
-    EpochRuns runs({id.index - 1, 0});
+    EpochHistory runs({id.index - 1, 0});
     runs.append(id.epoch);
-    return encode_barrier(as_byte_span(in.flag() ? encode_epoch_runs(runs) : in.short_text()));
+    return encode_barrier(as_byte_span(in.flag() ? encode_epoch_history(runs) : in.short_text()));
   }
   std::array<std::byte, kCompletionHeadBytes + kEffectHeadBytesMax> buffer;
   if (in.pick(4) == 0) {

@@ -186,7 +186,7 @@ void NodeWorld::start_server() {
   links.node_uuid = uuid(kWorker);
   links.requests_max = 16;
   links.bytes_max = 256 << 10;
-  CopyMeans copying;
+  CopyResources copying;
   copying.source = snapshots_.get();
   copying.disk = copying.builder = &disk_;
   copying.slots = &slots_;

@@ -15,11 +15,11 @@ LogLevels make_levels(FuzzInput& in, uint64_t last) {
   return {level, in.near(last), in.near(last)};
 }
 
-EpochRuns make_runs(FuzzInput& in, uint64_t epoch, uint64_t last) {
+EpochHistory make_runs(FuzzInput& in, uint64_t epoch, uint64_t last) {
   const EntryId base = in.flag() ? EntryId{} : EntryId{in.near(last), in.near(epoch)};
   std::vector<EntryId> runs;
   for (size_t i = in.pick(4); i > 0; --i) runs.push_back({in.near(last), in.near(epoch)});
-  return EpochRuns::from_parts(base, runs, in.near(last)).value_or(EpochRuns());
+  return EpochHistory::from_parts(base, runs, in.near(last)).value_or(EpochHistory());
 }
 
 View make_view(FuzzInput& in, View view) {

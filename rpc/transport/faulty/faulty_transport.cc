@@ -63,14 +63,14 @@ size_t FaultyTransport::with_faults(std::span<const TxFrame> frames, std::span<T
       continue;
     }
     if (!rng_.chance(options_.duplicate)) continue;
-    TxFrame twin = wire_->take_frame(frame.peer);
-    if (twin.bytes == nullptr) continue;
-    if (twin.room >= frame.size) {
-      std::memcpy(twin.bytes, frame.bytes, frame.size);
-      twin.size = frame.size;
+    TxFrame copy = wire_->take_frame(frame.peer);
+    if (copy.bytes == nullptr) continue;
+    if (copy.room >= frame.size) {
+      std::memcpy(copy.bytes, frame.bytes, frame.size);
+      copy.size = frame.size;
       ++duplicated_count_;
     }
-    out[count++] = twin;
+    out[count++] = copy;
   }
   return count;
 }

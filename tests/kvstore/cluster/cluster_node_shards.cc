@@ -66,7 +66,7 @@ void ClusterNode::start_lifecycle() {
   options.log = log;
   ShardLifecycleHost& node = *this;
   lifecycle_ = std::make_unique<ShardLifecycle>(std::move(options), machine_->databases(),
-                                                std::vector<ShardHost*>{worker_.get()}, node);
+                                                std::vector<WorkerCommands*>{worker_.get()}, node);
 }
 
 void ClusterNode::on_map(const MapPtr& map) {

@@ -62,7 +62,7 @@ bool ClusterNode::has_data(size_t shard) const {
 }
 
 bool ClusterNode::has_received(size_t shard, EntryId entry) const {
-  const EpochRuns& log = replica(shard)->replica().log();
+  const EpochHistory& log = replica(shard)->replica().log();
   return entry.index <= log.base().index || log.epoch_of(entry.index) == entry.epoch;
 }
 
@@ -75,7 +75,7 @@ bool ClusterNode::has_damaged() const {
 }
 
 bool ClusterNode::holds(size_t shard, EntryId entry, Durability level) const {
-  const EpochRuns& log = replica(shard)->replica().log();
+  const EpochHistory& log = replica(shard)->replica().log();
   if (entry.index <= log.base().index) return true;
   const ReplicaLevels levels = engine().replica_levels(*serving(shard)->engine);
   return log.epoch_of(entry.index) == entry.epoch &&

@@ -132,7 +132,7 @@ rpc::EndpointOptions ClusterSimOptions::endpoint_of(size_t number, uint64_t life
   return out;
 }
 
-CopyMeans ClusterSimOptions::copying() {
+CopyResources ClusterSimOptions::copying() {
   SnapshotSource::Options options;
   options.directory = (std::filesystem::temp_directory_path() / absl::StrCat("skua_sim_", getpid())).string();
   static const auto source =

@@ -51,7 +51,7 @@ SimWorker::Turn SimWorker::take_turn() {
   return turn;
 }
 
-// --- ShardHost
+// --- WorkerCommands
 
 void SimWorker::expect(ShardId id, uint64_t epoch) {
   enter();

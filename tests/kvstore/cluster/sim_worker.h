@@ -2,7 +2,7 @@
 // ShardServer with engine, log and memory tier, and WorkerReplication with its links to peers. Whoever owns it takes its
 // turns.
 //
-//    ShardLifecycle --ShardHost--> SimWorker --+--> ShardServer
+//    ShardLifecycle --WorkerCommands--> SimWorker --+--> ShardServer
 //                                     |        +--> WorkerReplication --> Endpoint --> SimWire
 //                                     +--> SimWorkerHost: what simulations want to see
 #ifndef SKUA_TESTS_KVSTORE_CLUSTER_SIM_WORKER_H_
@@ -17,14 +17,14 @@
 #include "kvstore/peers/peer_bootstrap.h"
 #include "kvstore/service/shard_server.h"
 #include "kvstore/storage/reader_pool.h"
-#include "kvstore/worker/shard_host.h"
+#include "kvstore/worker/worker_commands.h"
 #include "kvstore/worker/worker_replication.h"
 #include "rpc/endpoint.h"
 #include "tests/kvstore/cluster/sim_wire.h"
 
 namespace skua::kv::sim {
 
-/// Who wants to see what becomes of the shards. Called inside ShardHost's methods.
+/// Who wants to see what becomes of the shards. Called inside WorkerCommands's methods.
 class SimWorkerHost {
  public:
   virtual void opened(ShardId id, const ReplicaNotes& notes) = 0;
@@ -45,10 +45,10 @@ struct SimWorkerOptions {
   rpc::EndpointOptions endpoint;
   ShardServer::Options server;
   PeerLinksOptions links;
-  CopyMeans copying;
+  CopyResources copying;
 };
 
-class SimWorker final : public ShardHost {
+class SimWorker final : public WorkerCommands {
  public:
   /// All arguments outlive the worker.
   SimWorker(SimWire& wire, const SimWorkerOptions& options, PeerBootstrap& bootstrap, SimWorkerHost& host, OpenLog log);
@@ -72,7 +72,7 @@ class SimWorker final : public ShardHost {
   /// Sends messages of replicas to peers.
   [[nodiscard]] ReplicaHost& peers() { return *replication_; }
 
-  // ShardHost, at once.
+  // WorkerCommands, at once.
   void expect(ShardId id, uint64_t epoch) override;
   void serve(ShardId id, ShardDb& db) override;
   void serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) override;

@@ -9,7 +9,7 @@
 
 #include "kvstore/peers/peer_identity.h"
 #include "kvstore/storage/shard_files.h"
-#include "tests/kvstore/node/fake_shard_host.h"
+#include "tests/kvstore/node/fake_worker.h"
 #include "tests/kvstore/node/map_testing.h"
 #include "tests/kvstore/shard/engine_testing.h"
 
@@ -17,7 +17,7 @@ namespace skua::kv {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::FakeHost;
+using testing::FakeWorker;
 using ::testing::IsEmpty;
 using testing::kCluster;
 using testing::kThem;
@@ -49,13 +49,13 @@ class ShardLifecycleTest : public ::testing::Test, private ShardLifecycleHost {
                                     .log = nullptr};
     ShardLifecycleHost& node = *this;
     lifecycle_ = std::make_unique<ShardLifecycle>(std::move(options), *engine_,
-                                                  std::vector<ShardHost*>{&hosts_[0], &hosts_[1]}, node);
+                                                  std::vector<WorkerCommands*>{&hosts_[0], &hosts_[1]}, node);
   }
   void stop() {
     lifecycle_.reset();
     news_ = {};
     applied_ = 0;
-    for (FakeHost& host : hosts_) host.forget();
+    for (FakeWorker& host : hosts_) host.forget();
   }
   /// As a new process would see it.
   void restart() {
@@ -91,7 +91,7 @@ class ShardLifecycleTest : public ::testing::Test, private ShardLifecycleHost {
     news_.copies[id] = path;
     run();
   }
-  void let_go(FakeHost& host, ShardId id) {
+  void let_go(FakeWorker& host, ShardId id) {
     host.let_go(id);
     run();
   }
@@ -108,7 +108,7 @@ class ShardLifecycleTest : public ::testing::Test, private ShardLifecycleHost {
   const DirectoryFiles files_{directory_.path()};
   const std::string dir_ = files::shards_dir(directory_.path());
   std::unique_ptr<RocksdbEngine> engine_ = make_rocksdb_engine({.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
-  std::array<FakeHost, 2> hosts_;
+  std::array<FakeWorker, 2> hosts_;
   uint64_t boot_ = 1;
   uint64_t applied_ = 0;
   std::map<ShardId, UnservedShard> unserved_;
@@ -164,7 +164,7 @@ control::ShardMap replicated_map(uint64_t revision, uint64_t epoch, uint32_t pri
 TEST_F(ShardLifecycleTest, SetMap_AReplicaIsOpenedWithItsViewAlsoWhereItDoesNotLead) {
   set_map(share(replicated_map(3, 1, 1)));
   EXPECT_EQ(applied_, 3U);
-  const FakeHost::Shard shard = hosts_[1].shards().at({1, 0});
+  const FakeWorker::Shard shard = hosts_[1].shards().at({1, 0});
   EXPECT_NE(shard.db, nullptr);
   EXPECT_EQ(shard.notes.view, View{});
   EXPECT_EQ(shard.view.epoch, 1u);
@@ -303,7 +303,7 @@ TEST_F(ShardLifecycleTest, SetMap_ANewEpochKeepsTheDatabase) {
   set_map(MapMaker(3).table(1, {{0, 0, 1}}).share());
   ShardDb* const db = hosts_[0].shards().at({1, 0}).db;
   set_map(MapMaker(4).table(1, {{0, 0, 2}}).share());
-  EXPECT_EQ(hosts_[0].shards().at({1, 0}), (FakeHost::Shard{2, db, ""}));
+  EXPECT_EQ(hosts_[0].shards().at({1, 0}), (FakeWorker::Shard{2, db, ""}));
 }
 
 TEST_F(ShardLifecycleTest, SetMap_ADroppedTableIsDeletedWhenNothingUsesIt) {
@@ -377,7 +377,7 @@ TEST_F(ShardLifecycleTest, Restart_AnOlderMapDeletesNothingAndIsServed) {
 TEST_F(ShardLifecycleTest, Replace_TheCopyTakesThePlaceOfTheData) {
   set_map(share(replicated_map(3, 1, 1)));
   EXPECT_EQ(applied_, 3U);
-  FakeHost& host = hosts_[1];
+  FakeWorker& host = hosts_[1];
   write(*host.shards().at({1, 0}).db, "old");
   const std::string path = directory_.path() + "/copy";
   std::filesystem::create_directory(path);
@@ -396,7 +396,7 @@ TEST_F(ShardLifecycleTest, Replace_TheCopyTakesThePlaceOfTheData) {
 TEST_F(ShardLifecycleTest, Replace_FailureIsTriedAgainAndNoEmptyDatabaseIsOpened) {
   set_map(share(replicated_map(3, 1, 1)));
   EXPECT_EQ(applied_, 3U);
-  FakeHost& host = hosts_[1];
+  FakeWorker& host = hosts_[1];
   const std::string path = directory_.path() + "/copy";
   std::filesystem::create_directory(path);
   ingest_result_ = absl::ResourceExhaustedError("the disk is full");

@@ -8,14 +8,14 @@
 #include <future>
 
 #include "kvstore/storage/shard_files.h"
-#include "tests/kvstore/node/fake_shard_host.h"
+#include "tests/kvstore/node/fake_worker.h"
 #include "tests/kvstore/node/map_testing.h"
 #include "tests/kvstore/shard/engine_testing.h"
 
 namespace skua::kv {
 namespace {
 
-using testing::FakeHost;
+using testing::FakeWorker;
 using testing::kCluster;
 using testing::kUs;
 using testing::MapMaker;
@@ -36,8 +36,8 @@ class ShardManagerTest : public ::testing::Test {
                          .log = nullptr};
     options.on_applied = [this](uint64_t revision) { applied(revision); };
     options.reopen_pause_ns = 10 * kMillisecond;
-    manager_ =
-        std::make_unique<ShardManager>(std::move(options), *engine_, std::vector<ShardHost*>{&hosts_[0], &hosts_[1]});
+    manager_ = std::make_unique<ShardManager>(std::move(options), *engine_,
+                                              std::vector<WorkerCommands*>{&hosts_[0], &hosts_[1]});
     manager_->start();
   }
 
@@ -50,7 +50,7 @@ class ShardManagerTest : public ::testing::Test {
   const DirectoryFiles files_{directory_.path()};
   const std::string dir_ = files::shards_dir(directory_.path());
   std::unique_ptr<RocksdbEngine> engine_ = make_rocksdb_engine({.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
-  std::array<FakeHost, 2> hosts_;
+  std::array<FakeWorker, 2> hosts_;
   std::optional<UnsyncedShards> unsynced_;
   std::unique_ptr<ShardManager> manager_;
 

@@ -52,7 +52,7 @@ TEST(CopyCodecTest, Chunk_GoldenBytes) {
 }
 
 TEST(CopyCodecTest, Chunk_OfALogThatNobodyHasIsRefused) {
-  Chunk chunk{.snapshot = 1, .end = {EpochRuns::kIndexMax, 3}, .files = 1, .name = "CURRENT"};
+  Chunk chunk{.snapshot = 1, .end = {EpochHistory::kIndexMax, 3}, .files = 1, .name = "CURRENT"};
   std::array<std::byte, kChunkHeadBytesMax> buffer;
   EXPECT_TRUE(encode_chunk_head(chunk, buffer).ok());
   ++chunk.end.index;

@@ -64,10 +64,10 @@ LogLevels random_levels(Rng& rng) {
   return {rng.next(), rng.next(), rng.next()};
 }
 
-EpochRuns random_runs(Rng& rng) {
-  EpochRuns runs(EntryId{rng.below(1000), rng.below(10)});
+EpochHistory random_runs(Rng& rng) {
+  EpochHistory runs(EntryId{rng.below(1000), rng.below(10)});
   for (uint64_t i = rng.below(40); i > 0; --i) runs.append(rng.below(1000));
-  runs.compact_to(EpochRuns::kRunsMax, UINT64_MAX);
+  runs.compact_to(EpochHistory::kRunsMax, UINT64_MAX);
   return runs;
 }
 
@@ -118,7 +118,7 @@ TEST(MessageCodecTest, Frame_GoldenBytes) {
       "0900000000000000"
       "0800000000000000"
       "0700000000000000";
-  EpochRuns runs(EntryId{10, 2});
+  EpochHistory runs(EntryId{10, 2});
   runs.append(3);
   runs.append(3);
   runs.append(5);
@@ -136,7 +136,7 @@ TEST(MessageCodecTest, Frame_GoldenBytes) {
        "0d00000000000000"
        "0500000000000000" +
            levels + "0500000000000000"},
-      {TailReport{6, EpochRuns({0, 0}), {9, 8, 7}, 5, 4},
+      {TailReport{6, EpochHistory({0, 0}), {9, 8, 7}, 5, 4},
        "02"
        "0600000000000000"
        "0000000000000000"
@@ -292,15 +292,15 @@ TEST(MessageCodecTest, Encode_RefusesWhatIsTooMuch) {
   EXPECT_TRUE(encode_frame(kEnvelope, StartView{view}, buffer).ok());
   view.members.push_back({99, 1});
   EXPECT_EQ(encode_frame(kEnvelope, StartView{view}, buffer).status().code(), absl::StatusCode::kResourceExhausted);
-  EpochRuns runs;
-  for (uint64_t epoch = 1; epoch <= EpochRuns::kRunsMax; ++epoch) runs.append(epoch);
+  EpochHistory runs;
+  for (uint64_t epoch = 1; epoch <= EpochHistory::kRunsMax; ++epoch) runs.append(epoch);
   EXPECT_TRUE(encode_frame(kEnvelope, TailReport{1, runs, {}, 0}, buffer).ok());
   runs.append(99);
   EXPECT_FALSE(encode_frame(kEnvelope, TailReport{1, runs, {}, 0}, buffer).ok());
 }
 
 TEST(MessageCodecTest, Decode_ADoubtThatIsNone) {
-  std::string bytes = encoded(TailReport{1, EpochRuns({0, 0}), {}, 0, 4});
+  std::string bytes = encoded(TailReport{1, EpochHistory({0, 0}), {}, 0, 4});
   EXPECT_TRUE(recode_frame(as_byte_span(bytes)));
   bytes[bytes.size() - 8] = 0;
   EXPECT_FALSE(recode_frame(as_byte_span(bytes)));

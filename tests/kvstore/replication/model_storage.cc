@@ -16,7 +16,7 @@ ShardStorage::Found ModelStorage::recover(Sink* sink) {
   for (const LogEntry& entry : disk_log_) live_.push_back({entry, 0});
   Found found;
   found.restart.view = view_;
-  found.restart.log = EpochRuns(base_);
+  found.restart.log = EpochHistory(base_);
   for (const LogEntry& entry : disk_log_) found.restart.log.append(entry.epoch);
   found.restart.commit_index = std::max(flushed_.applied(), std::min(commit_hint_, last_index()));
   found.state = flushed_;

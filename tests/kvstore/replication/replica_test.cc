@@ -71,7 +71,7 @@ TEST(Replica, WrittenIsEnoughForWhoAsksNoMore) {
 Replica::Restart in_doubt(uint64_t entries) {
   Replica::Restart restart;
   restart.view = view_of(1, 1, {1, 2});
-  restart.log = EpochRuns({0, 0});
+  restart.log = EpochHistory({0, 0});
   for (uint64_t i = 0; i < entries; ++i) restart.log.append(1);
   restart.doubt = 7;
   return restart;
@@ -348,7 +348,7 @@ TEST(Replica, ARestartedPrimaryNeedsANewEpoch) {
   Group group({1, 2});
   group.view(view_of(1, 1, {1, 2}));
   group.propose(1);
-  const EpochRuns log = group[1].log();
+  const EpochHistory log = group[1].log();
   group.start(1, {.view = view_of(1, 1, {1, 2}), .log = log, .commit_index = 0});
   group.view(view_of(1, 1, {1, 2}));
   group.pass(kSecond);
@@ -413,11 +413,11 @@ TEST(Replica, ALearnerTooFarBehindFetchesASnapshot) {
 
 /// Each of many primaries logged its barrier and committed nothing.
 TEST(Replica, ALogOfManyEpochsIsReportedAllTheSame) {
-  constexpr uint64_t kEpochs = EpochRuns::kRunsMax + 10;
+  constexpr uint64_t kEpochs = EpochHistory::kRunsMax + 10;
   const auto restart = [](uint64_t entries) {
     Replica::Restart made;
     made.view = view_of(kEpochs, 3, {1, 2, 3});
-    made.log = EpochRuns({0, 0});
+    made.log = EpochHistory({0, 0});
     for (uint64_t epoch = 1; epoch <= entries; ++epoch) made.log.append(epoch);
     return made;
   };
@@ -440,7 +440,7 @@ TEST(Replica, APeerThatHasEverythingIsToldSoAgain) {
   view.change = 2;
   view.learners = {{{2, 1}, 0}};
   group.view_to(1, view);
-  EpochRuns log({0, 0});
+  EpochHistory log({0, 0});
   for (int i = 0; i < 10; ++i) log.append(1);
   ReplicaOutput lost;  // what answers the report
   group[1].on_message(2, TailReport{1, log, {10, 10, 10}, 5}, group.now, lost);
@@ -466,7 +466,7 @@ TEST(Replica, AReportThatWasOvertakenEndsInAnotherOne) {
   ASSERT_EQ(group[2].last_index(), 11U);
   group[1].set_first_available(8);
   ReplicaOutput out;
-  group[1].on_message(2, TailReport{1, EpochRuns({0, 0}), {}, 0}, group.now, out);  // of long ago
+  group[1].on_message(2, TailReport{1, EpochHistory({0, 0}), {}, 0}, group.now, out);  // of long ago
   group.take(1, out);
   group.pass(200 * kMillisecond);
   group.propose(1);
@@ -598,7 +598,7 @@ TEST(Replica, AnOvertakenTailIsNoLoss) {
   Group group({1, 2, 3});
   group.view(view_of(1, 1, {1, 2, 3}));
   for (int i = 0; i < 5; ++i) group.propose(1);
-  const TailReport old{1, EpochRuns({0, 0}), {}, 0};
+  const TailReport old{1, EpochHistory({0, 0}), {}, 0};
   ReplicaOutput out;
   group[1].on_message(2, old, group.now, out);
   EXPECT_TRUE(out.reports.empty());

@@ -104,9 +104,9 @@ class BackupReadsTest : public ::testing::Test {
     Append append{.epoch = 1, .prev = {last_, last_ == 0 ? 0U : 1U}, .epochs = {}, .commit_index = committed_};
     std::vector<std::string> bytes;
     for (const std::string& payload : payloads) {
-      EpochRuns runs({last_ + bytes.size(), last_ == 0 ? 0U : 1U});
+      EpochHistory runs({last_ + bytes.size(), last_ == 0 ? 0U : 1U});
       runs.append(1);
-      bytes.push_back(payload == "barrier" ? encode_barrier(as_byte_span(encode_epoch_runs(runs))) : payload);
+      bytes.push_back(payload == "barrier" ? encode_barrier(as_byte_span(encode_epoch_history(runs))) : payload);
     }
     std::vector<ReplicaEntry> entries;
     for (const std::string& payload : bytes) {

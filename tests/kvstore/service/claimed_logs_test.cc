@@ -47,9 +47,9 @@ ShardServer::Options options_with(ReplicaHost& host) {
 class ClaimedLogsTest : public ::testing::Test {
  protected:
   /// The shard's data, up to `applied`, and the last barrier's record of who wrote it.
-  void serve(const EpochRuns& runs, uint64_t applied) {
+  void serve(const EpochHistory& runs, uint64_t applied) {
     const std::string key = replica_runs_key();
-    const std::string bytes = encode_epoch_runs(runs);
+    const std::string bytes = encode_epoch_history(runs);
     const AppliedEffect row{key, as_byte_span(bytes), runs.last_index(), 0};
     {
       auto db = databases_.open_db("", kShard, RocksdbEngine::IfMissing::kCreate).value();
@@ -71,8 +71,8 @@ class ClaimedLogsTest : public ::testing::Test {
     for (const uint64_t persisted : std::exchange(host_.to_persist, {})) server_.view_persisted(kShard, persisted);
   }
   /// A barrier behind `prev`. How far the log is then.
-  uint64_t say_barrier(EntryId prev, uint64_t epoch, const EpochRuns& runs) {
-    const std::string payload = encode_barrier(as_byte_span(encode_epoch_runs(runs)));
+  uint64_t say_barrier(EntryId prev, uint64_t epoch, const EpochHistory& runs) {
+    const std::string payload = encode_barrier(as_byte_span(encode_epoch_history(runs)));
     const ReplicaEntry entry{prev.index + 1, epoch, 1'000'000, Durability::kSync, as_byte_span(payload)};
     EXPECT_TRUE(
         server_.on_replica_message(kShard, kPrimary, Append{epoch, prev, {epoch}, 0, false}, std::span(&entry, 1)));
@@ -88,7 +88,7 @@ class ClaimedLogsTest : public ::testing::Test {
 
 /// As in a copy of a primary that counts as it likes.
 TEST_F(ClaimedLogsTest, DataFarBehindTheLastBarrierAreOpenedAtOnce) {
-  EpochRuns runs;
+  EpochHistory runs;
   runs.append(4);
   constexpr uint64_t kFar = uint64_t{1} << 60;
   serve(runs, kFar);
@@ -97,16 +97,16 @@ TEST_F(ClaimedLogsTest, DataFarBehindTheLastBarrierAreOpenedAtOnce) {
 }
 
 TEST_F(ClaimedLogsTest, ARecordThatIsAheadOfTheDataIsRefused) {
-  EpochRuns runs;
+  EpochHistory runs;
   for (int i = 0; i < 5; ++i) runs.append(4);
   serve(runs, 4);
   EXPECT_EQ(server_.replica(kShard), nullptr) << "it would acknowledge what it does not have";
 }
 
 TEST_F(ClaimedLogsTest, DataThatNobodyHasWrittenAreRefused) {
-  EpochRuns runs;
+  EpochHistory runs;
   runs.append(4);
-  serve(runs, EpochRuns::kIndexMax + 1);
+  serve(runs, EpochHistory::kIndexMax + 1);
   EXPECT_EQ(server_.replica(kShard), nullptr);
 }
 
@@ -114,14 +114,14 @@ TEST_F(ClaimedLogsTest, DataThatNobodyHasWrittenAreRefused) {
 TEST_F(ClaimedLogsTest, ABarrierOfAnotherLogIsNotTaken) {
   serve();
   adopt(1);
-  EpochRuns longer;
+  EpochHistory longer;
   for (int i = 0; i < 100; ++i) longer.append(1);
   EXPECT_EQ(say_barrier({0, 0}, 1, longer), 0U);
-  EpochRuns later;
+  EpochHistory later;
   later.append(2);
   EXPECT_EQ(say_barrier({0, 0}, 1, later), 0U);
-  EXPECT_EQ(say_barrier({0, 0}, 1, EpochRuns()), 0U);
-  EpochRuns honest;
+  EXPECT_EQ(say_barrier({0, 0}, 1, EpochHistory()), 0U);
+  EpochHistory honest;
   honest.append(1);
   EXPECT_EQ(say_barrier({0, 0}, 1, honest), 1U) << "and nothing of it stays";
 }

@@ -253,24 +253,24 @@ TEST_F(SnapshotCopyTest, Build_ADatabaseThatIsNotTheAnnouncedOneIsNotInstalled) 
   EXPECT_TRUE(installed_.empty());
   EXPECT_GE(told("was said to have 1000"), 1U);
   real_index_.reset();
-  EpochRuns runs;
+  EpochHistory runs;
   for (int i = 0; i < 1001; ++i) runs.append(3);
-  for (const std::string& bytes : {std::string("none"), encode_epoch_runs(runs)}) {
+  for (const std::string& bytes : {std::string("none"), encode_epoch_history(runs)}) {
     runs_ = bytes;
     run(3000, {kShard});
     EXPECT_TRUE(installed_.empty());
   }
   EXPECT_GE(told("is not of the data that it has"), 2U);
   runs.truncate(1000);
-  runs_ = encode_epoch_runs(runs);
+  runs_ = encode_epoch_history(runs);
   run(3000, {kShard});
   EXPECT_FALSE(installed_.empty());
 }
 
 TEST_F(SnapshotCopyTest, Tail_ABarrierOfAnotherLogIsNotTaken) {
-  EpochRuns runs({end_.index, 3});
+  EpochHistory runs({end_.index, 3});
   for (int i = 0; i < 5; ++i) runs.append(4);
-  written_.push_back(encode_barrier(as_byte_span(encode_epoch_runs(runs))));
+  written_.push_back(encode_barrier(as_byte_span(encode_epoch_history(runs))));
   create();
   run(300, {kShard});
   EXPECT_TRUE(installed_.empty());

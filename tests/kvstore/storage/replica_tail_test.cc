@@ -97,9 +97,9 @@ TEST_F(ReplicaTailTest, RowsAreTheTailAndDeleteWhatIsNoneAnyMore) {
 }
 
 TEST(BarrierTest, OnlyRunsThatEndWithItAreTaken) {
-  EpochRuns log({3, 1});
+  EpochHistory log({3, 1});
   log.append(2);
-  const std::string barrier = encode_barrier(as_byte_span(encode_epoch_runs(log)));
+  const std::string barrier = encode_barrier(as_byte_span(encode_epoch_history(log)));
   EXPECT_TRUE(check_barrier({4, 2}, as_byte_span(barrier)).ok());
   EXPECT_TRUE(absl::IsInvalidArgument(check_barrier({5, 2}, as_byte_span(barrier)))) << "of another index";
   EXPECT_TRUE(absl::IsInvalidArgument(check_barrier({4, 3}, as_byte_span(barrier)))) << "of another epoch";

@@ -17,9 +17,9 @@ using fuzz::NodeWorld;
 
 /// From the peer; of one entry behind `prev`.
 std::string append_frame(ShardId shard, uint64_t epoch, EntryId prev) {
-  EpochRuns runs(prev);
+  EpochHistory runs(prev);
   runs.append(epoch);
-  const std::string payload = encode_barrier(as_byte_span(encode_epoch_runs(runs)));
+  const std::string payload = encode_barrier(as_byte_span(encode_epoch_history(runs)));
   Append append;
   append.epoch = epoch;
   append.prev = prev;

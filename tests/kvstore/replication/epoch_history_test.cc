@@ -1,4 +1,4 @@
-#include "kvstore/replication/epoch_runs.h"
+#include "kvstore/replication/epoch_history.h"
 
 #include <gtest/gtest.h>
 
@@ -21,25 +21,25 @@ struct DumbLog {
   }
 };
 
-TEST(EpochRuns, EmptyLogsAgreeInNothing) {
-  const EpochRuns empty;
+TEST(EpochHistory, EmptyLogsAgreeInNothing) {
+  const EpochHistory empty;
   EXPECT_EQ(empty.last_index(), 0U);
   EXPECT_EQ(empty.epoch_of(0), 0U);
   EXPECT_EQ(empty.epoch_of(1), std::nullopt);
-  EXPECT_EQ(empty.last_common(EpochRuns{}), (EntryId{0, 0}));
+  EXPECT_EQ(empty.last_common(EpochHistory{}), (EntryId{0, 0}));
 }
 
-TEST(EpochRuns, CompactedLogsThatDoNotMeetTellNothing) {
-  EpochRuns ahead(EntryId{100, 3});
-  EpochRuns behind;
+TEST(EpochHistory, CompactedLogsThatDoNotMeetTellNothing) {
+  EpochHistory ahead(EntryId{100, 3});
+  EpochHistory behind;
   for (int i = 0; i < 50; ++i) behind.append(2);
   EXPECT_EQ(ahead.last_common(behind), std::nullopt);
 }
 
-TEST(EpochRuns, FollowsItsDumbTwin) {
+TEST(EpochHistory, FollowsItsDumbTwin) {
   Rng rng(7);
   for (int round = 0; round < 500; ++round) {
-    EpochRuns runs[2];
+    EpochHistory runs[2];
     DumbLog dumb[2];
     for (int step = 0; step < 60; ++step) {
       const size_t which = rng.below(2);
@@ -65,8 +65,8 @@ TEST(EpochRuns, FollowsItsDumbTwin) {
   }
 }
 
-TEST(EpochRuns, CompactionKeepsWhatIsAboveTheBase) {
-  EpochRuns log;
+TEST(EpochHistory, CompactionKeepsWhatIsAboveTheBase) {
+  EpochHistory log;
   for (uint64_t epoch = 1; epoch <= 50; ++epoch) {
     log.append(epoch);
     log.append(epoch);
@@ -77,23 +77,23 @@ TEST(EpochRuns, CompactionKeepsWhatIsAboveTheBase) {
   EXPECT_EQ(log.runs().size(), 8U);
   EXPECT_EQ(log.epoch_of(100), 50U);
   EXPECT_EQ(log.epoch_of(log.base().index), log.base().epoch);
-  const auto copy = EpochRuns::from_parts(log.base(), log.runs(), log.last_index());
+  const auto copy = EpochHistory::from_parts(log.base(), log.runs(), log.last_index());
   ASSERT_TRUE(copy.has_value());
   EXPECT_EQ(*copy, log);
 }
 
-TEST(EpochRuns, PartsThatAreNoneAreRefused) {
+TEST(EpochHistory, PartsThatAreNoneAreRefused) {
   const std::vector<EntryId> falling{{5, 1}, {4, 2}};
-  EXPECT_EQ(EpochRuns::from_parts({0, 0}, falling, 9), std::nullopt);
+  EXPECT_EQ(EpochHistory::from_parts({0, 0}, falling, 9), std::nullopt);
   const std::vector<EntryId> beyond{{5, 1}};
-  EXPECT_EQ(EpochRuns::from_parts({0, 0}, beyond, 4), std::nullopt);
-  EXPECT_EQ(EpochRuns::from_parts({5, 1}, {}, 4), std::nullopt);
-  EXPECT_TRUE(EpochRuns::from_parts({5, 1}, {}, EpochRuns::kIndexMax).has_value());
-  EXPECT_EQ(EpochRuns::from_parts({5, 1}, {}, EpochRuns::kIndexMax + 1), std::nullopt);
+  EXPECT_EQ(EpochHistory::from_parts({0, 0}, beyond, 4), std::nullopt);
+  EXPECT_EQ(EpochHistory::from_parts({5, 1}, {}, 4), std::nullopt);
+  EXPECT_TRUE(EpochHistory::from_parts({5, 1}, {}, EpochHistory::kIndexMax).has_value());
+  EXPECT_EQ(EpochHistory::from_parts({5, 1}, {}, EpochHistory::kIndexMax + 1), std::nullopt);
 }
 
-TEST(EpochRuns, ALongWayCostsNoMoreThanAShortOne) {
-  EpochRuns log({3, 1});
+TEST(EpochHistory, ALongWayCostsNoMoreThanAShortOne) {
+  EpochHistory log({3, 1});
   log.append(2);
   log.extend_to(uint64_t{1} << 60);
   EXPECT_EQ(log.last(), (EntryId{uint64_t{1} << 60, 2}));
@@ -102,23 +102,24 @@ TEST(EpochRuns, ALongWayCostsNoMoreThanAShortOne) {
   EXPECT_EQ(log.last_index(), uint64_t{1} << 60);
 }
 
-TEST(EpochRuns, ABarrierTellsOfItsOwnLog) {
-  EpochRuns log({3, 1});
+TEST(EpochHistory, ABarrierTellsOfItsOwnLog) {
+  EpochHistory log({3, 1});
   for (const uint64_t epoch : std::vector<uint64_t>{1, 4, 4, 6}) log.append(epoch);
-  const std::string bytes = encode_epoch_runs(log);
+  const std::string bytes = encode_epoch_history(log);
   EXPECT_TRUE(are_runs_of_barrier(as_byte_span(bytes), {7, 6}));
   EXPECT_TRUE(are_runs_of_barrier(as_byte_span(bytes), {7, 0})) << "its sender does not know";
   EXPECT_FALSE(are_runs_of_barrier(as_byte_span(bytes), {8, 6}));
   EXPECT_FALSE(are_runs_of_barrier(as_byte_span(bytes), {6, 6}));
   EXPECT_FALSE(are_runs_of_barrier(as_byte_span(bytes), {7, 7}));
   EXPECT_FALSE(are_runs_of_barrier(as_byte_span(bytes).first(bytes.size() - 1), {7, 6}));
-  EXPECT_FALSE(are_runs_of_barrier(as_byte_span(encode_epoch_runs(EpochRuns({7, 6}))), {7, 6})) << "it is in the log";
-  EpochRuns falling({3, 5});
+  EXPECT_FALSE(are_runs_of_barrier(as_byte_span(encode_epoch_history(EpochHistory({7, 6}))), {7, 6}))
+      << "it is in the log";
+  EpochHistory falling({3, 5});
   for (const uint64_t epoch : std::vector<uint64_t>{1, 6}) falling.append(epoch);
-  EXPECT_FALSE(are_runs_of_barrier(as_byte_span(encode_epoch_runs(falling)), {5, 6}));
-  EpochRuns many;
-  for (uint64_t epoch = 1; epoch <= EpochRuns::kRunsStoredMax + 1; ++epoch) many.append(epoch);
-  EXPECT_FALSE(are_runs_of_barrier(as_byte_span(encode_epoch_runs(many)), many.last()));
+  EXPECT_FALSE(are_runs_of_barrier(as_byte_span(encode_epoch_history(falling)), {5, 6}));
+  EpochHistory many;
+  for (uint64_t epoch = 1; epoch <= EpochHistory::kRunsStoredMax + 1; ++epoch) many.append(epoch);
+  EXPECT_FALSE(are_runs_of_barrier(as_byte_span(encode_epoch_history(many)), many.last()));
 }
 
 }  // namespace

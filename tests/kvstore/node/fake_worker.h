@@ -1,6 +1,6 @@
 // A worker for tests of those who tell workers what to do with shards.
-#ifndef SKUA_TESTS_KVSTORE_NODE_FAKE_SHARD_HOST_H_
-#define SKUA_TESTS_KVSTORE_NODE_FAKE_SHARD_HOST_H_
+#ifndef SKUA_TESTS_KVSTORE_NODE_FAKE_WORKER_H_
+#define SKUA_TESTS_KVSTORE_NODE_FAKE_WORKER_H_
 
 #include <gtest/gtest.h>
 
@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "kvstore/worker/shard_host.h"
+#include "kvstore/worker/worker_commands.h"
 
 namespace skua::kv::testing {
 
 /// Does at once what it is told, except for remove(): the shards stay busy until let_go(). Thread: any.
-class FakeHost final : public ShardHost {
+class FakeWorker final : public WorkerCommands {
  public:
   struct Shard {
     uint64_t epoch = 0;
@@ -118,4 +118,4 @@ class FakeHost final : public ShardHost {
 
 }  // namespace skua::kv::testing
 
-#endif  // SKUA_TESTS_KVSTORE_NODE_FAKE_SHARD_HOST_H_
+#endif  // SKUA_TESTS_KVSTORE_NODE_FAKE_WORKER_H_

@@ -7,8 +7,8 @@
 // the first one. So a log has one run for each barrier. Two logs that have an entry of the same index and epoch in
 // common agree in all entries before it (log matching). So their last common entry follows from their runs alone. All
 // entries up to the base are committed, and the runs do not describe them any more.
-#ifndef SKUA_KVSTORE_REPLICATION_EPOCH_RUNS_H_
-#define SKUA_KVSTORE_REPLICATION_EPOCH_RUNS_H_
+#ifndef SKUA_KVSTORE_REPLICATION_EPOCH_HISTORY_H_
+#define SKUA_KVSTORE_REPLICATION_EPOCH_HISTORY_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -30,7 +30,7 @@ struct EntryId {
   friend bool operator==(const EntryId&, const EntryId&) = default;
 };
 
-class EpochRuns {
+class EpochHistory {
  public:
   /// The most runs that a message carries. Older runs become part of the base (compact()).
   static constexpr size_t kRunsMax = 32;
@@ -41,12 +41,13 @@ class EpochRuns {
   /// overflow.
   static constexpr uint64_t kIndexMax = uint64_t{1} << 62;
 
-  EpochRuns() = default;
+  EpochHistory() = default;
   /// A log that ends with `base`.
-  explicit EpochRuns(EntryId base) : base_(base), last_(base.index) {}
+  explicit EpochHistory(EntryId base) : base_(base), last_(base.index) {}
   /// From parts that a peer sent or a disk has. `runs` are the first entries of the runs, in the order of their
   /// indices. nullopt: the parts contradict each other.
-  [[nodiscard]] static std::optional<EpochRuns> from_parts(EntryId base, std::span<const EntryId> runs, uint64_t last);
+  [[nodiscard]] static std::optional<EpochHistory> from_parts(EntryId base, std::span<const EntryId> runs,
+                                                              uint64_t last);
 
   [[nodiscard]] EntryId base() const { return base_; }
   [[nodiscard]] std::span<const EntryId> runs() const { return runs_; }
@@ -70,9 +71,9 @@ class EpochRuns {
   void compact_to(size_t runs_max, uint64_t limit);
 
   /// The last entry that both logs have. nullopt: it is below one of the bases, so it is not known.
-  [[nodiscard]] std::optional<EntryId> last_common(const EpochRuns& other) const;
+  [[nodiscard]] std::optional<EntryId> last_common(const EpochHistory& other) const;
 
-  friend bool operator==(const EpochRuns&, const EpochRuns&) = default;
+  friend bool operator==(const EpochHistory&, const EpochHistory&) = default;
 
  private:
   EntryId base_{};
@@ -82,8 +83,8 @@ class EpochRuns {
 
 /// The form on a disk (little endian): u64 base index, u64 base epoch, u64 last index, u64 runs, then
 /// { u64 index, u64 epoch } for each run.
-[[nodiscard]] std::string encode_epoch_runs(const EpochRuns& runs);
-[[nodiscard]] std::optional<EpochRuns> decode_epoch_runs(ByteSpan bytes);
+[[nodiscard]] std::string encode_epoch_history(const EpochHistory& runs);
+[[nodiscard]] std::optional<EpochHistory> decode_epoch_history(ByteSpan bytes);
 
 /// Whether `bytes` can be the encoded runs that a primary put into its barrier `id`: the runs of a log that ends with
 /// the barrier. (id.epoch 0: the barrier's sender does not know its epoch any more, so the epoch is not compared.)
@@ -91,4 +92,4 @@ class EpochRuns {
 
 }  // namespace skua::kv
 
-#endif  // SKUA_KVSTORE_REPLICATION_EPOCH_RUNS_H_
+#endif  // SKUA_KVSTORE_REPLICATION_EPOCH_HISTORY_H_

@@ -1,4 +1,4 @@
-#include "kvstore/replication/epoch_runs.h"
+#include "kvstore/replication/epoch_history.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,8 +7,8 @@
 
 namespace skua::kv {
 
-std::optional<EpochRuns> EpochRuns::from_parts(EntryId base, std::span<const EntryId> runs, uint64_t last) {
-  EpochRuns made(base);
+std::optional<EpochHistory> EpochHistory::from_parts(EntryId base, std::span<const EntryId> runs, uint64_t last) {
+  EpochHistory made(base);
   uint64_t before = base.index;
   for (const EntryId& run : runs) {
     if (run.index <= before || run.index > last) return std::nullopt;
@@ -20,25 +20,25 @@ std::optional<EpochRuns> EpochRuns::from_parts(EntryId base, std::span<const Ent
   return made;
 }
 
-std::optional<uint64_t> EpochRuns::epoch_of(uint64_t index) const {
+std::optional<uint64_t> EpochHistory::epoch_of(uint64_t index) const {
   if (index < base_.index || index > last_) return std::nullopt;
   const auto after = std::upper_bound(runs_.begin(), runs_.end(), index,
                                       [](uint64_t at, const EntryId& run) { return at < run.index; });
   return after == runs_.begin() ? base_.epoch : std::prev(after)->epoch;
 }
 
-void EpochRuns::append(uint64_t epoch) {
+void EpochHistory::append(uint64_t epoch) {
   ++last_;
   if (last().epoch != epoch) runs_.push_back({last_, epoch});
 }
 
-void EpochRuns::truncate(uint64_t index) {
+void EpochHistory::truncate(uint64_t index) {
   SKUA_CHECK(index >= base_.index, "what is committed is never truncated");
   last_ = std::min(last_, index);
   while (!runs_.empty() && runs_.back().index > last_) runs_.pop_back();
 }
 
-void EpochRuns::compact(uint64_t index) {
+void EpochHistory::compact(uint64_t index) {
   index = std::min(index, last_);
   if (index <= base_.index) return;
   base_ = {index, *epoch_of(index)};
@@ -47,17 +47,17 @@ void EpochRuns::compact(uint64_t index) {
   runs_.erase(runs_.begin(), after);
 }
 
-void EpochRuns::compact_to(size_t runs_max, uint64_t limit) {
+void EpochHistory::compact_to(size_t runs_max, uint64_t limit) {
   if (runs_.size() <= runs_max) return;
   compact(std::min(limit, runs_[runs_.size() - runs_max - 1].index));
 }
 
-std::optional<EntryId> EpochRuns::last_common(const EpochRuns& other) const {
+std::optional<EntryId> EpochHistory::last_common(const EpochHistory& other) const {
   // Between two neighbouring borders of runs of either log both epochs are constant, so only the upper ends are
   // compared.
   uint64_t at = std::min(last_, other.last_);
   const uint64_t lowest = std::max(base_.index, other.base_.index);
-  const auto begin_of_run = [](const EpochRuns& log, uint64_t index) {
+  const auto begin_of_run = [](const EpochHistory& log, uint64_t index) {
     const auto after = std::upper_bound(log.runs_.begin(), log.runs_.end(), index,
                                         [](uint64_t i, const EntryId& run) { return i < run.index; });
     return after == log.runs_.begin() ? log.base_.index : std::prev(after)->index;
@@ -72,7 +72,7 @@ std::optional<EntryId> EpochRuns::last_common(const EpochRuns& other) const {
   return std::nullopt;
 }
 
-std::string encode_epoch_runs(const EpochRuns& runs) {
+std::string encode_epoch_history(const EpochHistory& runs) {
   std::string out((4 + 2 * runs.runs().size()) * sizeof(uint64_t), '\0');
   ByteWriter writer(std::as_writable_bytes(std::span(out)));
   writer.write(runs.base().index);
@@ -86,25 +86,25 @@ std::string encode_epoch_runs(const EpochRuns& runs) {
   return out;
 }
 
-std::optional<EpochRuns> decode_epoch_runs(ByteSpan bytes) {
+std::optional<EpochHistory> decode_epoch_history(ByteSpan bytes) {
   ByteReader reader(bytes);
   EntryId base;
   base.index = reader.read<uint64_t>();
   base.epoch = reader.read<uint64_t>();
   const auto last = reader.read<uint64_t>();
   const auto count = reader.read<uint64_t>();
-  if (!reader.ok() || count > EpochRuns::kRunsStoredMax) return std::nullopt;
+  if (!reader.ok() || count > EpochHistory::kRunsStoredMax) return std::nullopt;
   if (reader.remaining() != count * 2 * sizeof(uint64_t)) return std::nullopt;
   std::vector<EntryId> runs(count);
   for (EntryId& run : runs) {
     run.index = reader.read<uint64_t>();
     run.epoch = reader.read<uint64_t>();
   }
-  return EpochRuns::from_parts(base, runs, last);
+  return EpochHistory::from_parts(base, runs, last);
 }
 
 bool are_runs_of_barrier(ByteSpan bytes, EntryId id) {
-  const auto runs = decode_epoch_runs(bytes);
+  const auto runs = decode_epoch_history(bytes);
   if (!runs || runs->last_index() != id.index || runs->base().index >= id.index) return false;
   if (id.epoch != 0 && runs->last().epoch != id.epoch) return false;
   uint64_t before = runs->base().epoch;

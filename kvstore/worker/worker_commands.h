@@ -1,6 +1,6 @@
 // The interface of a worker for the shard manager.
-#ifndef SKUA_KVSTORE_WORKER_SHARD_HOST_H_
-#define SKUA_KVSTORE_WORKER_SHARD_HOST_H_
+#ifndef SKUA_KVSTORE_WORKER_WORKER_COMMANDS_H_
+#define SKUA_KVSTORE_WORKER_WORKER_COMMANDS_H_
 
 #include <cstdint>
 #include <functional>
@@ -19,9 +19,9 @@ namespace skua::kv {
 using ReplicaPlaces = std::map<NodeId, uint32_t>;
 
 /// Thread: any but the worker's. Calls take effect later, in their order. ShardServer says what each call does.
-class ShardHost {
+class WorkerCommands {
  public:
-  virtual ~ShardHost() = default;
+  virtual ~WorkerCommands() = default;
 
   virtual void expect(ShardId id, uint64_t epoch) = 0;
   virtual void serve(ShardId id, ShardDb& db) = 0;
@@ -41,4 +41,4 @@ class ShardHost {
 
 }  // namespace skua::kv
 
-#endif  // SKUA_KVSTORE_WORKER_SHARD_HOST_H_
+#endif  // SKUA_KVSTORE_WORKER_WORKER_COMMANDS_H_
