@@ -114,7 +114,14 @@ class EventQueue {
   [[nodiscard]] uint64_t taken() const { return taken_; }
 
   void at(TimeNs when, absl::AnyInvocable<void()> run) {
-    heap_.push_back({std::max(when, now_), rng_.next(), ++number_, std::move(run)});
+    if (free_.empty()) {
+      free_.push_back(static_cast<uint32_t>(runs_.size()));
+      runs_.emplace_back();
+    }
+    const uint32_t slot = free_.back();
+    free_.pop_back();
+    runs_[slot] = std::move(run);
+    heap_.push_back({std::max(when, now_), rng_.next(), ++number_, slot});
     std::push_heap(heap_.begin(), heap_.end(), later);
   }
   /// Takes the next event if it is due by `end`; otherwise it is `end` now.
@@ -124,20 +131,23 @@ class EventQueue {
       return false;
     }
     std::pop_heap(heap_.begin(), heap_.end(), later);
-    Event event = std::move(heap_.back());
+    const Event event = heap_.back();
     heap_.pop_back();
     now_ = event.when;
     ++taken_;
-    event.run();
+    auto run = std::exchange(runs_[event.slot], nullptr);
+    free_.push_back(event.slot);
+    run();
     return true;
   }
 
  private:
+  /// What runs is elsewhere, so that the heap moves little.
   struct Event {
-    TimeNs when;
-    uint64_t tie;
-    uint64_t number;
-    absl::AnyInvocable<void()> run;
+    TimeNs when = 0;
+    uint64_t tie = 0;
+    uint64_t number = 0;
+    uint32_t slot = 0;  // of runs_
   };
   static bool later(const Event& a, const Event& b) {
     if (a.when != b.when) return a.when > b.when;
@@ -149,6 +159,8 @@ class EventQueue {
   uint64_t number_ = 0;
   uint64_t taken_ = 0;
   std::vector<Event> heap_;
+  std::vector<absl::AnyInvocable<void()>> runs_;
+  std::vector<uint32_t> free_;  // slots of runs_ that are empty
 };
 
 struct SimKernel {
