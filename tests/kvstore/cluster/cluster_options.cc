@@ -121,9 +121,11 @@ rpc::EndpointOptions ClusterSimOptions::endpoint_of(size_t number, uint64_t life
   out.protocol.ping_after_ns = peer_timeout_ns / 3;
   out.protocol.peer_timeout_ns = peer_timeout_ns;
   out.protocol.abandoned_after_ns = peer_timeout_ns;
+  // Clients lose patience and open other sessions, and what they say when they close one may be lost.
+  out.protocol.idle_timeout_ns = out.protocol.unproven_after_ns = std::max(peer_timeout_ns, 2 * kSecond);
   out.protocol.rto_initial_ns = std::max<DurationNs>(out.protocol.rto_initial_ns, 4 * (latency_ns + jitter_ns));
   // Small: an endpoint is made anew with every life of a node.
-  out.sessions_max = 64;
+  out.sessions_max = 128;
   out.sessions_reserved = 16;
   out.calls_max = 1024;
   out.handlers_max = 1024;
