@@ -1,4 +1,4 @@
-// kv_cluster_sim: a whole cluster under faults of all kinds, seed by seed. See cluster_world.h, seed_runner.h.
+// kv_cluster_sim: a whole cluster under faults of all kinds, seed by seed. See cluster_world.h.
 #include "kvstore/log/log_mutants.h"
 #include "kvstore/memory/memory_mutants.h"
 #include "kvstore/replication/replication_mutants.h"
@@ -35,7 +35,7 @@ NamedMutant of_world(const char* name, WorldMutant which) {
   return {name, [which] { g_world_mutant = which; }};
 }
 
-/// Those that this simulation catches within a few seeds; the others are kv_replication_sim's and kv_engine_sim's to catch.
+/// Those that this simulation catches within a few seeds; kv_replication_sim and kv_shard_sim catch the others.
 const NamedMutant kMutants[] = {
     of_world("ignore-cas-failure", WorldMutant::kIgnoreCasFailure),
     of_world("blind-commit", WorldMutant::kBlindCommit),
@@ -87,15 +87,16 @@ bool is_elsewhere(Probe probe) {
 
 int main(int argc, char** argv) {
   using namespace skua::kv::sim;
-  const SimProgram program{
+  const skua::simulation::Program program{
       .name = "kv_cluster_sim",
+      .about = "a whole cluster under faults of all kinds, seed by seed",
       .make =
-          [](uint64_t seed, bool verbose) {
-            return std::make_unique<ClusterWorld>(ClusterSimOptions::from_seed(seed), g_world_mutant, verbose);
+          [](uint64_t seed, bool trace) {
+            return std::make_unique<ClusterWorld>(ClusterSimOptions::from_seed(seed), g_world_mutant, trace);
           },
       .mutants = kMutants,
-      .has = [](Probe probe) { return !is_elsewhere(probe); },
+      .probes = [] { return probe_names([](Probe probe) { return !is_elsewhere(probe); }); },
       .seeds_of_a_mutant = 500,
   };
-  return run_program(program, argc, argv);
+  return skua::simulation::run_program(program, argc, argv);
 }

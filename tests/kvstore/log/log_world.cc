@@ -16,15 +16,15 @@ void no_progress(const LogProgress& /*progress*/) {}
 
 }  // namespace
 
-void LogWorld::Tally::add(const Tally& other) {
-  groups += other.groups;
-  restarts += other.restarts;
-  flips += other.flips;
-  flips_reported += other.flips_reported;
-  refusals += other.refusals;
-  failures += other.failures;
-  recycled += other.recycled;
-  kept += other.kept;
+simulation::Summary LogWorld::summary() const {
+  return {.counts = {{"groups", tally_.groups},
+                     {"restarts", tally_.restarts},
+                     {"failures", tally_.failures},
+                     {"refusals", tally_.refusals},
+                     {"segments recycled", tally_.recycled},
+                     {"records kept elsewhere", tally_.kept},
+                     {"bits flipped", tally_.flips},
+                     {"flips reported", tally_.flips_reported}}};
 }
 
 LogWorld::LogWorld(uint64_t seed) : rng_(seed), device_(mix64(seed), 0) {

@@ -24,27 +24,23 @@
 #include "kvstore/log/log_recovery.h"
 #include "kvstore/log/sim/sim_device.h"
 #include "rpc/base/rng.h"
+#include "tests/simulation/seed_runner.h"
 
 namespace skua::kv::sim {
 
-class LogWorld {
+class LogWorld final : public simulation::World {
  public:
   explicit LogWorld(uint64_t seed);
 
-  /// Runs to the end or to the first broken promise, which it returns.
-  std::optional<std::string> run();
+  std::optional<std::string> run() override;
+  [[nodiscard]] uint64_t trace() const override { return trace_; }
+  [[nodiscard]] simulation::Summary summary() const override;
 
-  /// Of everything that was seen: equal for equal seeds.
-  [[nodiscard]] uint64_t trace() const { return trace_; }
-  /// For the summary.
+ private:
   struct Tally {
     uint64_t groups = 0, restarts = 0, flips = 0, flips_reported = 0, refusals = 0, failures = 0, recycled = 0,
              kept = 0;
-    void add(const Tally& other);
   };
-  [[nodiscard]] const Tally& tally() const { return tally_; }
-
- private:
   struct Op {
     RecordKind kind = RecordKind::kData;
     LogShard shard = 0;

@@ -1,4 +1,4 @@
-// kv_replication_sim: a replicated store under faults of all kinds, seed by seed. See replication_world.h, seed_runner.h.
+// kv_replication_sim: a replicated store under faults of all kinds, seed by seed. See replication_world.h.
 #include <iterator>
 
 #include "kvstore/replication/replication_mutants.h"
@@ -14,12 +14,8 @@ namespace {
 
 WorldMutant g_world_mutant = WorldMutant::kNone;
 
-NamedMutant of_replica(const char* name, ReplicaMutant which) {
-  return {name, [which] { g_active_replica_mutant = which; }};
-}
-NamedMutant of_world(const char* name, WorldMutant which) {
-  return {name, [which] { g_world_mutant = which; }};
-}
+constexpr auto& of_replica = simulation::mutant_of<g_active_replica_mutant>;
+constexpr auto& of_world = simulation::mutant_of<g_world_mutant>;
 
 const NamedMutant kMutants[] = {
     of_replica("ack-before-durable", ReplicaMutant::kAckBeforeDurable),
@@ -48,14 +44,15 @@ static_assert(std::size(kMutants) == static_cast<size_t>(ReplicaMutant::kBelieve
 
 int main(int argc, char** argv) {
   using namespace skua::kv::sim;
-  const SimProgram program{
+  const skua::simulation::Program program{
       .name = "kv_replication_sim",
+      .about = "a replicated store under faults of all kinds, seed by seed",
       .make =
-          [](uint64_t seed, bool verbose) {
-            return std::make_unique<ReplicationWorld>(ReplicationSimOptions::from_seed(seed), g_world_mutant, verbose);
+          [](uint64_t seed, bool trace) {
+            return std::make_unique<ReplicationWorld>(ReplicationSimOptions::from_seed(seed), g_world_mutant, trace);
           },
       .mutants = kMutants,
-      .has = [](Probe probe) { return probe < kFirstClusterProbe; },
+      .probes = [] { return probe_names([](Probe probe) { return probe < kFirstClusterProbe; }); },
   };
-  return run_program(program, argc, argv);
+  return skua::simulation::run_program(program, argc, argv);
 }

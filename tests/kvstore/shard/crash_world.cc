@@ -16,24 +16,24 @@ constexpr int kRoundsMax = 100000;
 
 }  // namespace
 
-void CrashWorld::Tally::add(const Tally& other) {
-  writes += other.writes;
-  acknowledged += other.acknowledged;
-  refused += other.refused;
-  doubtful += other.doubtful;
-  repeated += other.repeated;
-  reads += other.reads;
-  disk_reads += other.disk_reads;
-  kills += other.kills;
-  power_cuts += other.power_cuts;
-  orderly += other.orderly;
-  torn_recoveries += other.torn_recoveries;
-  replayed += other.replayed;
-  moves += other.moves;
-  log_failures += other.log_failures;
-  database_failures += other.database_failures;
-  evictions += other.evictions;
-  recycled += other.recycled;
+simulation::Summary CrashWorld::summary() const {
+  return {.counts = {{"writes", tally_.writes},
+                     {"acknowledged", tally_.acknowledged},
+                     {"refused", tally_.refused},
+                     {"in doubt", tally_.doubtful},
+                     {"repeated", tally_.repeated},
+                     {"reads", tally_.reads},
+                     {"reads of databases", tally_.disk_reads},
+                     {"kills", tally_.kills},
+                     {"power cuts", tally_.power_cuts},
+                     {"orderly ends", tally_.orderly},
+                     {"recoveries cut short", tally_.torn_recoveries},
+                     {"records replayed", tally_.replayed},
+                     {"shards moved", tally_.moves},
+                     {"logs failed", tally_.log_failures},
+                     {"databases failed", tally_.database_failures},
+                     {"items evicted", tally_.evictions},
+                     {"segments recycled", tally_.recycled}}};
 }
 
 CrashWorld::CrashWorld(uint64_t seed) : rng_(seed), machine_(mix64(seed), kWorkers, 0) {

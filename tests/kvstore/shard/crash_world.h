@@ -37,29 +37,25 @@
 #include "rpc/base/rng.h"
 #include "tests/kvstore/shard/crash_machine.h"
 #include "tests/kvstore/shard/engine_testing.h"
+#include "tests/simulation/seed_runner.h"
 
 namespace skua::kv::sim {
 
-class CrashWorld {
+class CrashWorld final : public simulation::World {
  public:
   explicit CrashWorld(uint64_t seed);
-  ~CrashWorld();
+  ~CrashWorld() override;
 
-  /// Runs to the end or to the first broken promise, which it returns.
-  std::optional<std::string> run();
+  std::optional<std::string> run() override;
+  [[nodiscard]] uint64_t trace() const override { return trace_; }
+  [[nodiscard]] simulation::Summary summary() const override;
 
-  /// Of everything that was seen: equal for equal seeds.
-  [[nodiscard]] uint64_t trace() const { return trace_; }
-  /// For the summary.
+ private:
   struct Tally {
     uint64_t writes = 0, acknowledged = 0, refused = 0, doubtful = 0, repeated = 0, reads = 0, disk_reads = 0;
     uint64_t kills = 0, power_cuts = 0, orderly = 0, torn_recoveries = 0, replayed = 0, moves = 0;
     uint64_t log_failures = 0, database_failures = 0, evictions = 0, recycled = 0;
-    void add(const Tally& other);
   };
-  [[nodiscard]] const Tally& tally() const { return tally_; }
-
- private:
   static constexpr size_t kWorkers = 2;
   using Row = Database::Row;
 
