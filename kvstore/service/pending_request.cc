@@ -9,13 +9,13 @@
 
 namespace skua::kv {
 
-bool MultiGetPage::look_up(WorkerEngine& engine, const EngineShard& shard, const KeyList& keys) {
+bool MultiGetPage::look_up(Shard& shard, const KeyList& keys) {
   slots.clear();
   size_t total = 0;
   bool all = true;
   for (const std::string_view key : keys) {
     Slot& slot = slots.emplace_back();
-    slot.memory = engine.get(shard, key);
+    slot.memory = shard.get(key);
     all = all && slot.memory.found != MemoryTier::Found::kMiss;
     total += slot.memory.value.bytes().size();
   }
@@ -64,11 +64,11 @@ void MultiGetPage::build(uint64_t now_ms) {
   }
 }
 
-void MultiGetPage::let_go(WorkerEngine& engine, const EngineShard& shard, const KeyList& keys) {
+void MultiGetPage::let_go(Shard& shard, const KeyList& keys) {
   size_t i = 0;
   for (const std::string_view key : keys) {
     const Slot& slot = slots[i++];
-    if (slot.from_disk.version() != 0) engine.fill(shard, key, slot.from_disk, slot.memory.ticket);
+    if (slot.from_disk.version() != 0) shard.fill(key, slot.from_disk, slot.memory.ticket);
   }
   slots.clear();
 }
@@ -93,7 +93,7 @@ PendingRequest::PendingRequest(ShardServer& owner) : server(owner) {
 void PendingRequest::run() {
   switch (method) {
     case Method::kMultiGet:
-      if (multi_get.read_missing(WorkerEngine::db(*shard->engine), keys)) {
+      if (multi_get.read_missing(shard->shard->db(), keys)) {
         multi_get.build(now_ms);
       } else {
         status = multi_get.failure;
@@ -117,7 +117,7 @@ void PendingRequest::run_scan() {
   } else {
     page->reset(scan.rows_max, scan.bytes_max);
   }
-  const auto end = WorkerEngine::db(*shard->engine).scan(*range, [this](const ScanRow& row) { return page->add(row); });
+  const auto end = shard->shard->db().scan(*range, [this](const ScanRow& row) { return page->add(row); });
   status = end.status();
   has_more = end.ok() && end->has_more;
 }

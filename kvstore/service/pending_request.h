@@ -23,7 +23,7 @@
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/reply.h"
 #include "kvstore/codec/request.h"
-#include "kvstore/shard/worker_engine.h"
+#include "kvstore/shard/shard.h"
 #include "kvstore/storage/reader_pool.h"
 #include "kvstore/types/pinned_value.h"
 #include "rpc/endpoint.h"
@@ -48,13 +48,13 @@ struct MultiGetPage {
 
   /// Looks up each key in memory. False: a key must be read from the database, or the values are more than
   /// kMultiGetPollingBytesMax together. Then a reader thread builds the reply.
-  bool look_up(WorkerEngine& engine, const EngineShard& shard, const KeyList& keys);
+  bool look_up(Shard& shard, const KeyList& keys);
   /// Reads the keys that memory does not have. Thread: a reader. False: see `failure`.
   bool read_missing(ShardDb& db, const KeyList& keys);
   /// Copies the values into the reply. A key that has expired at `now_ms` is absent.
   void build(uint64_t now_ms);
   /// Offers the values that were read to memory, and releases all values.
-  void let_go(WorkerEngine& engine, const EngineShard& shard, const KeyList& keys);
+  void let_go(Shard& shard, const KeyList& keys);
   /// Writes the head into its room. Returns the whole reply, which lies in `bytes`.
   [[nodiscard]] ByteSpan finish(const ReplyHead& head);
   void trim();

@@ -49,13 +49,6 @@ absl::Status ShardServer::start(const Options& options, OpenLog log) {
   events.fetch_done = [this](FetchOp& op) { fetch_done(op); };
   events.applied = [this](AppliedWait& wait) { applied(wait); };
   events.group_done = [this](size_t writes) { stats_.commit_groups.record(writes); };
-  events.proposed = [this](EngineShard& shard, const ReplicaEntry& entry) {
-    replicated_.at(&shard)->replica->proposed(entry, clock_.boot_ns());
-  };
-  events.log_moved = [this](EngineShard& shard, bool refused) {
-    const auto held = replicated_.find(&shard);
-    if (held != replicated_.end()) held->second->replica->log_moved(refused);
-  };
   auto created = WorkerEngine::create(engine, std::move(events), std::move(log.device), std::move(log.log), readers_);
   if (!created.ok()) return created.status();
   engine_ = *std::move(created);
@@ -81,7 +74,7 @@ ShardServer::~ShardServer() {
 DurationNs ShardServer::tick() {
   tell_time(endpoint_.now_ns());
   engine_->tick();
-  const DurationNs wait = replicated_.empty() ? kTimeNever : tick_replicas();
+  const DurationNs wait = replica_count_ == 0 ? kTimeNever : tick_replicas();
   if (engine_->log_waits()) {
     // Messages to peers are sent first, so that the peers' logs and this log work at the same time. The log's thread,
     // once awake, would take the processor first.
@@ -120,7 +113,7 @@ void ShardServer::expect(ShardId id, uint64_t epoch) {
 void ShardServer::serve(ShardId id, ShardDb& db) {
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr) return;
-  shard->engine = &engine_->open_shard(db, shard->epoch);
+  shard->shard = &engine_->open_shard(db, shard->epoch);
   shard->why.clear();
   shard->state = HeldShard::State::kServing;
   if (!draining_) shard->plain_epoch = shard->epoch;
@@ -146,11 +139,12 @@ void ShardServer::remove(ShardId id, absl::AnyInvocable<void()> on_idle) {
 void ShardServer::forget_if_idle(HeldShard& shard) {
   if (!shard.on_idle || shard.use_count > 0) return;
   auto on_idle = std::move(shard.on_idle);
-  EngineShard* const engine = shard.engine;
-  replicated_.erase(engine);
+  Shard* const closing = shard.shard;
+  if (closing != nullptr) closing->set_observer(nullptr);
+  if (shard.replica != nullptr) --replica_count_;
   std::erase_if(shards_, [&](const auto& held) { return held.get() == &shard; });
-  if (engine == nullptr) return on_idle();
-  engine_->close_shard(*engine, std::move(on_idle));
+  if (closing == nullptr) return on_idle();
+  engine_->close_shard(*closing, std::move(on_idle));
 }
 
 // --- What all methods share

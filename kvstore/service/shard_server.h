@@ -31,7 +31,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "kvstore/codec/reply.h"
 #include "kvstore/service/pending_request.h"
@@ -64,7 +63,7 @@ struct HeldShard {
   uint64_t plain_epoch = 0;
   State state = State::kOpening;
   std::string why;
-  EngineShard* engine = nullptr;          ///< kServing
+  Shard* shard = nullptr;                 ///< kServing; owned by the engine
   std::unique_ptr<ShardReplica> replica;  ///< kServing, and replicated
   /// The epoch in which the shard answers requests. A replica may already have another epoch than `epoch`.
   [[nodiscard]] uint64_t read_epoch() const { return replica == nullptr ? epoch : replica->replica().view().epoch; }
@@ -138,7 +137,7 @@ class ShardServer {
   [[nodiscard]] absl::StatusOr<uint64_t> hold_entries(ShardId id);
   void release_entries(ShardId id, uint64_t hold);
   [[nodiscard]] absl::StatusOr<Append> read_tail(ShardId id, NodeId reader, uint64_t after, size_t bytes_max,
-                                                 std::vector<ReplicaRecord*>& pinned);
+                                                 std::vector<Entry*>& pinned);
   /// The shard's replica stops sending and taking messages and writes, because its data are about to be replaced. Until
   /// the shard is served again.
   void retire(ShardId id);
@@ -203,7 +202,7 @@ class ShardServer {
   HeldShard* refuse(rpc::IncomingCall& call, Method method, const Route& route, const HeldShard* shard);
   [[nodiscard]] ReplyHead head_of(const HeldShard& shard, KvStatus status, uint64_t version = 0,
                                   std::string_view text = {}) const {
-    return {status, version, shard.epoch, map_revision_, WorkerEngine::committed_index(*shard.engine), text};
+    return {status, version, shard.epoch, map_revision_, shard.shard->indices().committed, text};
   }
   void tell_of_newer_map();
   void answer(rpc::ReplyToken& reply, Method method, KvStatus status, rpc::MessagePtr message);
@@ -286,7 +285,7 @@ class ShardServer {
   std::vector<std::unique_ptr<HeldShard>> shards_;  // also removed ones that requests still use
   const ShardReplica::Options replica_options_;
   ReplicaHost* const replica_host_;
-  absl::flat_hash_map<const EngineShard*, HeldShard*> replicated_;
+  size_t replica_count_ = 0;  // of shards_
   uint64_t map_revision_ = 0;
   const MachineClock& clock_;
   TimeNs next_time_ns_ = 0;  // when the engine is told the time next

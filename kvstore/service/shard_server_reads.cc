@@ -45,7 +45,7 @@ void ShardServer::on_special_get(IncomingCall&& call) {
   if (shard == nullptr) return;
   const absl::StatusOr<GetRequest> request = decode_get(call.request.bytes());
   if (!request.ok()) return answer_failure(call.reply, Method::kGet, *shard, request.status());
-  if (request->at_least_index != 0 && !WorkerEngine::has_state(*shard->engine, request->at_least_index)) {
+  if (request->at_least_index != 0 && !shard->shard->has_state(request->at_least_index)) {
     // A backup learns of commits a moment later than the primary.
     if (shard->reads_as_backup()) return refuse_unsettled(call.reply, Method::kGet, *shard);
     return answer_error(
@@ -58,7 +58,7 @@ void ShardServer::on_special_get(IncomingCall&& call) {
 void ShardServer::gather(HeldShard& shard, const GetRequest& request, rpc::Lease& bytes, ReplyToken& reply,
                          bool confirmed) {
   const size_t i = gathered_count_++;
-  gathered_keys_[i] = WorkerEngine::item_key(*shard.engine, request.key);
+  gathered_keys_[i] = shard.shard->item_key(request.key);
   engine_->expect(gathered_keys_[i]);
   GatheredGet& get = gathered_[i];
   get.shard = &shard;
@@ -76,7 +76,7 @@ void ShardServer::answer_gathered() {
   const size_t count = std::exchange(gathered_count_, 0);
   if (count == 0) return;
   engine_->get_batch(std::span(gathered_keys_).first(count), std::span(gathered_found_).first(count));
-  const TimeNs now = replicated_.empty() ? 0 : clock_.boot_ns();
+  const TimeNs now = replica_count_ == 0 ? 0 : clock_.boot_ns();
   constexpr size_t kAhead = MemoryTier::kValuesAhead;
   for (size_t i = 0; i < count; ++i) {
     if (i + kAhead < count) prefetch_bytes(gathered_found_[i + kAhead].value.bytes());
@@ -112,7 +112,7 @@ void ShardServer::answer_get(GatheredGet& get, const ItemKey& key, MemoryTier::L
   ++waiting_count_;
   pending->wants_ttl = get.wants_ttl;
   pending->fetch.key = key.text;
-  engine_->fetch(*shard.engine, pending->fetch, found.ticket);
+  shard.shard->reads().fetch(pending->fetch, found.ticket);
 }
 
 /// The time in ms until a key expires; at least 1. 0: the key never expires, or the client did not ask.
@@ -241,7 +241,7 @@ void ShardServer::on_multi_get(IncomingCall&& call) {
   if (pending == nullptr) return;
   pending->keys = request->keys;
   pending->now_ms = engine_->now_ms();
-  if (!pending->multi_get.look_up(*engine_, *shard->engine, request->keys)) return submit_read(*pending);
+  if (!pending->multi_get.look_up(*shard->shard, request->keys)) return submit_read(*pending);
   pending->multi_get.build(pending->now_ms);
   answer_page(*pending);
 }
@@ -259,7 +259,7 @@ void ShardServer::on_scan(IncomingCall&& call) {
   pending->scan = *request;
   pending->now_ms = engine_->now_ms();
   ++waiting_count_;
-  if (engine_->is_applied(*shard->engine, pending->applied)) applied(pending->applied);
+  if (shard->shard->reads().is_applied(pending->applied)) applied(pending->applied);
 }
 
 /// The database shows everything that was committed when the SCAN came, or `wait.status` says why not.
@@ -307,7 +307,7 @@ void ShardServer::send_page(PendingRequest& pending) {
   const ReplyHead head = head_of(shard, KvStatus::kOk);
   ByteSpan bytes;
   if (method == Method::kMultiGet) {
-    pending.multi_get.let_go(*engine_, *shard.engine, pending.keys);
+    pending.multi_get.let_go(*shard.shard, pending.keys);
     bytes = pending.multi_get.finish(head);
   } else {
     bytes = pending.page->finish(head, pending.has_more);

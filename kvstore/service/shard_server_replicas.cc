@@ -14,13 +14,12 @@ void ShardServer::serve_replica(ShardId id, ShardDb& db, ReplicaId self, const R
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr) return;
   SKUA_CHECK(replica_host_ != nullptr, "a node with replicated shards gives its workers a ReplicaHost");
-  shard->engine = &engine_->open_shard(db, shard->epoch);
-  auto replica = ShardReplica::create(replica_options_, id, self, notes, *engine_, *shard->engine, *replica_host_,
-                                      clock_.boot_ns());
+  shard->shard = &engine_->open_shard(db, shard->epoch);
+  auto replica = ShardReplica::create(replica_options_, self, notes, *shard->shard, *replica_host_, clock_);
   if (!replica.ok()) return set_failed(id, std::string(std_view(replica.status().message())));
   shard->replica = *std::move(replica);
   shard->plain_epoch = 0;
-  replicated_[shard->engine] = shard;
+  ++replica_count_;
   shard->why.clear();
   shard->state = HeldShard::State::kServing;
 }
@@ -85,7 +84,7 @@ void ShardServer::release_entries(ShardId id, uint64_t hold) {
 }
 
 absl::StatusOr<Append> ShardServer::read_tail(ShardId id, NodeId reader, uint64_t after, size_t bytes_max,
-                                              std::vector<ReplicaRecord*>& pinned) {
+                                              std::vector<Entry*>& pinned) {
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr || shard->replica == nullptr) return absl::UnavailableError("the shard is not open here");
   return shard->replica->read_tail(reader, after, bytes_max, clock_.boot_ns(), pinned);

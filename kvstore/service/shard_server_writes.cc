@@ -121,7 +121,7 @@ void ShardServer::on_batch(IncomingCall&& call) {
 /// True: a write that makes data grow may be executed. A repetition of an executed write is answered even if nothing
 /// may grow. Otherwise its client would take the write for not executed.
 bool ShardServer::may_grow(const HeldShard& shard, const RequestId& id) const {
-  return growth_.ok() || engine_->is_repetition(*shard.engine, id);
+  return growth_.ok() || shard.shard->is_repetition(id);
 }
 
 template <typename Request>
@@ -144,7 +144,7 @@ void ShardServer::start_write(PendingRequest& pending, const RequestId& id, Dura
   op.id = id;
   op.durability = durability;
   ++waiting_count_;
-  engine_->write(*pending.shard->engine, op);
+  pending.shard->shard->write(op);
 }
 
 void ShardServer::write_done(WriteOp& op) {

@@ -23,11 +23,11 @@ constexpr DurationNs kSyncAfterNs = 50 * kMillisecond;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options& options, ShardId id, ReplicaId self,
-                                                                   const ReplicaNotes& notes, WorkerEngine& engine,
-                                                                   EngineShard& shard, ReplicaHost& host, TimeNs now) {
-  engine.replicate(shard);
-  const ReplicaStart start = engine.replica_start(shard);
+absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options& options, ReplicaId self,
+                                                                   const ReplicaNotes& notes, Shard& shard,
+                                                                   ReplicaHost& host, const MachineClock& clock) {
+  shard.replicate();
+  const ReplicaStart start = shard.entries().start();
   Replica::Restart restart;
   restart.view = notes.view;
   restart.doubt = notes.doubt;
@@ -50,26 +50,26 @@ absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options
     if (entry.epoch < restart.log.last().epoch) {
       // The row is from a life of the replica whose damaged data were dropped. A copy took their place, and ends in a
       // later epoch.
-      engine.truncate_entries(shard, restart.log.last_index());
+      shard.truncate_entries(restart.log.last_index());
       break;
     }
     restart.log.append(entry.epoch);
   }
   return std::unique_ptr<ShardReplica>(
-      new ShardReplica(options, id, self, std::move(restart), notes.may_unsync, engine, shard, host, now));
+      new ShardReplica(options, self, std::move(restart), notes.may_unsync, shard, host, clock));
 }
 
-ShardReplica::ShardReplica(const Options& options, ShardId id, ReplicaId self, Replica::Restart restart,
-                           bool may_unsync, WorkerEngine& engine, EngineShard& shard, ReplicaHost& host, TimeNs now)
+ShardReplica::ShardReplica(const Options& options, ReplicaId self, Replica::Restart restart, bool may_unsync,
+                           Shard& shard, ReplicaHost& host, const MachineClock& clock)
     : options_(options),
-      id_(id),
       self_(self.node),
-      engine_(engine),
       shard_(shard),
       host_(host),
-      replica_(options.replica, self, std::move(restart), now),
+      clock_(clock),
+      replica_(options.replica, self, std::move(restart), clock.boot_ns()),
       unsynced_(may_unsync ? Unsynced::kAllowed : Unsynced::kRefused) {
-  replica_.set_first_available(engine_.trim_entries(shard_, 0, options_.keep_bytes));
+  replica_.set_first_available(shard_.entries().trim(0, options_.keep_bytes));
+  shard_.set_observer(this);
 }
 
 ShardReplica::~ShardReplica() {
@@ -117,9 +117,9 @@ void ShardReplica::peer_ready(NodeId peer, TimeNs now) {
   act({}, now);
 }
 
-void ShardReplica::proposed(const ReplicaEntry& entry, TimeNs now) {
+void ShardReplica::proposed(const ReplicaEntry& entry) {
   if (entry.durability != Durability::kSync) note_unsynced();
-  replica_.propose(entry.durability, now, out_);
+  replica_.propose(entry.durability, clock_.boot_ns(), out_);
   dirty_ = true;
 }
 
@@ -130,13 +130,13 @@ void ShardReplica::log_moved(bool refused) {
 
 void ShardReplica::tick(TimeNs now) {
   note_pause(now);
-  if (!engine_.log_health().ok()) return withdraw(now);
+  if (!shard_.worker().log_failure.ok()) return withdraw(now);
   if (failed_) return;
   flush(now);
   if (now < replica_.wake_at()) return;
   sync_now_and_then(now);
   trim(now);
-  replica_.set_shown(WorkerEngine::committed_index(shard_));
+  replica_.set_shown(shard_.indices().committed);
   replica_.tick(now, out_);
   act({}, now);
 }
@@ -156,11 +156,11 @@ void ShardReplica::trim(TimeNs now) {
   if (!holds_.empty()) needed_from = std::min(needed_from, *holds_.begin());
   for (const auto& [node, reader] : tail_readers_) needed_from = std::min(needed_from, reader.needs_from);
   const size_t bytes_max = held ? std::max(options_.hold_bytes, options_.keep_bytes) : options_.keep_bytes;
-  replica_.set_first_available(engine_.trim_entries(shard_, needed_from, bytes_max));
+  replica_.set_first_available(shard_.entries().trim(needed_from, bytes_max));
 }
 
 uint64_t ShardReplica::hold_entries() {
-  return *holds_.insert(WorkerEngine::db(shard_).applied_index() + 1);
+  return *holds_.insert(shard_.db().applied_index() + 1);
 }
 
 void ShardReplica::release_entries(uint64_t hold) {
@@ -169,18 +169,20 @@ void ShardReplica::release_entries(uint64_t hold) {
 }
 
 absl::StatusOr<Append> ShardReplica::read_tail(NodeId reader, uint64_t after, size_t bytes_max, TimeNs now,
-                                               std::vector<ReplicaRecord*>& pinned) {
+                                               std::vector<Entry*>& pinned) {
   if (!gives_copies()) return absl::UnavailableError(why_not());
-  const uint64_t committed = std::min(replica_.commit_index(), WorkerEngine::committed_index(shard_));
+  const uint64_t committed = std::min(replica_.commit_index(), shard_.indices().committed);
   if (after > committed)
     return absl::InvalidArgumentError("this replica has not committed what it is asked to go on from");
   uint64_t last = after;
   size_t bytes = 0;
   while (last < committed && pinned.size() < kTailEntriesMax && (pinned.empty() || bytes < bytes_max)) {
-    ReplicaRecord* const record = engine_.pin_entry(shard_, last + 1);
-    if (record == nullptr) break;
-    pinned.push_back(record);
-    bytes += engine_.replica_entry(shard_, ++last)->payload.size();
+    Entry* const entry = shard_.entries().find(last + 1);
+    if (entry == nullptr) break;
+    entry->pin();
+    pinned.push_back(entry);
+    bytes += entry->payload.size();
+    ++last;
   }
   if (pinned.empty() && after < committed) {
     return absl::OutOfRangeError("what follows the copy is not kept any more");
@@ -193,14 +195,14 @@ absl::StatusOr<Append> ShardReplica::read_tail(NodeId reader, uint64_t after, si
 }
 
 void ShardReplica::flush(TimeNs now) {
-  const bool awaits_engine = !leading_ && replica_.open();
-  if (!std::exchange(dirty_, false) && !awaits_engine) return;
+  const bool awaits_shard = !leading_ && replica_.open();
+  if (!std::exchange(dirty_, false) && !awaits_shard) return;
   if (log_moved_) report_progress(now);
   act({}, now);
 }
 
 TimeNs ShardReplica::wake_at() const {
-  if (!engine_.log_health().ok()) return replica_.view().primary == self_ ? next_report_ns_ : kTimeNever;
+  if (!shard_.worker().log_failure.ok()) return replica_.view().primary == self_ ? next_report_ns_ : kTimeNever;
   return failed_ ? kTimeNever : replica_.wake_at();
 }
 
@@ -209,15 +211,15 @@ TimeNs ShardReplica::wake_at() const {
 void ShardReplica::withdraw(TimeNs now) {
   if (!failed_) {
     retire();
-    if (unsynced_ != Unsynced::kRefused) host_.put_in_doubt(id_);
+    if (unsynced_ != Unsynced::kRefused) host_.put_in_doubt(id());
   }
   if (replica_.view().primary != self_ || now < next_report_ns_) return;
   next_report_ns_ = now + options_.replica.heartbeat_ns;
-  host_.report(id_, {ReplicaReport::Kind::kNeedsEpoch, replica_.view().epoch, self_, 0});
+  host_.report(id(), {ReplicaReport::Kind::kNeedsEpoch, replica_.view().epoch, self_, 0});
 }
 
 void ShardReplica::retire() {
-  if (std::exchange(leading_, false)) engine_.follow(shard_);
+  if (std::exchange(leading_, false)) shard_.follow();
   failed_ = true;
   watch();
   for (Waiter& waiter : std::exchange(waiters_, {})) waiter.done(false);
@@ -228,12 +230,11 @@ void ShardReplica::retire() {
 void ShardReplica::report_progress(TimeNs now) {
   log_moved_ = false;
   if (std::exchange(log_refused_, false)) {
-    leading_ = false;  // the engine has called follow() itself
-    replica_.log_refused_after(engine_.last_entry(shard_), out_);
+    leading_ = false;  // the shard has called follow() itself
+    replica_.log_refused_after(shard_.indices().last, out_);
   }
-  const ReplicaLevels levels = engine_.replica_levels(shard_);
-  const uint64_t written = unsynced_ == Unsynced::kAllowed ? levels.written : levels.synced;
-  replica_.log_progress({engine_.last_entry(shard_), written, levels.synced}, now, out_);
+  const ShardIndices& at = shard_.indices();
+  replica_.log_progress({at.last, unsynced_ == Unsynced::kAllowed ? at.written : at.synced, at.synced}, now, out_);
 }
 
 /// A client waits only until an entry is written, not until it is synced. Entries are acknowledged only when synced as
@@ -243,17 +244,17 @@ void ShardReplica::note_unsynced() {
   if (unsynced_ == Unsynced::kAllowed) [[likely]] {
     return;
   }
-  engine_.sync_log();
+  shard_.worker().log->sync();
   if (unsynced_ != Unsynced::kRefused || replica_.is_doubtful()) return;
   unsynced_ = Unsynced::kAsked;
-  host_.allow_unsynced(id_);
+  host_.allow_unsynced(id());
 }
 
 void ShardReplica::sync_now_and_then(TimeNs now) {
   if (unsynced_ == Unsynced::kRefused || now < next_sync_ns_) return;
-  if (engine_.replica_levels(shard_).synced >= engine_.last_entry(shard_)) return;
+  if (shard_.indices().synced >= shard_.indices().last) return;
   next_sync_ns_ = now + kSyncAfterNs;
-  engine_.sync_log();
+  shard_.worker().log->sync();
 }
 
 /// Does what the last inputs ask for. This may give new outputs, for example when a barrier is logged.
@@ -262,22 +263,22 @@ void ShardReplica::act(std::span<const ReplicaEntry> entries, TimeNs now) {
   if (replica_.view().epoch != epoch_ || replica_.role() != ReplicaRole::kPrimary) change_epoch();
   // Writes that were admitted earlier and wait for the database must not become entries of an epoch that is not
   // durable.
-  if (leading_) engine_.hold_writes(shard_, !replica_.can_propose());
-  if (out_.truncate_after) engine_.truncate_entries(shard_, *out_.truncate_after);
+  if (leading_) shard_.hold_writes(!replica_.can_propose());
+  if (out_.truncate_after) shard_.truncate_entries(*out_.truncate_after);
   if (std::exchange(out_.accept_first, 0) != 0) accept(entries, now);
   out_.truncate_after.reset();
   if (std::exchange(out_.append_barrier, false)) append_barrier(now);
-  if (out_.persist_view) host_.persist_view(id_, *std::exchange(out_.persist_view, std::nullopt));
+  if (out_.persist_view) host_.persist_view(id(), *std::exchange(out_.persist_view, std::nullopt));
   join_sends();
   for (const ReplicaOutput::Send& send : out_.sends) send_entries(send);
-  for (const auto& [to, message] : out_.messages) host_.send(id_, to, message);
-  for (const ReplicaReport& report : out_.reports) host_.report(id_, report);
-  if (out_.fetch_view) host_.fetch_view(id_);
-  if (out_.fetch_snapshot) host_.fetch_snapshot(id_, replica_.view().primary);
-  if (out_.restored) host_.restored(id_);
+  for (const auto& [to, message] : out_.messages) host_.send(id(), to, message);
+  for (const ReplicaReport& report : out_.reports) host_.report(id(), report);
+  if (out_.fetch_view) host_.fetch_view(id());
+  if (out_.fetch_snapshot) host_.fetch_snapshot(id(), replica_.view().primary);
+  if (out_.restored) host_.restored(id());
   if (out_.failed) {
     retire();
-    host_.replica_failed(id_, WorkerEngine::health(shard_));
+    host_.replica_failed(id(), shard_.health());
   }
   out_.clear();
   if (!failed_) follow_commits();
@@ -285,61 +286,61 @@ void ShardReplica::act(std::span<const ReplicaEntry> entries, TimeNs now) {
   answer_confirmed();
 }
 
-/// A backup of a table that is read anywhere must know which keys are settled: switches this on or off in the engine.
+/// A backup of a table that is read anywhere must know which keys are settled: switches this on or off in the shard.
 void ShardReplica::watch() {
   const bool wanted = !failed_ && replica_.role() == ReplicaRole::kBackup && replica_.view().read_anywhere;
   if (wanted == watches_) return;
   watches_ = wanted;
-  engine_.watch_uncommitted(shard_, wanted);
+  shard_.entries().watch_uncommitted(wanted);
 }
 
 /// The view has a new epoch, or this replica is not the primary any more.
 void ShardReplica::change_epoch() {
   const bool reigns_on = leading_ && replica_.open();
   if (!reigns_on) {
-    if (std::exchange(leading_, false)) engine_.follow(shard_);
+    if (std::exchange(leading_, false)) shard_.follow();
     for (Waiter& waiter : std::exchange(waiters_, {})) waiter.done(false);
   }
   if (epoch_ == replica_.view().epoch) return;
   epoch_ = replica_.view().epoch;
-  engine_.set_replica_epoch(shard_, epoch_);
+  shard_.raise_epoch(epoch_);
 }
 
 void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
   bool unsynced = false;
   for (const ReplicaEntry& entry : entries) {
-    if (entry.index != engine_.last_entry(shard_) + 1) continue;  // the log has this entry already
+    if (entry.index != shard_.indices().last + 1) continue;  // the log has this entry already
     unsynced = unsynced || entry.durability != Durability::kSync;
     absl::Status appended = check_barrier({entry.index, entry.epoch}, entry.payload);
     // The entries that a new primary found, and its barrier, must be here before the primary commits anything. So more
     // of them are taken.
     const bool inherited = entry.epoch < replica_.view().epoch || read_barrier(entry.payload).has_value();
-    if (!engine_.has_room_for_entries(shard_, inherited)) {
+    if (!shard_.entries().has_room(inherited)) {
       appended = absl::ResourceExhaustedError("too much waits to be committed");
     }
-    if (appended.ok()) appended = engine_.append_entry(shard_, entry);
+    if (appended.ok()) appended = shard_.append_entry(entry);
     if (!appended.ok()) {
       // The primary sends the entry again. The acknowledgements are dropped, because the entries are not in the log.
       out_.messages.clear();
-      replica_.log_refused_after(engine_.last_entry(shard_), out_);
-      replica_.set_log_stalled(absl::IsInvalidArgument(appended) || !WorkerEngine::health(shard_).ok());
+      replica_.log_refused_after(shard_.indices().last, out_);
+      replica_.set_log_stalled(absl::IsInvalidArgument(appended) || !shard_.health().ok());
       return report_progress(now);
     }
   }
   if (unsynced) note_unsynced();
-  replica_.set_log_stalled(!WorkerEngine::health(shard_).ok());
+  replica_.set_log_stalled(!shard_.health().ok());
   report_progress(now);
 }
 
 void ShardReplica::append_barrier(TimeNs now) {
   const EpochHistory& log = replica_.log();
   const std::string payload = encode_barrier(as_byte_span(encode_epoch_history(log)));
-  const ReplicaEntry barrier{log.last_index(), log.last().epoch, static_cast<int64_t>(engine_.next_record_ms(shard_)),
+  const ReplicaEntry barrier{log.last_index(), log.last().epoch, static_cast<int64_t>(shard_.next_record_ms()),
                              Durability::kSync, as_byte_span(payload)};
-  if (!engine_.append_entry(shard_, barrier).ok()) {
+  if (!shard_.append_entry(barrier).ok()) {
     out_.messages.clear();
     out_.sends.clear();
-    replica_.log_refused_after(engine_.last_entry(shard_), out_);
+    replica_.log_refused_after(shard_.indices().last, out_);
   }
   report_progress(now);
 }
@@ -367,27 +368,28 @@ void ShardReplica::send_entries(const ReplicaOutput::Send& send) {
     size_t bytes = 0;
     uint64_t last = first;
     for (uint64_t index = first; index <= send.last && (index == first || bytes < kSendBytesMax); ++index) {
-      ReplicaRecord* const record = engine_.pin_entry(shard_, index);
-      if (record == nullptr) break;
-      pinned_.push_back(record);
-      bytes += engine_.replica_entry(shard_, index)->payload.size();
+      Entry* const entry = shard_.entries().find(index);
+      if (entry == nullptr) break;
+      entry->pin();
+      pinned_.push_back(entry);
+      bytes += entry->payload.size();
       last = index;
     }
     if (pinned_.empty()) return;  // the entry was truncated or trimmed meanwhile; the peer asks again
-    const size_t sent = host_.send_entries(id_, send.to, replica_.make_append(first, last), pinned_);
+    const size_t sent = host_.send_entries(id(), send.to, replica_.make_append(first, last), pinned_);
     if (sent < pinned_.size()) replica_.send_refused(send.to, first + sent);
     first = last + 1;
   }
 }
 
 void ShardReplica::follow_commits() {
-  engine_.commit_entries(shard_, replica_.commit_index());
-  if (!leading_ && replica_.open() && WorkerEngine::committed_index(shard_) == engine_.last_entry(shard_)) {
+  shard_.commit_entries(replica_.commit_index());
+  if (!leading_ && replica_.open() && shard_.indices().committed == shard_.indices().last) {
     leading_ = true;
-    engine_.lead(shard_, replica_.log().last().epoch);
+    shard_.lead(replica_.log().last().epoch);
   }
-  if (!WorkerEngine::health(shard_).ok()) replica_.set_log_stalled(true);
-  replica_.set_shown(WorkerEngine::committed_index(shard_));
+  if (!shard_.health().ok()) replica_.set_log_stalled(true);
+  replica_.set_shown(shard_.indices().committed);
 }
 
 // --- Reads
@@ -408,7 +410,8 @@ void ShardReplica::answer_confirmed() {
 
 std::string ShardReplica::why_not() const {
   const View& view = replica_.view();
-  if (!engine_.log_health().ok()) return "the log of this replica's node has failed; another one is asked to lead";
+  if (!shard_.worker().log_failure.ok())
+    return "the log of this replica's node has failed; another one is asked to lead";
   if (failed_) return "this replica is being closed; try again";
   if (view.epoch == 0) return "this replica has not heard from the control plane yet; try again";
   if (watches_) return "this backup cannot answer just now; ask the shard's primary";

@@ -1,13 +1,13 @@
-// ShardReplica: connects one shard's replica (the state machine of kvstore/replication), its entries in the worker's
-// engine, and its peers.
+// ShardReplica: connects one shard's replica (the state machine of kvstore/replication), the shard, which has the
+// entries, and its peers.
 //
-//     peers --- on_message ---+                        +--> entries to the engine's log, or forgotten there
-//     engine --- proposed ----+--> Replica --- flush --+--> messages, with entries' bytes as they lie in the engine
-//              - log_moved ---+                        +--> commit_entries, lead, follow
+//     peers --- on_message ---+                        +--> entries to the shard's log, or forgotten there
+//     shard --- proposed -----+--> Replica --- flush --+--> messages, with entries' bytes as they lie in the shard
+//             - log_moved ----+                        +--> commit_entries, lead, follow
 //     control plane - set_view+                        +--> views to be made durable, reports
 //
-// An input from the engine only changes the replica. flush() then does what follows from it: at each tick, and before a
-// view or a message is taken. Other inputs act at once, because no call of the engine is on the stack then.
+// An input from the shard only changes the replica. flush() then does what follows from it: at each tick, and before a
+// view or a message is taken. Other inputs act at once, because no call of the shard is on the stack then.
 // Time is that of a clock that goes on while the machine sleeps.
 //
 // Reads. A linearizable read looks at the value first and calls may_read() afterwards. If may_read() says no, confirm()
@@ -32,8 +32,9 @@
 #include "absl/status/status.h"
 #include "kvstore/replication/replica.h"
 #include "kvstore/shard/replica_notes.h"
-#include "kvstore/shard/worker_engine.h"
+#include "kvstore/shard/shard.h"
 #include "kvstore/storage/barrier.h"
+#include "kvstore/types/machine_clock.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
@@ -46,8 +47,7 @@ class ReplicaHost {
   virtual void send(ShardId shard, NodeId to, const ReplicaMessage& message) = 0;
   /// Sends an Append with its entries. The host unpins each entry when the transport has released its bytes. Returns
   /// how many entries, from the first on, are on their way.
-  virtual size_t send_entries(ShardId shard, NodeId to, const Append& append,
-                              std::span<ReplicaRecord* const> entries) = 0;
+  virtual size_t send_entries(ShardId shard, NodeId to, const Append& append, std::span<Entry* const> entries) = 0;
   /// Makes the view durable. view_persisted() follows.
   virtual void persist_view(ShardId shard, const View& view) = 0;
   /// This replica wants to acknowledge entries that are written but not synced; after a power cut it would be in doubt.
@@ -72,7 +72,7 @@ class ReplicaHost {
 };
 
 /// Thread: the worker's.
-class ShardReplica {
+class ShardReplica final : public EntryObserver {
  public:
   struct Options {
     ReplicaOptions replica;
@@ -81,12 +81,12 @@ class ShardReplica {
     size_t confirms_max = 4096;            ///< reads that wait for a round of Confirm
   };
 
-  /// Makes a replica of `shard`, which was just opened in `engine`. Engine, shard and host outlive the replica.
-  /// DATA_LOSS: the data in the engine are not those of a replica.
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<ShardReplica>> create(const Options& options, ShardId id,
-                                                                            ReplicaId self, const ReplicaNotes& notes,
-                                                                            WorkerEngine& engine, EngineShard& shard,
-                                                                            ReplicaHost& host, TimeNs now);
+  /// Makes a replica of `shard`, which was just opened. Host and clock outlive the replica; the shard does, or its
+  /// observer is replaced before. DATA_LOSS: the shard's data are not those of a replica.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<ShardReplica>> create(const Options& options, ReplicaId self,
+                                                                            const ReplicaNotes& notes, Shard& shard,
+                                                                            ReplicaHost& host,
+                                                                            const MachineClock& clock);
   ShardReplica(const ShardReplica&) = delete;
   ShardReplica& operator=(const ShardReplica&) = delete;
   /// Answers the waiting confirm() calls with false.
@@ -105,10 +105,10 @@ class ShardReplica {
   void peer_failed(NodeId peer, TimeNs now);
   /// The link to the peer has room, for the first time or again.
   void peer_ready(NodeId peer, TimeNs now);
-  /// From the engine, perhaps in the middle of one of its calls. What follows from it is done by flush().
-  void proposed(const ReplicaEntry& entry, TimeNs now);
-  void log_moved(bool refused);
-  /// Does what follows from the inputs of the engine.
+  /// From the shard, perhaps in the middle of one of its calls. What follows from it is done by flush().
+  void proposed(const ReplicaEntry& entry) override;
+  void log_moved(bool refused) override;
+  /// Does what follows from the inputs of the shard.
   void flush(TimeNs now);
   /// Call at wake_at(), or more often.
   void tick(TimeNs now);
@@ -124,8 +124,8 @@ class ShardReplica {
   [[nodiscard]] bool takes_writes() const { return is_serving() && replica_.can_propose(); }
   /// True: this replica is a backup that answers reads of keys for which is_settled() is true.
   [[nodiscard]] bool reads_as_backup() const { return watches_; }
-  [[nodiscard]] bool is_settled(std::string_view key) const { return WorkerEngine::is_settled(shard_, key); }
-  [[nodiscard]] bool is_settled() const { return WorkerEngine::is_settled(shard_); }
+  [[nodiscard]] bool is_settled(std::string_view key) const { return shard_.entries().is_settled(key); }
+  [[nodiscard]] bool is_settled() const { return shard_.entries().is_settled(); }
   /// True: a value that was read in this epoch, before this call, is linearizable. Cheap.
   [[nodiscard]] bool may_read(TimeNs now) const { return (leading_ || watches_) && replica_.may_serve_read(now); }
   /// Asks the members whether this replica is still the primary. `done(true)`: it was still the primary after the call.
@@ -150,10 +150,10 @@ class ShardReplica {
   /// UNAVAILABLE: this replica does not lead. OUT_OF_RANGE: the next entries are not kept any more. INVALID_ARGUMENT:
   /// `after` is not committed here.
   [[nodiscard]] absl::StatusOr<Append> read_tail(NodeId reader, uint64_t after, size_t bytes_max, TimeNs now,
-                                                 std::vector<ReplicaRecord*>& pinned);
+                                                 std::vector<Entry*>& pinned);
 
   [[nodiscard]] const Replica& replica() const { return replica_; }
-  [[nodiscard]] ShardId id() const { return id_; }
+  [[nodiscard]] ShardId id() const { return shard_.db().id(); }
   /// Says to clients why this replica does not serve. Empty: it serves, or it leads and may_read() refused; that is not
   /// explained.
   [[nodiscard]] std::string why_not() const;
@@ -164,8 +164,8 @@ class ShardReplica {
     Confirmed done;
   };
 
-  ShardReplica(const Options& options, ShardId id, ReplicaId self, Replica::Restart restart, bool may_unsync,
-               WorkerEngine& engine, EngineShard& shard, ReplicaHost& host, TimeNs now);
+  ShardReplica(const Options& options, ReplicaId self, Replica::Restart restart, bool may_unsync, Shard& shard,
+               ReplicaHost& host, const MachineClock& clock);
   void act(std::span<const ReplicaEntry> entries, TimeNs now);
   void change_epoch();
   void withdraw(TimeNs now);
@@ -183,17 +183,16 @@ class ShardReplica {
   void trim(TimeNs now);
 
   const Options options_;
-  const ShardId id_;
   const NodeId self_;
-  WorkerEngine& engine_;
-  EngineShard& shard_;
+  Shard& shard_;
   ReplicaHost& host_;
+  const MachineClock& clock_;
   Replica replica_;
   ReplicaOutput out_;
-  uint64_t epoch_ = 0;  // the epoch that the engine was told
+  uint64_t epoch_ = 0;  // the epoch that the shard was told
   bool leading_ = false;
   bool dirty_ = false;    // flush() has something to do
-  bool watches_ = false;  // as a backup that answers reads: the engine watches uncommitted keys
+  bool watches_ = false;  // as a backup that answers reads: the shard watches uncommitted keys
   bool log_moved_ = false;
   bool log_refused_ = false;
   bool failed_ = false;
@@ -209,7 +208,7 @@ class ShardReplica {
   };
   std::map<NodeId, TailReader> tail_readers_;
   std::deque<Waiter> waiters_;
-  std::vector<ReplicaRecord*> pinned_;
+  std::vector<Entry*> pinned_;
 };
 
 }  // namespace skua::kv

@@ -175,7 +175,7 @@ void WorkerReplication::end_vain_appends() {
 }
 
 size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& append,
-                                       std::span<ReplicaRecord* const> entries) {
+                                       std::span<Entry* const> entries) {
   const uint32_t* const worker = worker_of(shard, to);
   AppendBuilder& builder = links_->append_builder();
   Append header = append;
@@ -184,12 +184,12 @@ size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& a
   while (next < entries.size()) {
     builder.begin(envelope(shard), header, links_->make_message());
     for (; next < entries.size(); ++next) {
-      const ReplicaEntry entry = WorkerEngine::entry_of_record(*entries[next]);
+      const ReplicaEntry entry = entries[next]->view();
       const AppendEntry out{entry.epoch, entry.time_ms, entry.durability, 0, entry.payload};
       // The id is taken before add(), because the entry may be gone after it: add() releases the pin of an entry that
       // it copies.
       const EntryId id{entry.index, append.epochs[next]};
-      if (!builder.add(out, &WorkerEngine::release_entry_pin, entries[next])) break;
+      if (!builder.add(out, &Entry::release_pin, entries[next])) break;
       header.prev = id;
     }
     rpc::MessagePtr frame = builder.finish();
@@ -197,7 +197,7 @@ size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& a
     sent = next;
   }
   // Releases the entries that no message took.
-  for (; next < entries.size(); ++next) WorkerEngine::release_entry_pin(entries[next]);
+  for (; next < entries.size(); ++next) entries[next]->unpin();
   return sent;
 }
 
@@ -240,13 +240,13 @@ void WorkerReplication::serve_tail(rpc::IncomingCall&& call) {
   builder.begin(envelope(shard), *header, links_->make_message());
   size_t added = 0;
   for (; added < tail_.size(); ++added) {
-    const ReplicaEntry entry = WorkerEngine::entry_of_record(*tail_[added]);
+    const ReplicaEntry entry = tail_[added]->view();
     const AppendEntry out{header->epochs[added], entry.time_ms, entry.durability, 0, entry.payload};
-    if (!builder.add(out, &WorkerEngine::release_entry_pin, tail_[added])) break;
+    if (!builder.add(out, &Entry::release_pin, tail_[added])) break;
   }
   call.reply.reply(builder.finish());
   // The peer asks next for the entries that the message did not take.
-  for (; added < tail_.size(); ++added) WorkerEngine::release_entry_pin(tail_[added]);
+  for (; added < tail_.size(); ++added) tail_[added]->unpin();
 }
 
 bool WorkerReplication::run_on(DiskThread& thread, Work work, Worked done) {

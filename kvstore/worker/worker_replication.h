@@ -111,7 +111,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
 
   // ReplicaHost
   void send(ShardId shard, NodeId to, const ReplicaMessage& message) override;
-  size_t send_entries(ShardId shard, NodeId to, const Append& append, std::span<ReplicaRecord* const> entries) override;
+  size_t send_entries(ShardId shard, NodeId to, const Append& append, std::span<Entry* const> entries) override;
   void persist_view(ShardId shard, const View& view) override { events_.persist_view(shard, view); }
   void allow_unsynced(ShardId shard) override { events_.allow_unsynced(shard); }
   void put_in_doubt(ShardId shard) override { events_.put_in_doubt(shard); }
@@ -172,7 +172,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   RemoteReplica answering_{};
   rpc::ReplyToken* answer_ = nullptr;
   std::vector<ReplicaEntry> entries_;
-  std::vector<ReplicaRecord*> tail_;
+  std::vector<Entry*> tail_;
   std::map<NodeId, std::pair<absl::Status, TimeNs>> lost_;  // the last log line about each broken link, and its time
   TimeNs next_tick_ns_ = 0;                                 // when events_.tick is due
   TimeNs copies_told_ns_ = 0;  // when events_.copies ran last; 0: it was told that there are no copies

@@ -69,21 +69,21 @@ class EngineHome {
     WriteOp& op = *free_.back();
     free_.pop_back();
     op.mutation = mutation;
-    engine_->write(*shards_[shard], op);
+    shards_[shard]->write(op);
   }
   void finish() {
     while (free_.size() < ops_.size()) run_tasks(true);
   }
   void wait_applied() {
-    for (EngineShard* shard : shards_) {
+    for (Shard* shard : shards_) {
       bool done = false;
       AppliedWait wait{.context = &done};
-      if (engine_->is_applied(*shard, wait)) continue;
+      if (shard->reads().is_applied(wait)) continue;
       while (!done) run_tasks(true);
     }
   }
   WorkerEngine& engine() { return *engine_; }
-  EngineShard& shard(size_t i) { return *shards_[i]; }
+  Shard& shard(size_t i) { return *shards_[i]; }
   ShardDb& db(size_t i) { return *dbs_[i]; }
 
  private:
@@ -105,7 +105,7 @@ class EngineHome {
   std::condition_variable posted_;
   std::deque<absl::AnyInvocable<void()>> tasks_;
   std::vector<std::unique_ptr<ShardDb>> dbs_;
-  std::vector<EngineShard*> shards_;
+  std::vector<Shard*> shards_;
   std::vector<std::unique_ptr<WriteOp>> ops_;
   std::vector<WriteOp*> free_;
   size_t fetched_ = 0;
@@ -127,7 +127,7 @@ void BM_GetFromMemory(benchmark::State& state) {
   Rng rng(1);
   int64_t misses = 0;
   for (auto _ : state) {
-    MemoryTier::Lookup found = home.engine().get(home.shard(0), keys[rng.below(keys.size())]);
+    MemoryTier::Lookup found = home.shard(0).get(keys[rng.below(keys.size())]);
     if (found.found != MemoryTier::Found::kHit) ++misses;
     benchmark::DoNotOptimize(found.value.bytes().data());
   }

@@ -294,11 +294,11 @@ void ClusterNode::plan_disk() {
   for (size_t shard = 0; shard < options_.shards; ++shard) {
     const HeldShard* const at = serving(shard);
     if (at == nullptr) continue;
-    const ReplicaLevels levels = engine().replica_levels(*at->engine);
-    const uint64_t last = engine().last_entry(*at->engine);
+    const ShardIndices& levels = at->shard->indices();
+    const uint64_t last = levels.last;
     log = log || last > levels.written;
     sync = sync || last > levels.synced;
-    apply = apply || WorkerEngine::db(*at->engine).applied_index() < WorkerEngine::committed_index(*at->engine);
+    apply = apply || at->shard->db().applied_index() < at->shard->indices().committed;
   }
   if (kernel_.now() >= housekeeping_ns_) {
     housekeeping_ns_ = kernel_.now() + kHousekeeping;

@@ -160,7 +160,7 @@ class ClusterNode final : public MachineClock,
 
   // ReplicaHost: what the replicas of the worker want. Messages go on to WorkerReplication.
   void send(ShardId shard, NodeId to, const ReplicaMessage& message) override;
-  size_t send_entries(ShardId shard, NodeId to, const Append& append, std::span<ReplicaRecord* const> entries) override;
+  size_t send_entries(ShardId shard, NodeId to, const Append& append, std::span<Entry* const> entries) override;
   void persist_view(ShardId shard, const View& view) override;
   void allow_unsynced(ShardId shard) override;
   void put_in_doubt(ShardId shard) override;
@@ -215,7 +215,7 @@ class ClusterNode final : public MachineClock,
 
   // cluster_node_peers.cc
   void send_body(size_t shard, NodeId to, std::variant<ReplicaMessage, AskCopy, ShardCopy> body);
-  void send_again(ShardId shard, NodeId to, const ReplicaMessage& message, std::span<ReplicaRecord* const> entries);
+  void send_again(ShardId shard, NodeId to, const ReplicaMessage& message, std::span<Entry* const> entries);
   void check_epoch_durable(size_t shard, const ReplicaMessage& message);
 
   // cluster_node_views.cc

@@ -61,16 +61,14 @@ void ClusterNode::check_epoch_durable(size_t shard, const ReplicaMessage& messag
       absl::StrFormat("I2: shard %d node %d speaks in epoch %d before it is durable", shard, number_, epoch));
 }
 
-size_t ClusterNode::send_entries(ShardId shard, NodeId to, const Append& append,
-                                 std::span<ReplicaRecord* const> entries) {
+size_t ClusterNode::send_entries(ShardId shard, NodeId to, const Append& append, std::span<Entry* const> entries) {
   check_epoch_durable(shard.shard, append);
   send_again(shard, to, ReplicaMessage(append), entries);
   return worker_->peers().send_entries(shard, to, append, entries);
 }
 
 /// Now and then a message comes once more, some of them late.
-void ClusterNode::send_again(ShardId shard, NodeId to, const ReplicaMessage& message,
-                             std::span<ReplicaRecord* const> entries) {
+void ClusterNode::send_again(ShardId shard, NodeId to, const ReplicaMessage& message, std::span<Entry* const> entries) {
   if (world_.is_healed() || options_.duplicate == 0) return;
   // There are few of these, so they come again more often.
   const bool is_rare = std::holds_alternative<Release>(message);
@@ -81,8 +79,8 @@ void ClusterNode::send_again(ShardId shard, NodeId to, const ReplicaMessage& mes
   copy->to = to;
   copy->shard = shard.shard;
   copy->body = message;
-  for (const ReplicaRecord* record : entries) {
-    ReplicaEntry entry = WorkerEngine::entry_of_record(*record);
+  for (const Entry* sent : entries) {
+    ReplicaEntry entry = sent->view();
     entry.payload = as_byte_span(copy->payloads.emplace_back(as_string_view(entry.payload)));
     copy->entries.push_back(entry);
   }

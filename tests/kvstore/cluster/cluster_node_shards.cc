@@ -103,7 +103,7 @@ void ClusterNode::opened(ShardId id, const ReplicaNotes& notes) {
   }
   if (notes.doubt != 0) kernel_.hit(Probe::kDoubt);
   copies_asked_ns_[id.shard] = 0;
-  const uint64_t committed = WorkerEngine::committed_index(*opened->engine);
+  const uint64_t committed = opened->shard->indices().committed;
   seen_[id.shard] = {.last = committed, .commit = committed};
   kernel_.note("opened", id.shard, number_, opened->replica->replica().last_index(), committed);
   world_.shard_opened(*this, id.shard);

@@ -32,7 +32,7 @@ void ClusterNode::observe(size_t shard) {
   if (held == nullptr || !engine().log_health().ok()) return;
   Seen& seen = seen_[shard];
   const Replica& replica = held->replica->replica();
-  const uint64_t last = engine().last_entry(*held->engine);
+  const uint64_t last = held->shard->indices().last;
   if (seen.epoch != replica.view().epoch) {
     seen.epoch = replica.view().epoch;
     seen.last = std::min(seen.last, seen.commit);  // what is behind it may have been replaced
@@ -40,14 +40,16 @@ void ClusterNode::observe(size_t shard) {
   seen.last = std::min(seen.last, last);
   while (seen.last < last) {
     const uint64_t index = ++seen.last;
-    const auto entry = engine().replica_entry(*held->engine, index);
+    const Entry* const entry = held->shard->entries().find(index);
     const auto previous = replica.log().epoch_of(index - 1);
-    if (entry && (previous || index == 1)) oracle_.appended(shard, index, previous.value_or(0), entry_of(*entry));
+    if (entry != nullptr && (previous || index == 1)) {
+      oracle_.appended(shard, index, previous.value_or(0), entry_of(entry->view()));
+    }
   }
   while (seen.commit < replica.commit_index()) {
     const uint64_t index = ++seen.commit;
-    const auto entry = engine().replica_entry(*held->engine, index);
-    if (entry) world_.entry_committed(shard, index, entry_of(*entry), replica);
+    const Entry* const entry = held->shard->entries().find(index);
+    if (entry != nullptr) world_.entry_committed(shard, index, entry_of(entry->view()), replica);
   }
 }
 
@@ -58,7 +60,7 @@ const ShardReplica* ClusterNode::replica(size_t shard) const {
 
 bool ClusterNode::has_data(size_t shard) const {
   const HeldShard* const held = serving(shard);
-  return held != nullptr && engine().log_health().ok() && WorkerEngine::health(*held->engine).ok();
+  return held != nullptr && engine().log_health().ok() && held->shard->health().ok();
 }
 
 bool ClusterNode::has_received(size_t shard, EntryId entry) const {
@@ -77,7 +79,7 @@ bool ClusterNode::has_damaged() const {
 bool ClusterNode::holds(size_t shard, EntryId entry, Durability level) const {
   const EpochHistory& log = replica(shard)->replica().log();
   if (entry.index <= log.base().index) return true;
-  const ReplicaLevels levels = engine().replica_levels(*serving(shard)->engine);
+  const ShardIndices& levels = serving(shard)->shard->indices();
   return log.epoch_of(entry.index) == entry.epoch &&
          (level == Durability::kSync ? levels.synced : levels.written) >= entry.index;
 }
@@ -104,10 +106,9 @@ std::string ClusterNode::describe(size_t shard) const {
   const Replica& replica = held->replica->replica();
   absl::StrAppend(&out, ": ", replica_role_name(replica.role()), " epoch ", replica.view().epoch, ".",
                   replica.view().change, " last ", replica.last_index(), " commit ", replica.commit_index(),
-                  " applied ", WorkerEngine::committed_index(*held->engine), " base ", replica.log().base().index,
-                  " written ", engine().replica_levels(*held->engine).written, " synced ",
-                  engine().replica_levels(*held->engine).synced, held->replica->is_serving() ? " serving" : "",
-                  replica.is_doubtful() ? " in doubt" : "");
+                  " applied ", held->shard->indices().committed, " base ", replica.log().base().index, " written ",
+                  held->shard->indices().written, " synced ", held->shard->indices().synced,
+                  held->replica->is_serving() ? " serving" : "", replica.is_doubtful() ? " in doubt" : "");
   const PeerLinksCounters& links = worker_->links();
   absl::StrAppend(&out, "; links: ", links.messages_sent, " sent, ", links.dropped_unknown, " unknown, ",
                   links.dropped_down, " down, ", links.dropped_full, " full, ", links.dropped_refused, " refused, ",
@@ -115,8 +116,8 @@ std::string ClusterNode::describe(size_t shard) const {
                   " of unknown, ", links.refused_incarnation, " of other lives, ", links.refused_unproven,
                   " unproven; ", links.sessions_opened, " opened, ", links.sessions_lost, " lost, ",
                   links.open_failures, " not opened");
-  if (!WorkerEngine::health(*held->engine).ok()) {
-    absl::StrAppend(&out, ", ", WorkerEngine::health(*held->engine).message());
+  if (!held->shard->health().ok()) {
+    absl::StrAppend(&out, ", ", held->shard->health().message());
   }
   for (const ReplicaId& member : replica.view().members) {
     if (const auto levels = replica.peer_levels(member.node)) {

@@ -33,7 +33,7 @@ constexpr NodeId kOther = 3;
 /// The network and the disk of the replica.
 struct Host final : ReplicaHost {
   void send(ShardId, NodeId to, const ReplicaMessage& message) override { sent.emplace_back(to, message); }
-  size_t send_entries(ShardId, NodeId, const Append&, std::span<ReplicaRecord* const> entries) override {
+  size_t send_entries(ShardId, NodeId, const Append&, std::span<Entry* const> entries) override {
     return entries.size();
   }
   void persist_view(ShardId, const View& view) override { to_persist.push_back(view.epoch); }

@@ -23,7 +23,7 @@ constexpr NodeId kSelf = 2;
 
 struct Host final : ReplicaHost {
   void send(ShardId, NodeId, const ReplicaMessage&) override {}
-  size_t send_entries(ShardId, NodeId, const Append&, std::span<ReplicaRecord* const> entries) override {
+  size_t send_entries(ShardId, NodeId, const Append&, std::span<Entry* const> entries) override {
     return entries.size();
   }
   void persist_view(ShardId, const View& view) override { to_persist.push_back(view.epoch); }

@@ -225,10 +225,9 @@ void CrashWorld::check_life(Shard& shard, uint64_t left) {
         absl::StrCat("shard ", shard.id.shard, " goes on at ", index, ", but ", shard.told_index, " was given out"));
   }
   for (uint64_t lost = shard.told_index; lost > left; --lost) {
-    if (WorkerEngine::has_state(*shard.open, lost))
-      broken(absl::StrCat("the lost index ", lost, " passes for one that is there"));
+    if (shard.open->has_state(lost)) broken(absl::StrCat("the lost index ", lost, " passes for one that is there"));
   }
-  if (!WorkerEngine::has_state(*shard.open, left) || !WorkerEngine::has_state(*shard.open, index)) {
+  if (!shard.open->has_state(left) || !shard.open->has_state(index)) {
     broken(absl::StrCat("index ", left, " or ", index, " passes for lost"));
   }
   if (index == left) return;
@@ -308,7 +307,7 @@ bool CrashWorld::settle() {
 
 bool CrashWorld::databases_healthy() const {
   return std::ranges::none_of(shards_, [](const Shard& shard) {
-    return shard.database_failed || (shard.open != nullptr && !WorkerEngine::health(*shard.open).ok());
+    return shard.database_failed || (shard.open != nullptr && !shard.open->health().ok());
   });
 }
 
@@ -335,7 +334,7 @@ void CrashWorld::check_at_rest() {
   }
   if (!settle() || broken_ || !machine_.running() || !databases_healthy()) return;
   for (Shard& shard : shards_) {
-    if (shard.open == nullptr || !WorkerEngine::health(*shard.open).ok()) continue;
+    if (shard.open == nullptr || !shard.open->health().ok()) continue;
     Database::Rows rows;
     for (const auto& [key, row] : shard.twin.rows()) rows[key] = {row.version, row.value, row.expires_at};
     if (rows != machine_.database(shard.id).rows())
@@ -354,7 +353,7 @@ void CrashWorld::check_at_rest() {
 void CrashWorld::check_writable() {
   for (size_t i = 0; i < kWorkers; ++i) machine_.log_disk(i).set_capacity(capacity_bytes_ * 4);
   for (Shard& shard : shards_) {
-    if (shard.open == nullptr || !WorkerEngine::health(*shard.open).ok()) continue;
+    if (shard.open == nullptr || !shard.open->health().ok()) continue;
     if (!workers_[shard.worker].engine->counters().log_health.ok()) continue;
     const uint64_t before = shard.twin.last_index();
     // The first one may be refused: the log's window may be full, which is when the engine begins to empty it.
@@ -368,7 +367,7 @@ void CrashWorld::check_writable() {
       write(shard, std::move(put));
       if (!settle() || !machine_.running() || broken_) return;
     }
-    if (shard.twin.last_index() == before && WorkerEngine::health(*shard.open).ok() &&
+    if (shard.twin.last_index() == before && shard.open->health().ok() &&
         workers_[shard.worker].engine->counters().log_health.ok()) {
       return broken(absl::StrCat("shard ", shard.id.shard, " takes no write although there is room: ", last_why_));
     }

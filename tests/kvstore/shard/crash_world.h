@@ -106,7 +106,7 @@ class CrashWorld final : public simulation::World {
     size_t worker = 0;
     uint64_t epoch = 1;
     std::unique_ptr<ShardDb> db;
-    EngineShard* open = nullptr;  // null: closing, or no engine
+    kv::Shard* open = nullptr;  // null: closing, or no engine
     bool database_failed = false;
     testing::TwinShard base;  // as this life found it
     testing::TwinShard twin;  // and with all that was answered since

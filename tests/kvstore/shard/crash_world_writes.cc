@@ -114,7 +114,7 @@ void CrashWorld::write(Shard& shard, std::unique_ptr<Write> write) {
   }
   writes_.emplace(&one, std::move(write));
   ++tally_.writes;
-  workers_[shard.worker].engine->write(*shard.open, one.op);
+  shard.open->write(one.op);
 }
 
 // --- Exactly once
@@ -273,7 +273,7 @@ void CrashWorld::written(Write& write) {
     case KvStatus::kShardReadOnly:
       ++tally_.refused;
       if (!machine_.running()) return;
-      if (!shard.open || (WorkerEngine::health(*shard.open).ok() && worker.engine->counters().log_health.ok())) {
+      if (!shard.open || (shard.open->health().ok() && worker.engine->counters().log_health.ok())) {
         broken(absl::StrCat("a whole shard refuses writes: ", write.op.why));
       }
       return;
@@ -356,8 +356,7 @@ CrashWorld::Row CrashWorld::twin_row(const Shard& shard, std::string_view key) c
 
 void CrashWorld::read(Shard& shard, const std::string& key) {
   ++tally_.reads;
-  WorkerEngine& engine = *workers_[shard.worker].engine;
-  MemoryTier::Lookup found = engine.get(*shard.open, key);
+  MemoryTier::Lookup found = shard.open->get(key);
   note(static_cast<uint64_t>(found.found));
   if (found.found == MemoryTier::Found::kMiss) {
     ++tally_.disk_reads;
@@ -367,7 +366,7 @@ void CrashWorld::read(Shard& shard, const std::string& key) {
     read.allowed.push_back(twin_row(shard, key));
     read.op.key = read.key;
     read.op.context = &read;
-    return engine.fetch(*shard.open, read.op, found.ticket);
+    return shard.open->reads().fetch(read.op, found.ticket);
   }
   const bool hit = found.found == MemoryTier::Found::kHit;
   const Row is =
@@ -419,7 +418,7 @@ void CrashWorld::wait_applied(Shard& shard) {
   wait.shard = static_cast<size_t>(&shard - shards_.data());
   wait.index = shard.twin.last_index();
   wait.op.context = &wait;
-  if (workers_[shard.worker].engine->is_applied(*shard.open, wait.op)) applied(wait);
+  if (shard.open->reads().is_applied(wait.op)) applied(wait);
 }
 
 void CrashWorld::applied(Wait& wait) {

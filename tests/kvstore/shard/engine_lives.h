@@ -65,7 +65,7 @@ struct TestClient {
 };
 
 /// Lives of an engine over one log and its databases.
-class World {
+class World : public EntryObserver {
  public:
   explicit World(uint64_t seed, WorkerEngine::Options options = small_engine_options())
       : rng_(seed), options_(std::move(options)), device_(seed, 64 << 20) {
@@ -87,7 +87,6 @@ class World {
     events.post = [this](absl::AnyInvocable<void()> task) { tasks_.post(std::move(task)); };
     events.write_done = [this](WriteOp& op) { on_written(*static_cast<TestWrite*>(op.context)); };
     events.fetch_done = [](FetchOp& op) { *static_cast<bool*>(op.context) = true; };
-    events.log_moved = [this](EngineShard&, bool refused) { log_refusals += refused ? 1 : 0; };
     events.applied = [](AppliedWait& wait) { *static_cast<bool*>(wait.context) = true; };
     engine_ = WorkerEngine::create(options_, std::move(events), std::move(device), std::move(recovered->log), readers_)
                   .value();
@@ -159,7 +158,7 @@ class World {
     writes_.push_back(std::move(write));
     ++unanswered_;
     engine_->set_time(now_ms, now_ms);
-    engine_->write(*shards_[w.shard], w.op);
+    shards_[w.shard]->write(w.op);
   }
   void write(size_t shard, const Mutation& mutation, Durability durability = Durability::kDefault, RequestId id = {}) {
     auto write = make_write(shard, std::span(&mutation, 1), false);
@@ -209,7 +208,7 @@ class World {
 
   /// Memory first, then the disk; "(none)" if there is none.
   FakeDisk::Row read(size_t shard, std::string_view key) {
-    MemoryTier::Lookup found = engine_->get(*shards_[shard], key);
+    MemoryTier::Lookup found = shards_[shard]->get(key);
     if (found.found == MemoryTier::Found::kAbsent) return {0, "(none)"};
     if (found.found == MemoryTier::Found::kHit) {
       return {found.value.version(), std::string(as_string_view(found.value.bytes()))};
@@ -218,7 +217,7 @@ class World {
     FetchOp op;
     op.key = key;
     op.context = &done;
-    engine_->fetch(*shards_[shard], op, found.ticket);
+    shards_[shard]->reads().fetch(op, found.ticket);
     tasks_.run_until([&] { return done; });
     if (!op.status.ok()) return {0, absl::IsNotFound(op.status) ? "(none)" : op.status.ToString()};
     return {op.value.version(), std::string(as_string_view(op.value.bytes()))};
@@ -227,7 +226,7 @@ class World {
   void wait_applied(size_t shard) {
     bool done = false;
     AppliedWait wait{.context = &done};
-    if (engine_->is_applied(*shards_[shard], wait)) return;
+    if (shards_[shard]->reads().is_applied(wait)) return;
     tasks_.run_until([&] { return done; });
     EXPECT_TRUE(wait.status.ok()) << wait.status;
   }
@@ -277,7 +276,15 @@ class World {
   }
 
   WorkerEngine& engine() { return *engine_; }
-  EngineShard& shard(size_t i) { return *shards_[i]; }
+  Shard& shard(size_t i) { return *shards_[i]; }
+  /// Makes the shard a replicated one, whose refusals by the log are counted.
+  void replicate(size_t i) {
+    shard(i).replicate();
+    shard(i).set_observer(this);
+  }
+  void proposed(const ReplicaEntry& /*entry*/) override {}
+  void log_moved(bool refused) override { log_refusals += refused ? 1 : 0; }
+
   testing::LockedDevice device() { return {std::unique_lock(gate.device), &device_}; }
   FakeDisk& disk(size_t i) { return databases_.disk(kIds[i]); }
   TaskQueue& tasks() { return tasks_; }
@@ -398,7 +405,7 @@ class World {
   TaskQueue tasks_;
   ReaderPool readers_{{.threads = 1}};
   std::unique_ptr<ShardDb> dbs_[std::size(kIds)];
-  EngineShard* shards_[std::size(kIds)] = {};
+  Shard* shards_[std::size(kIds)] = {};
   std::vector<std::unique_ptr<TestWrite>> writes_;
   size_t unanswered_ = 0;
   std::unique_ptr<WorkerEngine> engine_;

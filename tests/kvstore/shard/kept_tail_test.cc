@@ -34,14 +34,14 @@ class KeptTailTest : public ::testing::Test {
   void start() {
     world_.start();
     ASSERT_TRUE(world_.refused.empty());
-    world_.engine().replicate(shard());
-    world_.engine().set_replica_epoch(shard(), ++log_epoch_);
+    world_.replicate(kReplicated);
+    shard().raise_epoch(++log_epoch_);
   }
   void restart(bool crash) {
     crash ? world_.crash() : world_.stop();
     start();
   }
-  EngineShard& shard() { return world_.shard(kReplicated); }
+  Shard& shard() { return world_.shard(kReplicated); }
 
   static std::string payload_of(const std::string& value) {
     EffectHead buffer;
@@ -52,22 +52,21 @@ class KeptTailTest : public ::testing::Test {
   /// Of an entry, which no other one has.
   std::string append(uint64_t epoch = 1) {
     const std::string payload = payload_of(absl::StrCat("value ", ++made_));
-    const ReplicaEntry entry{world_.engine().last_entry(shard()) + 1, epoch, 1, Durability::kSync,
-                             as_byte_span(payload)};
-    EXPECT_TRUE(world_.engine().append_entry(shard(), entry).ok());
+    const ReplicaEntry entry{shard().indices().last + 1, epoch, 1, Durability::kSync, as_byte_span(payload)};
+    EXPECT_TRUE(shard().append_entry(entry).ok());
     return payload;
   }
   void wait_until_synced() {
     world_.tasks().run_until([&] {
       world_.engine().tick();
-      return world_.engine().replica_levels(shard()).synced == world_.engine().last_entry(shard());
+      return shard().indices().synced == shard().indices().last;
     });
   }
   void commit(uint64_t index) {
     world_.tasks().run_until([&] {
       world_.engine().tick();
-      world_.engine().commit_entries(shard(), index);
-      return WorkerEngine::committed_index(shard()) == index;
+      shard().commit_entries(index);
+      return shard().indices().committed == index;
     });
   }
   /// So many segments of 64 KiB with writes of the plain shard. The log may have no room for a moment.
@@ -92,13 +91,13 @@ class KeptTailTest : public ::testing::Test {
   }
   /// The log refuses entries while it has no room, and a primary sends them again.
   std::string append_written(uint64_t epoch) {
-    const uint64_t last = world_.engine().last_entry(shard());
+    const uint64_t last = shard().indices().last;
     for (;;) {
       const size_t refusals = world_.log_refusals;
       std::string payload = append(epoch);
       world_.tasks().run_until([&] {
         world_.engine().tick();
-        return world_.engine().replica_levels(shard()).written > last || world_.log_refusals != refusals;
+        return shard().indices().written > last || world_.log_refusals != refusals;
       });
       if (world_.log_refusals == refusals) return payload;
       wait_for_room();
@@ -106,7 +105,7 @@ class KeptTailTest : public ::testing::Test {
   }
   std::vector<std::string> tail() {
     std::vector<std::string> payloads;
-    for (const ReplicaEntry& entry : world_.engine().replica_start(shard()).tail) {
+    for (const ReplicaEntry& entry : shard().entries().start().tail) {
       payloads.emplace_back(as_string_view(entry.payload));
     }
     return payloads;
@@ -146,8 +145,8 @@ TEST_F(KeptTailTest, WhatReplacesThemIsThereAfterACrash) {
   for (int i = 0; i < 3; ++i) append();
   commit(1);
   fill_segments(20);
-  world_.engine().set_replica_epoch(shard(), ++log_epoch_);
-  world_.engine().truncate_entries(shard(), 2);
+  shard().raise_epoch(++log_epoch_);
+  shard().truncate_entries(2);
   const std::string second = append(2);
   fill_segments(20);  // their rows replace those of the others
   restart(true);
@@ -172,7 +171,7 @@ TEST_F(KeptTailTest, ATailIsWhatItsTwinHas) {
   uint64_t committed = 0;
   uint64_t epoch = 1;
   for (int step = 0; step < 400; ++step) {
-    const uint64_t last = world_.engine().last_entry(shard());
+    const uint64_t last = shard().indices().last;
     switch (world_.rng().below(10)) {
       case 0:
       case 1:
@@ -188,8 +187,8 @@ TEST_F(KeptTailTest, ATailIsWhatItsTwinHas) {
         break;
       case 7: {
         const uint64_t kept = committed + world_.rng().below(last - committed + 1);
-        world_.engine().set_replica_epoch(shard(), ++log_epoch_);
-        world_.engine().truncate_entries(shard(), kept);
+        shard().raise_epoch(++log_epoch_);
+        shard().truncate_entries(kept);
         twin.erase(twin.upper_bound(kept), twin.end());
         twin[kept + 1] = append_written(++epoch);  // what is truncated and not replaced may come back
         break;
@@ -214,18 +213,18 @@ TEST_F(KeptTailTest, ATailIsWhatItsTwinHas) {
 TEST_F(KeptTailTest, WhatWaitsIsBounded) {
   const std::string payload = payload_of(std::string(8 << 10, 'x'));
   // The log refuses some, until rows have what it holds.
-  while (world_.engine().has_room_for_entries(shard(), false)) {
-    while (world_.engine().has_room_for_entries(shard(), false)) {
-      const ReplicaEntry entry{world_.engine().last_entry(shard()) + 1, 1, 1, Durability::kSync, as_byte_span(payload)};
-      if (!world_.engine().append_entry(shard(), entry).ok()) break;
+  while (shard().entries().has_room(false)) {
+    while (shard().entries().has_room(false)) {
+      const ReplicaEntry entry{shard().indices().last + 1, 1, 1, Durability::kSync, as_byte_span(payload)};
+      if (!shard().append_entry(entry).ok()) break;
     }
     static_cast<void>(world_.tasks().run());
     wait_until_synced();
   }
   EXPECT_LE(tail().size(), options().unfinished_bytes_max / payload.size());
   EXPECT_GE(tail().size(), options().unfinished_bytes_max / (payload.size() + 1000));
-  commit(world_.engine().last_entry(shard()));
-  EXPECT_TRUE(world_.engine().has_room_for_entries(shard(), false));
+  commit(shard().indices().last);
+  EXPECT_TRUE(shard().entries().has_room(false));
 }
 
 /// What is truncated and not replaced by anything does not keep the log either.
@@ -233,16 +232,16 @@ TEST_F(KeptTailTest, WhatIsTruncatedDoesNotKeepTheLog) {
   const std::string first = append();
   for (int i = 0; i < 4; ++i) append();
   wait_until_synced();
-  world_.engine().set_replica_epoch(shard(), ++log_epoch_);
-  world_.engine().truncate_entries(shard(), 1);
+  shard().raise_epoch(++log_epoch_);
+  shard().truncate_entries(1);
   fill_segments(40);
   EXPECT_EQ(tail(), std::vector<std::string>{first});
   const std::string second = append(2);
   wait_until_synced();
   restart(true);
   EXPECT_EQ(tail(), (std::vector<std::string>{first, second}));
-  world_.engine().truncate_entries(shard(), 0);
-  world_.engine().set_replica_epoch(shard(), ++log_epoch_);
+  shard().truncate_entries(0);
+  shard().raise_epoch(++log_epoch_);
   fill_segments(40);
   EXPECT_TRUE(tail().empty());
 }

@@ -36,26 +36,25 @@ class LyingPrimaryTest : public ::testing::Test {
     world_.now_ms = kNow;
     world_.start();
     world_.engine().set_time(kNow, kNow);
-    world_.engine().replicate(shard());
+    world_.replicate(0);
   }
-  EngineShard& shard() { return world_.shard(0); }
+  Shard& shard() { return world_.shard(0); }
 
   absl::Status append(const std::string& payload, int64_t time_ms) {
-    const ReplicaEntry entry{world_.engine().last_entry(shard()) + 1, 1, time_ms, Durability::kSync,
-                             as_byte_span(payload)};
-    return world_.engine().append_entry(shard(), entry);
+    const ReplicaEntry entry{shard().indices().last + 1, 1, time_ms, Durability::kSync, as_byte_span(payload)};
+    return shard().append_entry(entry);
   }
   /// An entry that is committed and applied.
   void commit(const RequestId& id, int64_t time_ms) {
     ASSERT_TRUE(append(once(id, "key0"), time_ms).ok());
-    const uint64_t index = world_.engine().last_entry(shard());
+    const uint64_t index = shard().indices().last;
     world_.tasks().run_until([&] {
       world_.engine().tick();
-      world_.engine().commit_entries(shard(), index);
-      return WorkerEngine::committed_index(shard()) == index && world_.engine().replica_levels(shard()).synced == index;
+      shard().commit_entries(index);
+      return shard().indices().committed == index && shard().indices().synced == index;
     });
   }
-  [[nodiscard]] bool remembers(const RequestId& id) { return world_.engine().is_repetition(shard(), id); }
+  [[nodiscard]] bool remembers(const RequestId& id) { return shard().is_repetition(id); }
   void pass(uint64_t ms) {
     world_.now_ms += ms;
     world_.engine().set_time(world_.now_ms, world_.now_ms);

@@ -79,14 +79,14 @@ TEST(WorkerEngine, Fetch_MissesOfOneKeyShareARead) {
   FetchOp ops[3];
   for (size_t i = 0; i < 3; ++i) {
     ops[i] = {.key = "key0", .context = &done[i]};
-    MemoryTier::Lookup found = world.engine().get(world.shard(0), "key0");
+    MemoryTier::Lookup found = world.shard(0).get("key0");
     ASSERT_EQ(found.found, MemoryTier::Found::kMiss);
-    world.engine().fetch(world.shard(0), ops[i], found.ticket);
+    world.shard(0).reads().fetch(ops[i], found.ticket);
   }
   world.tasks().run_until([&] { return done[0] && done[1] && done[2]; });
   for (FetchOp& op : ops) EXPECT_EQ(as_string_view(op.value.bytes()), "value");
   EXPECT_EQ(world.disk(0).reads() - reads, 1u);
-  EXPECT_EQ(world.engine().get(world.shard(0), "key0").found, MemoryTier::Found::kHit) << "kept in memory";
+  EXPECT_EQ(world.shard(0).get("key0").found, MemoryTier::Found::kHit) << "kept in memory";
 }
 
 TEST(WorkerEngine, IsApplied_WaitsForWhatIsCommittedAndHurries) {
@@ -177,7 +177,7 @@ TEST(WorkerEngine, Write_AFailedDatabaseEndsWritesOfItsShardOnly) {
   world.disk(0).fail();
   bool done = false;
   AppliedWait wait{.context = &done};
-  ASSERT_FALSE(world.engine().is_applied(world.shard(0), wait));
+  ASSERT_FALSE(world.shard(0).reads().is_applied(wait));
   world.tasks().run_until([&] { return done; });
   EXPECT_FALSE(wait.status.ok());
   EXPECT_EQ(world.put(0, "key0", "v").status, KvStatus::kShardReadOnly);
@@ -279,36 +279,61 @@ TEST(WorkerEngine, Any_RandomLivesAgreeWithAMap) {
 }
 
 /// Effects as they lie in an entry.
+void add_put(std::string& payload, const std::string& key, const std::string& value) {
+  EffectHead buffer;
+  ByteWriter head(buffer);
+  encode_effect_head({.key = key, .value = as_byte_span(value)}, head);
+  payload += as_string_view(head.written());
+  payload += key + value;
+}
+
 std::string puts_of(std::span<const std::string> keys) {
   std::string payload;
-  for (const std::string& key : keys) {
-    EffectHead buffer;
-    ByteWriter head(buffer);
-    encode_effect_head({.key = key, .value = as_byte_span("v")}, head);
-    payload += as_string_view(head.written());
-    payload += key + "v";
-  }
+  for (const std::string& key : keys) add_put(payload, key, "v");
   return payload;
 }
 
 TEST(WorkerEngine, AppendEntry_RefusesWhatNoPrimaryMakes) {
   World world(40);
   world.start();
-  EngineShard& shard = world.shard(0);
-  world.engine().replicate(shard);
+  Shard& shard = world.shard(0);
+  shard.replicate();
   const auto append = [&](std::span<const std::string> keys) {
     const std::string payload = puts_of(keys);
-    return world.engine().append_entry(shard, {.index = 1, .epoch = 1, .time_ms = 1, .payload = as_byte_span(payload)});
+    return shard.append_entry({.index = 1, .epoch = 1, .time_ms = 1, .payload = as_byte_span(payload)});
   };
   std::vector<std::string> keys;
   for (size_t i = 0; i <= kBatchOpsMax; ++i) keys.push_back(std::to_string(i));
   EXPECT_EQ(append(keys).code(), absl::StatusCode::kInvalidArgument) << "the applier might have no room for so many";
   const std::string twice[] = {"a", "b", "a"};
   EXPECT_EQ(append(twice).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(world.engine().last_entry(shard), 0u);
+  EXPECT_EQ(shard.indices().last, 0u);
   keys.pop_back();
   EXPECT_TRUE(append(keys).ok());
-  EXPECT_EQ(world.engine().last_entry(shard), 1u);
+  EXPECT_EQ(shard.indices().last, 1u);
+}
+
+TEST(WorkerEngine, AppendEntry_RefusesWhatThisNodesMemoryCouldNeverTake) {
+  World world(41);
+  world.start();
+  Shard& shard = world.shard(0);
+  shard.replicate();
+  const MemoryTier& memory = *shard.worker().memory;
+  const std::string value(memory.item_bytes_max() / 2, 'v');
+  std::string payload;
+  const auto append = [&] {
+    return shard.append_entry(
+        {.index = shard.indices().last + 1, .epoch = 1, .time_ms = 1, .payload = as_byte_span(payload)});
+  };
+  for (size_t i = 0; i * value.size() <= memory.batch_bytes_max(); ++i) {
+    add_put(payload, std::to_string(i), value);
+    if (i == 0) {
+      EXPECT_TRUE(append().ok()) << "one value alone fits";
+    }
+  }
+  const absl::Status refused = append();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << "each value fits, all of them together do not";
+  EXPECT_NE(refused.message().find("--memory"), absl::string_view::npos) << refused;
 }
 
 }  // namespace

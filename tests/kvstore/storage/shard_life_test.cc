@@ -115,17 +115,17 @@ TEST(ShardLife, Any_NoIndexIsGivenOutTwice) {
   testing::Answered& shard = world.answered[0];
   shard.twin = shard.history.at(1);
   shard.twin.pass_over(kIndexStep + 1);
-  EXPECT_TRUE(WorkerEngine::has_state(world.shard(0), 1));
-  EXPECT_FALSE(WorkerEngine::has_state(world.shard(0), 2));
-  EXPECT_TRUE(WorkerEngine::has_state(world.shard(0), kIndexStep + 1));
-  EXPECT_FALSE(WorkerEngine::has_state(world.shard(0), kIndexStep + 2));
+  EXPECT_TRUE(world.shard(0).has_state(1));
+  EXPECT_FALSE(world.shard(0).has_state(2));
+  EXPECT_TRUE(world.shard(0).has_state(kIndexStep + 1));
+  EXPECT_FALSE(world.shard(0).has_state(kIndexStep + 2));
   EXPECT_EQ(world.put(0, "key0", "other"), (MutationResult{KvStatus::kOk, kIndexStep + 2}));
   world.stop();
   world.start();
   EXPECT_EQ(world.put(0, "key0", "next"), (MutationResult{KvStatus::kOk, kIndexStep + 3})) << "that was in order";
   world.close_and_open(0);
   EXPECT_EQ(world.put(0, "key0", "last"), (MutationResult{KvStatus::kOk, kIndexStep + 4}));
-  EXPECT_FALSE(WorkerEngine::has_state(world.shard(0), 2));
+  EXPECT_FALSE(world.shard(0).has_state(2));
   world.check_all();
 }
 

@@ -1,0 +1,176 @@
+#include "kvstore/shard/attempts.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/completions/completion_limits.h"
+#include "kvstore/storage/completion_rows.h"
+
+namespace skua::kv {
+namespace {
+
+/// True: the status is a final answer to one mutation that had no effect. After other errors a client may repeat the
+/// mutation, or it tells its caller that an earlier attempt may have had an effect (retry_policy.cc).
+bool is_answer_without_effect(KvStatus status) {
+  switch (status) {
+    case KvStatus::kNotFound:
+    case KvStatus::kAlreadyExists:
+    case KvStatus::kVersionMismatch:
+    case KvStatus::kNotARow:
+    case KvStatus::kNotANumber:
+    case KvStatus::kCounterOverflow: return true;
+    default: return false;
+  }
+}
+
+/// Bytes of results that a batch leaves in the completion table; 0: not a batch.
+size_t kept_bytes(const WriteOp& op) {
+  return op.batch.size() * kBatchResultBytes;
+}
+
+constexpr std::string_view kOtherWrite =
+    "the request's number is that of another write of the client: a repetition has the same operations";
+
+/// True: the record may be that of an earlier attempt of `op`. A client may have given two writes the same number, and
+/// the answer must have the form that the request asks for.
+bool is_record_of(const CompletionTable::Result& kept, const WriteOp& op) {
+  if (kept.has_effect) return kept.batch_results.size() == kept_bytes(op);
+  const bool of_batch = kept.status == KvStatus::kOk || kept.refused_operation.has_value();
+  return of_batch == op.is_batch() && kept.refused_operation.value_or(0) < std::max<size_t>(op.batch.size(), 1);
+}
+
+/// Restores the answer of a refused write, as the evaluation gave it.
+void answer_refused(WriteOp& op, const CompletionTable::Result& kept) {
+  const MutationResult refused = {kept.status, kept.version, kept.value};
+  if (!op.is_batch()) {
+    op.result = refused;
+    return;
+  }
+  op.result = {};
+  op.not_applied = kept.refused_operation.has_value();
+  const KvStatus others = op.not_applied ? KvStatus::kOk : KvStatus::kNotFound;
+  op.results.assign(op.batch.size(), {others, 0, 0});
+  if (!op.not_applied) {
+    op.achieved = Durability::kSync;
+  } else if (*kept.refused_operation < op.results.size()) {
+    op.results[*kept.refused_operation] = refused;
+  }
+}
+
+void answer_from_record(WriteOp& op, const CompletionTable::Result& kept,
+                        absl::FunctionRef<Durability(uint64_t index)> achieved) {
+  op.state = WriteOp::State::kAnswered;
+  op.from_record = true;
+  op.results.clear();
+  if (!kept.has_effect) return answer_refused(op, kept);
+  op.result = {KvStatus::kOk, kept.version, kept.value};
+  op.achieved = achieved(kept.version);
+  for (size_t at = 0; at < kept.batch_results.size() / kBatchResultBytes; ++at) {
+    op.results.push_back(batch_result(as_byte_span(kept.batch_results), at, kept.version));
+  }
+}
+
+/// Gives a repetition the answer of the first attempt.
+void answer_like(const WriteOp& first, WriteOp& repetition) {
+  if (repetition.batch.size() != first.batch.size()) {
+    return repetition.answer(KvStatus::kInvalidArgument, kOtherWrite);
+  }
+  repetition.result = first.result;
+  repetition.results = first.results;
+  repetition.not_applied = first.not_applied;
+  repetition.achieved = first.achieved;
+  repetition.why = first.why;
+  repetition.from_record = true;
+}
+
+}  // namespace
+
+absl::Status Attempts::load(std::span<const InternalRow> rows) {
+  return load_completions(rows, completions_);
+}
+
+bool Attempts::is_repetition(const RequestId& id, uint64_t now_ms) const {
+  if (id.client_id == 0) return false;
+  return under_way_.contains({id.client_id, id.seq}) || completions_.find(id, now_ms) != nullptr;
+}
+
+Attempts::Begin Attempts::begin(WriteOp& op, uint64_t now_ms, absl::FunctionRef<Durability(uint64_t index)> achieved) {
+  const auto first = under_way_.find({op.id.client_id, op.id.seq});
+  if (first != under_way_.end()) {
+    op.repetition = std::exchange(first->second->repetition, &op);
+    return Begin::kWaits;
+  }
+  if (const CompletionTable::Result* kept = completions_.find(op.id, now_ms)) {
+    if (is_record_of(*kept, op)) {
+      answer_from_record(op, *kept, achieved);
+    } else {
+      op.answer(KvStatus::kInvalidArgument, kOtherWrite);
+    }
+    return Begin::kAnswered;
+  }
+  const CompletionTable::Verdict verdict = completions_.begin(op.id, now_ms, kept_bytes(op));
+  if (verdict != CompletionTable::Verdict::kNew) {
+    refuse(op, verdict, now_ms);
+    return Begin::kAnswered;
+  }
+  op.is_attempt = true;
+  under_way_.emplace(std::pair(op.id.client_id, op.id.seq), &op);
+  return Begin::kNew;
+}
+
+void Attempts::refuse(WriteOp& op, CompletionTable::Verdict verdict, uint64_t now_ms) const {
+  switch (verdict) {
+    case CompletionTable::Verdict::kNew: return;
+    case CompletionTable::Verdict::kStale:
+      op.answer(KvStatus::kStaleRetry,
+                "the shard keeps nothing of this write any more: the client has said that it knows its fate, or it was "
+                "forgotten to make room for others; an earlier attempt may have been applied");
+      op.result.version = completions_.first_taken(op.id.client_id, now_ms);
+      return;
+    case CompletionTable::Verdict::kIncomplete:
+      return op.answer(
+          KvStatus::kTooManyIncomplete,
+          absl::StrCat("the shard keeps as many results for this client as it may: ", kIncompleteMax, ", and ",
+                       kClientBatchBytesMax, " bytes of results of batches; wait for answers before more is written"));
+    case CompletionTable::Verdict::kFull:
+      return op.answer(
+          KvStatus::kResourceExhausted,
+          absl::StrCat("the shard has no room for a client that it does not know: it keeps kCompletionClientsMax of ",
+                       kCompletionClientsMax, ", and kCompletionNewcomersMax of ", kCompletionNewcomersMax,
+                       " came within a minute; try later"));
+  }
+}
+
+WriteOp* Attempts::end(WriteOp& op, uint64_t now_ms) {
+  if (!std::exchange(op.is_attempt, false)) return nullptr;
+  under_way_.erase({op.id.client_id, op.id.seq});
+  completions_.finish(op.id, kept_bytes(op));
+  keep_refusal(op, now_ms);
+  WriteOp* const repetitions = std::exchange(op.repetition, nullptr);
+  for (WriteOp* each = repetitions; each != nullptr; each = each->repetition) answer_like(op, *each);
+  return repetitions;
+}
+
+/// Remembers an answer without effect that the client takes as final.
+void Attempts::keep_refusal(const WriteOp& op, uint64_t now_ms) {
+  CompletionTable::Result kept{.seq = op.id.seq, .has_effect = false};
+  MutationResult refused = op.result;
+  if (op.is_batch()) {
+    if (op.result.status != KvStatus::kOk || op.result.version != 0) return;
+    if (op.not_applied) {
+      const auto is_refused = [](const MutationResult& result) { return result.status != KvStatus::kOk; };
+      const auto which = std::ranges::find_if(op.results, is_refused);
+      kept.refused_operation = static_cast<size_t>(which - op.results.begin());
+      refused = *which;
+    }
+  } else if (!is_answer_without_effect(op.result.status)) {
+    return;
+  }
+  kept.status = refused.status;
+  kept.version = refused.version;
+  kept.value = refused.value;
+  completions_.refuse(op.id, std::move(kept), now_ms);
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,146 @@
+#include "kvstore/shard/shard_log.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace skua::kv {
+namespace {
+
+/// Pause between two attempts to bring the records of answered writes into a log that has no room.
+constexpr uint64_t kResubmitMs = 10;
+
+LogShard log_shard(ShardId id) {
+  return uint64_t{id.table_id} << 32 | id.shard;
+}
+
+/// True: the record makes no data grow, so the log may use its reserve for it.
+bool only_deletes(const WriteOp& op) {
+  return std::ranges::none_of(op.effects(), [](const Effect& effect) { return effect.value.has_value(); });
+}
+
+}  // namespace
+
+ShardLog::ShardLog(ShardContext& shard, uint64_t epoch)
+    : shard_(shard), id_(log_shard(shard.db.id())), epoch_(epoch), record_epoch_(epoch) {
+  end_.shard = &shard.shard;
+}
+
+absl::Status ShardLog::submit(WriteOp& op) {
+  const Record record{.index = op.index,
+                      .time_ms = static_cast<int64_t>(op.record_ms),
+                      .durability = shard_.worker.wanted(op.durability),
+                      .payload = op.encode_record(),
+                      .urgent = only_deletes(op)};
+  if (record.durability == Durability::kMemory) return submit_copy(op, record);
+  absl::Status submitted = submit(op, record);
+  if (submitted.ok()) op.state = WriteOp::State::kInLog;
+  return submitted;
+}
+
+absl::Status ShardLog::submit_copy(WriteOp& op, const Record& record) {
+  Entry& entry = shard_.worker.entries.acquire(shard_.shard);
+  entry.index = record.index;
+  entry.time_ms = record.time_ms;
+  entry.durability = record.durability;
+  entry.urgent = record.urgent;
+  for (const ByteSpan piece : record.payload) entry.payload.append(as_string_view(piece));
+  absl::Status submitted = submit(entry);
+  if (!submitted.ok()) {
+    shard_.worker.entries.release(entry);
+    return submitted;
+  }
+  entry.write = &op;
+  op.entry = &entry;
+  op.state = WriteOp::State::kWritten;
+  op.achieved = Durability::kMemory;
+  return absl::OkStatus();
+}
+
+absl::Status ShardLog::submit(Entry& entry, ByteSpan head) {
+  absl::Status submitted = submit(entry, {.index = entry.index,
+                                          .time_ms = entry.time_ms,
+                                          .durability = entry.durability,
+                                          .payload = {head, as_byte_span(entry.payload), {}},
+                                          .urgent = entry.urgent});
+  entry.in_log = submitted.ok();
+  return submitted;
+}
+
+absl::Status ShardLog::submit(LogOp& op, const Record& record) {
+  if (!started_ || record.index <= start_index_) {
+    if (absl::Status started = start(record.index - 1); !started.ok()) return started;
+  }
+  LogSubmission submission;
+  submission.header = {
+      .shard = id_, .index = record.index, .epoch = epoch_, .time = record.time_ms, .durability = record.durability};
+  submission.payload = record.payload;
+  submission.urgent = record.urgent;
+  submission.context = &op;
+  if (absl::Status submitted = shard_.worker.submit(std::move(submission)); !submitted.ok()) return submitted;
+  ++in_log_;
+  record_epoch_ = epoch_;
+  return absl::OkStatus();
+}
+
+absl::Status ShardLog::start(uint64_t index) {
+  LogOp& op = starts_.emplace_back(LogOp::Kind::kShardStart);
+  op.shard = &shard_.shard;
+  LogSubmission submission;
+  submission.header = {.shard = id_,
+                       .index = index,
+                       .epoch = epoch_,
+                       .time = static_cast<int64_t>(shard_.worker.now_ms),
+                       .kind = RecordKind::kShardStart};
+  submission.context = &op;
+  if (absl::Status submitted = shard_.worker.submit(std::move(submission)); !submitted.ok()) {
+    starts_.pop_back();
+    return submitted;
+  }
+  started_ = true;
+  start_index_ = index;
+  ++in_log_;
+  return absl::OkStatus();
+}
+
+void ShardLog::begin_anew() {
+  if (start(shard_.at.last).ok()) record_epoch_ = epoch_;
+}
+
+bool ShardLog::end() {
+  LogSubmission submission;
+  submission.header = {.shard = id_, .kind = RecordKind::kShardEnd};
+  submission.context = &end_;
+  return shard_.worker.submit(std::move(submission)).ok();
+}
+
+void ShardLog::start_back(LogOp& op) {
+  if (!op.outcome.ok()) started_ = false;
+  starts_.remove_if([&op](const LogOp& start) { return &start == &op; });
+}
+
+void ShardLog::wrote(uint64_t index, Durability achieved) {
+  shard_.at.written = index;
+  if (achieved == Durability::kSync) shard_.at.synced = index;
+}
+
+bool ShardLog::resubmit() {
+  if (!shard_.worker.has_passed(resubmitted_ms_, kResubmitMs)) return false;
+  resubmitted_ms_ = shard_.worker.steady_ms;
+  size_t given = 0;
+  while (given < unlogged_.size()) {
+    Entry& entry = *unlogged_[given];
+    entry.urgent = true;
+    if (!submit(entry).ok()) break;
+    ++given;
+  }
+  unlogged_.erase(unlogged_.begin(), unlogged_.begin() + static_cast<std::ptrdiff_t>(given));
+  if (!unlogged_.empty()) return given > 0;
+  clear_refusal();
+  return true;
+}
+
+void ShardLog::forget_unlogged() {
+  for (Entry* entry : std::exchange(unlogged_, {})) shard_.worker.entries.release(*entry);
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,310 @@
+// Writes of a shard: from their arrival to their record, and from the log's outcome to their answer.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/codec/entry_check.h"
+#include "kvstore/shard/room_needed.h"
+#include "kvstore/shard/shard.h"
+#include "kvstore/types/engine_mutants.h"
+#include "rpc/base/check.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+
+// --- Until the record
+
+void Shard::write(WriteOp& op) {
+  op.reset(*this);
+  WorkerResources& all = worker();
+  ++all.unfinished;
+  all.unfinished_bytes += op.request_bytes();
+  const EngineOptions& options = all.options;
+  if (all.unfinished > options.unfinished_max ||
+      (all.unfinished_bytes > options.unfinished_bytes_max && all.unfinished > 1)) {
+    op.answer(KvStatus::kResourceExhausted, "the worker has as many writes waiting for its disk as it may; try later");
+    return finish(op);
+  }
+  if (op.id.client_id != 0) {
+    const auto achieved = [&](uint64_t index) { return durability_of(op, index); };
+    const Attempts::Begin begun = attempts_.begin(op, context_.time_ms(), achieved);
+    if (begun == Attempts::Begin::kWaits) return;
+    if (begun == Attempts::Begin::kAnswered) return finish(op);
+  }
+  intake_.take(op);
+}
+
+/// What is known by now of the durability of a committed record. Of the other members is only known that they have an
+/// entry as durable as the write asked for.
+Durability Shard::durability_of(const WriteOp& op, uint64_t index) const {
+  if (entries_ != nullptr && worker().wanted(op.durability) != Durability::kSync) return Durability::kFlush;
+  if (index <= at_.synced) return Durability::kSync;
+  return index <= at_.written ? Durability::kFlush : Durability::kMemory;
+}
+
+bool Shard::refuse(WriteOp& op) {
+  if (!health().ok()) {
+    op.answer(KvStatus::kShardReadOnly, std_view(health().message()));
+  } else if (!worker().log_failure.ok()) {
+    op.answer(KvStatus::kShardReadOnly, std_view(worker().log_failure.message()));
+  } else if (entries_ != nullptr && !leading_) {
+    op.answer(KvStatus::kWrongShard, "this replica is not the shard's primary");
+  } else if (on_hold_) {
+    op.answer(KvStatus::kWrongShard,
+              "the shard's members are changing, or too few: refresh the shard map and try again");
+  } else if (!log_.refusal().ok()) {
+    op.answer(KvStatus::kResourceExhausted, std_view(log_.refusal().message()));
+  } else if (has_apply_gap_) {
+    // A committed write is only in the log, so memory and database do not have the state of its key.
+    op.answer(KvStatus::kResourceExhausted, "the node is stopping and has no memory left for this write");
+  } else {
+    return false;
+  }
+  finish(op);
+  return true;
+}
+
+void Shard::take(WriteOp& op, bool has_effect) {
+  op.state = WriteOp::State::kAnswered;
+  op.evaluated_ms = worker().now_ms;
+  op.record_ms = next_record_ms();
+  if (has_effect) {
+    op.index = at_.last + 1;
+    take_effect(op);
+  } else if (engine_mutant(EngineMutant::kAnswerFromPending)) {
+    return finish(op);
+  }
+  queue_.push(op);
+  if (queue_.front() == &op) advance();
+}
+
+/// Gives an evaluated write to the log, or answers why not.
+void Shard::take_effect(WriteOp& op) {
+  const MemoryTier& memory = *worker().memory;
+  RoomNeeded room(memory);
+  if (!std::ranges::all_of(op.effects(), [&room](const Effect& effect) { return room.add(effect); })) {
+    return op.answer(
+        KvStatus::kResourceExhausted,
+        absl::StrCat("a worker of this node has memory for values of up to ", memory.item_bytes_max(),
+                     " bytes, and for batches of up to ", memory.batch_bytes_max() / 2, "; give it more (--memory)"));
+  }
+  if (op.payload_bytes() > payload_bytes_max()) return refuse_record(op, op.payload_bytes());
+  if (const absl::Status submitted = entries_ != nullptr ? submit_entry(op) : log_.submit(op); !submitted.ok()) {
+    return op.answer(KvStatus::kResourceExhausted, std_view(submitted.message()));
+  }
+  at_.last = op.index;
+  context_.clock.saw(op.record_ms, worker().steady_ms);
+  queue_.enter(op);
+}
+
+/// The refusal is INVALID_ARGUMENT, whatever durability was asked for: the record would not fit later either.
+void Shard::refuse_record(WriteOp& op, size_t bytes) const {
+  const size_t log_bytes_max = worker().log->payload_bytes_max();
+  if (bytes <= log_bytes_max) {
+    return op.answer(KvStatus::kInvalidArgument,
+                     absl::StrCat("what the write leaves takes at least ", bytes,
+                                  " bytes; of a replicated table one write takes up to ", payload_bytes_max(),
+                                  ", what a message between nodes takes; split it"));
+  }
+  op.answer(KvStatus::kInvalidArgument,
+            absl::StrCat("what the write leaves takes at least ", bytes, " bytes of the log, which takes up to ",
+                         log_bytes_max, " at once; split it, or give the node larger log files (--log-segment)"));
+}
+
+size_t Shard::payload_bytes_max() const {
+  const size_t log_bytes_max = worker().log->payload_bytes_max();
+  return entries_ == nullptr ? log_bytes_max : std::min(log_bytes_max, kReplicatedPayloadBytesMax);
+}
+
+absl::Status Shard::submit_entry(WriteOp& op) {
+  Entry& entry = worker().entries.acquire(*this);
+  entry.index = op.index;
+  entry.epoch = entry_epoch_;
+  entry.time_ms = static_cast<int64_t>(op.record_ms);
+  // An entry is at least written (kFlush), so that a process that dies while its machine runs loses no entry.
+  entry.durability = std::max(worker().wanted(op.durability), Durability::kFlush);
+  for (const ByteSpan piece : op.encode_record()) entry.payload.append(as_string_view(piece));
+  if (absl::Status submitted = entries_->submit(entry); !submitted.ok()) {
+    worker().entries.release(entry);
+    return submitted;
+  }
+  op.state = WriteOp::State::kInLog;
+  op.achieved = entry.durability;
+  if (observer_ != nullptr) observer_->proposed(entry.view());
+  return absl::OkStatus();
+}
+
+// --- What the log says
+
+void Shard::take_back(LogOp& op) {
+  log_.take_back();
+  if (!op.outcome.ok()) {
+    worker().note_refused(op.outcome);
+    if (worker().log_failure.ok() && entries_ == nullptr) log_.refuse(op.outcome);
+  }
+  if (op.kind == LogOp::Kind::kWrite) {
+    auto& write = static_cast<WriteOp&>(op);
+    const bool taken = op.outcome.ok() || engine_mutant(EngineMutant::kIgnoreLogFailure);
+    write.state = taken ? WriteOp::State::kWritten : WriteOp::State::kFailed;
+    write.achieved = op.log_durability;
+    if (op.outcome.ok()) log_.wrote(write.index, op.log_durability);
+  } else if (op.kind == LogOp::Kind::kShardStart) {
+    log_.start_back(op);
+  } else {
+    auto& entry = static_cast<Entry&>(op);
+    entries_ != nullptr ? entry_back(entry) : copy_back(entry);
+  }
+  touch();
+}
+
+/// The record of a write with durability "memory" is back.
+void Shard::copy_back(Entry& entry) {
+  if (entry.outcome.ok()) {
+    log_.wrote(entry.index, entry.log_durability);
+  } else if (entry.write != nullptr) {
+    entry.write->state = WriteOp::State::kFailed;  // not answered yet, so it may fail
+  } else if (worker().log_failure.ok() && !entry.abandoned) {
+    return log_.keep_unlogged(entry);
+  }
+  worker().entries.release(entry);
+}
+
+void Shard::entry_back(Entry& entry) {
+  const uint64_t index = entry.index;
+  const bool was_dropped = entry.dropped;
+  entry.leave_log();
+  if (was_dropped) {
+    // It may be in use for another entry by now.
+  } else if (entry.outcome.ok()) {
+    log_.wrote(index, entry.log_durability);
+    if (entry.log_durability != Durability::kSync && !std::exchange(unsynced_, true)) worker().unsynced.push_back(this);
+  } else if (index > at_.committed && !entries_->is_committed(index)) {
+    // All later entries are dropped with it. If the log has some of them, entries of a later epoch replace them.
+    log_.refuse(entry.outcome);
+    log_refused_ = true;
+    follow();
+    truncate_entries(index - 1);
+  } else if (health().ok()) {
+    context_.failure =
+        absl::DataLossError(absl::StrCat("the log had no room for a write that is committed (", entry.outcome.message(),
+                                         "); the shard must be copied to this node again"));
+    log_refused_ = true;
+    follow();
+  }
+  log_moved_ = true;
+  if (log_.in_log() == 0) log_.clear_refusal();
+}
+
+void Shard::synced() {
+  unsynced_ = false;
+  log_moved_ = true;
+  at_.synced = at_.written;
+  touch();
+}
+
+void Shard::touch() {
+  if (!std::exchange(touched_, true)) worker().touched.push_back(this);
+}
+
+void Shard::end_group() {
+  touched_ = false;
+  if (std::exchange(log_moved_, false)) {
+    const bool refused = std::exchange(log_refused_, false);
+    if (observer_ != nullptr) observer_->log_moved(refused);
+  }
+  advance();
+}
+
+// --- The queue
+
+/// True: the write is answered as soon as it is at the front.
+bool Shard::may_leave_queue(const WriteOp& op) const {
+  return op.state != WriteOp::State::kInLog || (entries_ != nullptr && entries_->is_committed(op.index));
+}
+
+/// Answers the writes at the front of the queue that can be answered, in order.
+void Shard::advance() {
+  // The tail rows must reach the applier before any effect that is committed after them.
+  if (entries_ != nullptr && !entries_->rows().is_closed() && !entries_->rows().hand_on()) return stall();
+  while (!queue_.empty() && may_leave_queue(*queue_.front())) {
+    WriteOp& op = *queue_.front();
+    if (op.entry != nullptr && !(log_.refusal().ok() && worker().log_failure.ok())) {
+      // The write is not answered yet and comes after a record that the log refused. So the log will refuse its record,
+      // too.
+      op.entry->abandoned = true;
+      op.state = WriteOp::State::kFailed;
+    }
+    const bool written = op.state == WriteOp::State::kWritten || op.state == WriteOp::State::kInLog;
+    if (written && !commit(op)) return stall();
+    queue_.pop();
+    if (!written && (failing_ || op.state == WriteOp::State::kFailed)) fail(op);
+    finish(op);
+  }
+  if (!queue_.empty()) return;
+  if (entries_ != nullptr) {
+    apply_entries();
+  } else if (!log_.refusal().ok() && log_.in_log() == 0) {
+    settle();
+  }
+}
+
+/// Answers a write with an error: the log did not take its record, or it depends on a write whose record the log did
+/// not take.
+void Shard::fail(WriteOp& op) {
+  failing_ = true;
+  const absl::Status& log_failure = worker().log_failure;
+  const bool in_doubt = op.state == WriteOp::State::kFailed && !log_failure.ok();
+  in_doubt_ |= in_doubt;
+  if (op.state == WriteOp::State::kFailed) queue_.withdraw(op);
+  op.drop_results();
+  if (in_doubt) return op.answer(KvStatus::kStorageFailed, std_view(log_failure.message()));
+  if (!log_failure.ok()) return op.answer(KvStatus::kShardReadOnly, std_view(log_failure.message()));
+  op.answer(KvStatus::kResourceExhausted, std_view(log_.refusal().message()));
+}
+
+/// The log refused records of the shard, and has none of its records any more.
+void Shard::settle() {
+  if (!engine_mutant(EngineMutant::kKeepIndexes)) at_.last = std::max(at_.written, at_.committed);
+  failing_ = false;
+  if (!log_.has_unlogged()) {
+    log_.clear_refusal();
+  } else if (leaving_) {
+    // The database of the shard has the writes that the log lacks.
+  } else if (!worker().log_failure.ok() || !log_.resubmit()) {
+    stall();
+  }
+}
+
+void Shard::stall() {
+  if (!std::exchange(stalled_, true)) worker().stalled.push_back(this);
+}
+
+void Shard::retry() {
+  stalled_ = false;
+  advance();
+}
+
+// --- Answers
+
+void Shard::finish(WriteOp& op) {
+  if (op.entry != nullptr) std::exchange(op.entry, nullptr)->write = nullptr;
+  WriteOp* repetition = attempts_.end(op, context_.time_ms());
+  tell(op);
+  while (repetition != nullptr) {
+    WriteOp& next = *repetition;
+    repetition = next.repetition;
+    tell(next);
+  }
+}
+
+void Shard::tell(WriteOp& op) {
+  WorkerResources& all = worker();
+  --all.unfinished;
+  all.unfinished_bytes -= op.request_bytes();
+  if (op.result.status == KvStatus::kResourceExhausted) ++all.writes_refused;
+  if (op.from_record) ++all.writes_repeated;
+  op.drop_scratch();
+  all.events.write_done(op);
+}
+
+}  // namespace skua::kv

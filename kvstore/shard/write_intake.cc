@@ -1,0 +1,186 @@
+#include "kvstore/shard/write_intake.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "kvstore/shard/engine_limits.h"
+#include "kvstore/shard/shard.h"
+#include "kvstore/types/engine_mutants.h"
+#include "rpc/base/check.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+
+void WriteIntake::take(WriteOp& op) {
+  if (barrier_ != nullptr || !waiting_.empty()) return waiting_.push(op);
+  dispatch(op);
+}
+
+void WriteIntake::dispatch(WriteOp& op) {
+  if (op.is_batch()) return begin_batch(op);
+  if (!parked_.empty() && !engine_mutant(EngineMutant::kOvertakeParked)) {
+    const auto parked = parked_.find(op.mutation.key);
+    if (parked != parked_.end()) return parked->second->writes.push(op);
+  }
+  evaluate_one(op, nullptr);
+}
+
+void WriteIntake::fetched(KeyFetch& fetch) {
+  if (fetch.for_batch == nullptr) return unpark(fetch);
+  // Nothing wrote to the key meanwhile, because later writes wait behind the batch.
+  barrier_->work->take_fetched(*fetch.for_batch, fetch.status, std::move(fetch.value),
+                               shard_.worker.options.batch_read_bytes_max);
+  resume();
+}
+
+// --- One mutation
+
+/// `known`: the state of the key in the database; null: it was not read.
+void WriteIntake::evaluate_one(WriteOp& op, const CurrentState* known) {
+  if (shard_.shard.refuse(op)) return;
+  CurrentState current;
+  PinnedValue pin;
+  if (needs_current(op.mutation)) {
+    if (const auto pending = queue_.pending(op.mutation.key)) {
+      current = *pending;
+    } else {
+      // Memory is asked also if the database was read: an earlier write that waited for the same read may be committed
+      // by now.
+      MemoryTier::Lookup found = shard_.get(op.mutation.key);
+      if (found.found == MemoryTier::Found::kMiss && known == nullptr) return park(op, found.ticket);
+      pin = std::move(found.value);
+      if (found.found == MemoryTier::Found::kMiss) current = *known;
+      if (found.found == MemoryTier::Found::kHit) current = {pin.version(), pin.bytes(), found.expiry};
+    }
+  }
+  const Evaluated evaluated = evaluate(op.mutation, current, shard_.worker.now_ms, op.scratch);
+  op.result = evaluated.result;
+  const bool has_effect = op.result.status == KvStatus::kOk;
+  if (has_effect) op.effect = {op.mutation.key, evaluated.value, evaluated.expires_at};
+  shard_.shard.take(op, has_effect);
+}
+
+void WriteIntake::park(WriteOp& op, MemoryTier::Ticket ticket) {
+  WorkerResources& worker = shard_.worker;
+  KeyFetch& fetch = worker.fetches.acquire(shard_.shard, op.mutation.key, ticket);
+  ++worker.fetch_count;
+  if (const absl::Status submitted = worker.readers.submit(fetch); !submitted.ok()) {
+    worker.fetches.release(fetch);
+    op.answer(KvStatus::kResourceExhausted, std_view(submitted.message()));
+    return shard_.shard.finish(op);
+  }
+  fetch.writes.push(op);
+  parked_.emplace(fetch.key, &fetch);
+}
+
+/// Evaluates the parked writes. Nothing wrote to the key since it was parked, so the state that was read is still
+/// right.
+void WriteIntake::unpark(KeyFetch& fetch) {
+  parked_.erase(fetch.key);
+  CurrentState known;
+  if (fetch.status.ok()) known = {fetch.value.version(), fetch.value.bytes(), fetch.value.expires_at()};
+  const bool read = fetch.status.ok() || absl::IsNotFound(fetch.status);
+  while (!fetch.writes.empty()) {
+    WriteOp& op = fetch.writes.pop();
+    if (read) {
+      evaluate_one(op, &known);
+    } else {
+      op.answer(from_status_code(fetch.status.code()), std_view(fetch.status.message()));
+      shard_.shard.finish(op);
+    }
+  }
+  resume();
+}
+
+// --- Batches
+
+void WriteIntake::begin_batch(WriteOp& op) {
+  if (op.work == nullptr) op.work = std::make_unique<BatchWork>();
+  op.work->begin(op.batch);
+  barrier_ = &op;
+  try_batch();
+}
+
+/// If no read is missing, evaluates the batch that is the barrier. There is no barrier then.
+void WriteIntake::try_batch() {
+  WriteOp& op = *barrier_;
+  BatchWork& work = *op.work;
+  if (!parked_.empty() || work.fetching() > 0) return;
+  if (work.failure().ok() && !gather(op)) return;
+  barrier_ = nullptr;
+  if (work.failure().ok()) return evaluate_batch(op);
+  op.answer(from_status_code(work.failure().code()), std_view(work.failure().message()));
+  work.drop_fetched();
+  shard_.shard.finish(op);
+}
+
+/// Goes on with the barrier, and with the writes behind it if it is gone.
+void WriteIntake::resume() {
+  if (barrier_ != nullptr) try_batch();
+  while (barrier_ == nullptr && !waiting_.empty()) dispatch(waiting_.pop());
+}
+
+/// True: the state of all keys that the batch needs is at hand. False: reads are under way.
+bool WriteIntake::gather(WriteOp& op) {
+  BatchWork& work = *op.work;
+  for (const BatchWork::Needed& needed : work.needed()) {
+    if (work.fetching() == kBatchReadsMax || !work.failure().ok()) break;
+    gather_key(work, needed);
+  }
+  return work.fetching() == 0;
+}
+
+void WriteIntake::gather_key(BatchWork& work, const BatchWork::Needed& needed) {
+  if (queue_.is_pending(needed.key) || work.fetched(needed.key)) return;
+  const MemoryTier::Lookup found = shard_.get(needed.key);
+  if (found.found != MemoryTier::Found::kMiss) return;
+  WorkerResources& worker = shard_.worker;
+  KeyFetch& fetch = worker.fetches.acquire(shard_.shard, needed.key, found.ticket);
+  ++worker.fetch_count;
+  fetch.for_batch = &needed;
+  if (absl::Status submitted = worker.readers.submit(fetch); !submitted.ok()) {
+    worker.fetches.release(fetch);
+    return work.fail(std::move(submitted));
+  }
+  work.begin_fetch(needed.key);
+}
+
+void WriteIntake::evaluate_batch(WriteOp& op) {
+  Shard& shard = shard_.shard;
+  if (shard.refuse(op)) return;
+  BatchWork& work = *op.work;
+  op.index = shard_.at.last + 1;
+  const auto before = [&](std::string_view key, PinnedValue& pin) { return state_before(work, key, pin); };
+  bool has_effect = false;
+  switch (work.evaluate(op, shard_.worker.now_ms, shard.payload_bytes_max(), before)) {
+    case BatchWork::Outcome::kNotApplied:
+      op.result = {KvStatus::kOk, 0, 0};
+      op.not_applied = true;
+      break;
+    case BatchWork::Outcome::kTooLarge:
+      op.results.clear();
+      shard.refuse_record(op, work.record_bytes());
+      break;
+    case BatchWork::Outcome::kApplied:
+      has_effect = !work.effects().empty();
+      if (has_effect) work.encode(op);
+      if (!has_effect) op.achieved = Durability::kSync;  // there is nothing to be made durable
+      break;
+  }
+  work.drop_fetched();
+  shard.take(op, has_effect);
+}
+
+/// The state of a key that the batch has not changed yet.
+CurrentState WriteIntake::state_before(const BatchWork& work, std::string_view key, PinnedValue& pin) {
+  if (const auto pending = queue_.pending(key)) return *pending;
+  if (const auto fetched = work.fetched(key)) return *fetched;
+  MemoryTier::Lookup found = shard_.get(key);
+  SKUA_CHECK(found.found != MemoryTier::Found::kMiss, "a batch is evaluated when all that it rests on is at hand");
+  if (found.found == MemoryTier::Found::kAbsent) return {};
+  pin = std::move(found.value);
+  return {pin.version(), pin.bytes(), found.expiry};
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,103 @@
+#include "kvstore/shard/batch_work.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kvstore/shard/write_op.h"
+
+namespace skua::kv {
+namespace {
+
+PinnedValue owned(const std::string& text, uint64_t version) {
+  auto* copy = new std::string(text);
+  return {as_byte_span(*copy), version, copy, [](void* bytes) { delete static_cast<std::string*>(bytes); }, 0};
+}
+
+class BatchWorkTest : public ::testing::Test {
+ protected:
+  BatchWork::Outcome evaluate(std::vector<Mutation> batch, size_t payload_bytes_max = 1 << 20) {
+    batch_ = std::move(batch);
+    op_.batch = batch_;
+    op_.index = 100;
+    op_.work = std::make_unique<BatchWork>();
+    op_.work->begin(op_.batch);
+    return op_.work->evaluate(op_, 0, payload_bytes_max, [this](std::string_view key, PinnedValue& /*pin*/) {
+      const auto found = before_.find(key);
+      return found == before_.end() ? CurrentState{} : CurrentState{7, as_byte_span(found->second), 0};
+    });
+  }
+  [[nodiscard]] std::map<std::string, std::string> effects() const {
+    std::map<std::string, std::string> out;
+    for (const Effect& effect : op_.work->effects()) {
+      out[std::string(effect.key)] = effect.value ? std::string(as_string_view(*effect.value)) : "deleted";
+    }
+    return out;
+  }
+
+  std::vector<Mutation> batch_;
+  std::map<std::string, std::string, std::less<>> before_;
+  WriteOp op_;
+};
+
+TEST_F(BatchWorkTest, ALaterOperationSeesTheEffectOfTheEarlierOne) {
+  before_["a"] = "1";
+  EXPECT_EQ(evaluate({Mutation::append("a", as_byte_span("2")), Mutation::append("a", as_byte_span("3")),
+                      Mutation::put("b", as_byte_span("x")), Mutation::remove("b")}),
+            BatchWork::Outcome::kApplied);
+  EXPECT_EQ(effects(), (std::map<std::string, std::string>{{"a", "123"}, {"b", "deleted"}}));
+  op_.work->encode(op_);
+  EXPECT_EQ(effects(), (std::map<std::string, std::string>{{"a", "123"}, {"b", "deleted"}}))
+      << "the effects are views into the payload now";
+  EXPECT_EQ(op_.payload_bytes(), op_.work->record_bytes());
+}
+
+TEST_F(BatchWorkTest, OneRefusedOperationRefusesAll) {
+  before_["a"] = "1";
+  EXPECT_EQ(evaluate({Mutation::put("b", as_byte_span("x")), Mutation::put("a", {}, Condition::if_absent())}),
+            BatchWork::Outcome::kNotApplied);
+  EXPECT_EQ(op_.results[0].version, 0u);
+  EXPECT_EQ(op_.results[1].status, KvStatus::kAlreadyExists);
+  EXPECT_EQ(op_.results[1].version, 7u);
+}
+
+TEST_F(BatchWorkTest, ATooLargeRecordIsNeverBuilt) {
+  before_["a"] = std::string(1000, 'a');
+  std::vector<Mutation> batch(4, Mutation::append("a", as_byte_span("more")));
+  EXPECT_EQ(evaluate(batch, 1008), BatchWork::Outcome::kTooLarge);
+  EXPECT_GT(op_.work->record_bytes(), 1008u);
+}
+
+TEST_F(BatchWorkTest, Needed_OnlyKeysWhoseFirstOperationLooksAtTheOldState) {
+  const std::vector<Mutation> batch = {Mutation::put("new", as_byte_span("x")), Mutation::append("new", {}),
+                                       Mutation::append("value", {}), Mutation::remove("version")};
+  BatchWork work;
+  work.begin(batch);
+  ASSERT_EQ(work.needed().size(), 2u);
+  EXPECT_EQ(work.needed()[0].key, "value");
+  EXPECT_TRUE(work.needed()[0].value);
+  EXPECT_EQ(work.needed()[1].key, "version");
+  EXPECT_FALSE(work.needed()[1].value);
+}
+
+TEST_F(BatchWorkTest, TooManyBytesOfOldValuesFailTheBatch) {
+  const std::vector<Mutation> batch = {Mutation::append("a", {}), Mutation::append("b", {})};
+  BatchWork work;
+  work.begin(batch);
+  work.begin_fetch("a");
+  work.begin_fetch("b");
+  work.take_fetched(work.needed()[0], absl::OkStatus(), owned("12345", 3), 8);
+  EXPECT_TRUE(work.failure().ok());
+  EXPECT_EQ(work.fetched("a")->version, 3u);
+  work.take_fetched(work.needed()[1], absl::OkStatus(), owned("12345", 4), 8);
+  EXPECT_EQ(work.failure().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(work.fetched("a")) << "nothing is kept for a batch that fails";
+  EXPECT_EQ(work.fetching(), 0u);
+}
+
+}  // namespace
+}  // namespace skua::kv
