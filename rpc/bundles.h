@@ -151,6 +151,7 @@ class Bundles final {
   /// smaller bundles wait for each other. On a stream a burst is a system call, so all bundles wait. Where many peers
   /// have a call or two each, their answers leave together, at the end of the received burst.
   [[nodiscard]] uint32_t group_records() const { return waits_for_others_ ? few_records_ : group_records_; }
+  [[nodiscard]] bool is_burst_dear() const { return is_stream_; }
   /// Sets whether handlers gather requests (Endpoint::on_burst_end).
   void gather(bool is) {
     group_records_ = is_stream_ ? UINT32_MAX : is ? kGatheredRecords : 1;

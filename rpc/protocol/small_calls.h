@@ -27,6 +27,8 @@
 //   void complete(CompletionFn&, LeaseParts)     the call's response has come
 //   uint32_t group_records()                     bundles of so many are sent, and answered, at once; others at the
 //                                                burst's end
+//   bool is_burst_dear()                         a burst is a system call: outside of a received bundle only full bundles
+//                                                are sent before the next poll
 //   void burst_end()                             handlers that gather requests answer them now
 //   void on_join(head, record, bytes, peer)      kJoin and kJoined
 //   void arm(SessionHot&, Ticks) · make_slots(SessionHot&)
@@ -270,7 +272,8 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, Sent request, Du
     set_depth(a, a.in_flight);
   }
   if (a.records >= a.goal) {
-    const bool at_once = a.records >= driver_.group_records() || !in_bundle_;
+    const uint32_t outside = driver_.is_burst_dear() ? kBundleRecordsMax : 1;
+    const bool at_once = a.records >= (in_bundle_ ? driver_.group_records() : outside);
     seal(a);
     if (at_once) driver_.flush();
   }

@@ -87,6 +87,7 @@ class RecordingDriver final : public LeaseOwner {
     completion({.status = absl::OkStatus(), .response = Lease(response)});
   }
   [[nodiscard]] uint32_t group_records() const { return groups_of; }
+  [[nodiscard]] bool is_burst_dear() const { return burst_is_dear; }
   void burst_end() {
     ++burst_ends;
     if (on_burst_end) on_burst_end();
@@ -136,6 +137,7 @@ class RecordingDriver final : public LeaseOwner {
   std::vector<RecordKind> joins;
   std::map<DropReason, int> drops;
   uint32_t groups_of = 8;
+  bool burst_is_dear = false;
   uint32_t larger = 0;
   int retransmits = 0;
   int empty_frames = 0;

@@ -53,6 +53,19 @@ TEST_F(SmallCallsTest, Start_WhatIsWrittenLeavesWithSendAll) {
   EXPECT_EQ(driver_.sent.size(), 4u) << "nothing is sent twice";
 }
 
+TEST_F(SmallCallsTest, Start_WhereABurstIsDearOnlyFullBundlesLeaveBeforeTheNextPoll) {
+  driver_.burst_is_dear = true;
+  for (int i = 0; i < 16; ++i) start(hots_[0]);
+  EXPECT_EQ(sizes(), std::vector<size_t>{});
+  calls_.send_all();
+  const size_t before = driver_.sent.size();
+  for (int i = 0; i < 16; ++i) start(hots_[i % 2]);
+  EXPECT_EQ(driver_.sent.size(), before) << "the bundles of 16 calls in flight have room for more";
+  for (int i = 0; i < 32; ++i) start(hots_[i % 2]);
+  ASSERT_GT(driver_.sent.size(), before);
+  EXPECT_EQ(sizes().back(), 16u);
+}
+
 TEST_F(SmallCallsTest, Start_AFullFrameLeavesAndTheNextBegins) {
   for (int i = 0; i < 40; ++i) start(hots_[0], "x");
   const size_t before = driver_.sent.size();
