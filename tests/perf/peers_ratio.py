@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""YCSB workload C against Skua, Redis and memcached, in turn, with the same driver, over loopback TCP.
+
+usage: tests/perf/peers_ratio.py [--runs N] [--bin FOLDER] [--threads N] [--inflight N] [--driver-cores LIST] [--server-cores LIST]
+
+100,000 rows of one field of 100 bytes, read only; one server with one worker each. All three servers run all the time; the two that are
+not measured sleep. Prints one line a round, and the median ratios by state of the machine: see dpdk_ratios.py for what does not count.
+By default driver and server share the processors as the kernel likes.
+
+Examples:
+  tests/perf/peers_ratio.py
+  tests/perf/peers_ratio.py --server-cores 0 --driver-cores 1 --threads 1 --inflight 64
+"""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import memif_pair as pair
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
+CONTROL = '127.0.0.1:18560'
+GRPC = '127.0.0.1:18561'
+DATA = '127.0.0.1:18562'
+REDIS_PORT = '18563'
+MEMCACHED_PORT = '18564'
+START_WITHIN_S = 60
+RECORDS = 100_000
+OPERATIONS = 1_000_000
+ROUNDS_PER_RATIO_MAX = 3
+STORES = {
+    'skua': ['-p', f'skua.control={CONTROL}'],
+    'redis': ['-p', 'redis.index=false', '-p', f'redis.port={REDIS_PORT}'],
+    'memcached': ['-p', f'memcached.port={MEMCACHED_PORT}'],
+}
+
+
+def fail(text):
+    sys.exit(f'peers_ratio: {text}')
+
+
+def pinned(cores):
+    return ['taskset', '-c', cores] if cores else []
+
+
+class Servers:
+    """Skua's control plane and node, Redis, and memcached, each with one thread for requests."""
+
+    def __init__(self, options):
+        self.options = options
+        self.running = []
+
+    def __enter__(self):
+        for needed in ('redis-server', 'memcached'):
+            if shutil.which(needed) is None:
+                fail(f'no {needed}: install it (Debian: apt install redis-server memcached)')
+        self.folder = tempfile.mkdtemp(prefix='skua-peers-')
+        self.log = open(os.path.join(self.folder, 'log'), 'wb')  # pylint: disable=consider-using-with
+        on = pinned(self.options.server_cores)
+        self.start(self.program('skua-control'), '--listen-address', CONTROL, '--data-dir', f'{self.folder}/control')
+        self.start(*on, self.program('skuad'), '--control-address', CONTROL, '--data-dir', f'{self.folder}/node', '--grpc-address', GRPC,
+                   '--data-address', DATA)
+        self.start(*on, 'redis-server', '--port', REDIS_PORT, '--save', '', '--dir', self.folder)
+        self.start(*on, 'memcached', '-u', 'nobody', '-t', '1', '-m', '1024', '-p', MEMCACHED_PORT, '-l', '127.0.0.1')
+        self.wait_until([self.program('skuactl'), '--control-address', CONTROL, 'table', 'create', 'usertable', '--shards', '1',
+                         '--if-not-exists'])
+        for store in STORES:
+            self.ycsb('load', store, RECORDS)
+        return self
+
+    def __exit__(self, *_):
+        for process in reversed(self.running):
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def wait_until(self, words):
+        deadline = time.monotonic() + START_WITHIN_S
+        while subprocess.run(words, capture_output=True, check=False).returncode != 0:
+            if time.monotonic() > deadline:
+                fail(f'the servers do not start; see {self.folder}/log')
+            time.sleep(0.2)
+
+    def program(self, name):
+        return os.path.join(self.options.bin, name)
+
+    def start(self, *words):
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)  # pylint: disable=consider-using-with
+        self.running.append(process)
+
+    def ycsb(self, what, store, count):
+        """Operations per second."""
+        words = [*pinned(self.options.driver_cores), self.program('skua-ycsb'), what, store, '-P', os.path.join(ROOT, 'ycsb/workloads/workloadc'),
+                 '-p', f'recordcount={RECORDS}', '-p', f'operationcount={count}', '-p', 'fieldcount=1', '-p', 'fieldlength=100', '-threads',
+                 str(self.options.threads), '-inflight', str(self.options.inflight), *STORES[store]]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
+        found = re.search(r'^\[OVERALL\], Throughput\(ops/sec\), ([\d.]+)', done.stdout, re.M)
+        if done.returncode != 0 or found is None:
+            fail(f'{" ".join(words)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}')
+        return float(found[1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--runs', type=int, default=7)
+    parser.add_argument('--bin', default=pair.BIN)
+    parser.add_argument('--threads', type=int, default=4)
+    parser.add_argument('--inflight', type=int, default=16)
+    parser.add_argument('--driver-cores', default='')
+    parser.add_argument('--server-cores', default='')
+    options = parser.parse_args()
+    peers = [store for store in STORES if store != 'skua']
+    ratios = {peer: {} for peer in peers}
+    with Servers(options) as servers:
+        for number in range(1, options.runs * ROUNDS_PER_RATIO_MAX + 1):
+            before_ns = pair.distance_ns()
+            rates = {store: servers.ycsb('run', store, OPERATIONS) for store in STORES}
+            # Threads of driver and server share the processors, so that they wait says nothing.
+            state, counts, words = pair.judge(before_ns, pair.distance_ns(), 0)
+            line = '  '.join(f'{store} {rates[store] / 1000:4.0f}' for store in STORES)
+            shares = '  '.join(f'over {peer} {rates["skua"] / rates[peer]:.2f}' for peer in peers)
+            print(f'{number}: thousand/s {line}   {shares}   {words}', flush=True)
+            if not counts:
+                continue
+            for peer in peers:
+                ratios[peer].setdefault(state, []).append(rates['skua'] / rates[peer])
+            if len(ratios[peers[0]][state]) >= options.runs:
+                break
+    for peer in peers:
+        pair.print_medians(f'skua over {peer}', ratios[peer])
+
+
+if __name__ == '__main__':
+    main()
