@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kvstore/service/held_shards.h"
 #include "kvstore/service/service_limits.h"
-#include "kvstore/service/shard_server.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -84,7 +84,7 @@ void MultiGetPage::trim() {
   if (bytes.capacity() > kReplyBufferBytesKept) std::string().swap(bytes);
 }
 
-PendingRequest::PendingRequest(ShardServer& owner) : server(owner) {
+PendingRequest::PendingRequest() {
   write.context = this;
   fetch.context = this;
   applied.context = this;
@@ -102,7 +102,7 @@ void PendingRequest::run() {
     case Method::kScan: run_scan(); break;
     default: status = absl::InternalError("not a read of many keys"); break;
   }
-  server.read_done(*this);
+  service->read_done(*this);
 }
 
 void PendingRequest::run_scan() {
@@ -129,7 +129,7 @@ PendingRequestPool::~PendingRequestPool() {
 PendingRequest* PendingRequestPool::acquire() {
   if (free_ == nullptr) {
     if (all_.size() >= pending_max_) return nullptr;
-    all_.push_back(std::make_unique<PendingRequest>(server_));
+    all_.push_back(std::make_unique<PendingRequest>());
     free_ = all_.back().get();
   }
   ++in_use_count_;

@@ -1,10 +1,10 @@
 // PendingRequest: a request that outlives its handler, because it waits for a disk or for other replicas.
 //
 //                        mutations           GET that misses      SCAN MULTI_GET
-//      handler ------> engine: write       engine: fetch       engine: is_applied
-//        acquire()         |                   |                 reader pool
+//      handler ------> Shard: write        Shard: fetch        Shard: is_applied
+//        begin()           |                   |                 reader pool
 //                          v write_done        v fetch_done      v read_done() by the mailbox
-//      worker  <----- answer, release()   answer, release()    answer, release()
+//      worker  <------ answer, end()      answer, end()        answer, end()
 //
 // A pending request keeps the request's lease (keys and values are views into it) and the token for the answer, and it
 // keeps the shard from being closed. It ends when it is answered, because the bytes of the answer lie elsewhere
@@ -30,8 +30,20 @@
 
 namespace skua::kv {
 
-class ShardServer;
 struct HeldShard;
+class PendingRequest;
+
+/// Answers pending requests of some methods.
+class RequestService {
+ public:
+  /// The request has its result, and the result may be told: answers the request and ends it. Thread: the worker's.
+  virtual void answer(PendingRequest& pending) = 0;
+  /// The reader pool has done the request's read. Thread: a reader's.
+  virtual void read_done(PendingRequest& pending) = 0;
+
+ protected:
+  ~RequestService() = default;
+};
 
 /// The reply to a MULTI_GET while it is built: room for the head, then the values in the order of the keys.
 struct MultiGetPage {
@@ -63,12 +75,12 @@ struct MultiGetPage {
 /// See the head of this file.
 class PendingRequest final : public ReadJob {
  public:
-  explicit PendingRequest(ShardServer& owner);
+  PendingRequest();
 
-  /// Does the read of a MULTI_GET or SCAN and gives the request back to the server. Thread: a reader.
+  /// Does the read of a MULTI_GET or SCAN and gives the request back to its service. Thread: a reader.
   void run() override;
 
-  ShardServer& server;
+  RequestService* service = nullptr;
   PendingRequest* next = nullptr;  // in the pool's free list
   HeldShard* shard = nullptr;
   uint64_t epoch = 0;  // the shard's read_epoch() when the request came
@@ -97,7 +109,7 @@ class PendingRequest final : public ReadJob {
 /// Recycles pending requests. Thread: the worker's.
 class PendingRequestPool {
  public:
-  PendingRequestPool(ShardServer& server, size_t pending_max) : server_(server), pending_max_(pending_max) {}
+  explicit PendingRequestPool(size_t pending_max) : pending_max_(pending_max) {}
   /// All requests must have been released (checked).
   ~PendingRequestPool();
   PendingRequestPool(const PendingRequestPool&) = delete;
@@ -111,7 +123,6 @@ class PendingRequestPool {
   [[nodiscard]] size_t in_use_count() const { return in_use_count_; }
 
  private:
-  ShardServer& server_;
   const size_t pending_max_;
   std::vector<std::unique_ptr<PendingRequest>> all_;
   PendingRequest* free_ = nullptr;

@@ -10,20 +10,6 @@
 namespace skua::kv {
 namespace {
 
-/// True: the status is a final answer to one mutation that had no effect. After other errors a client may repeat the
-/// mutation, or it tells its caller that an earlier attempt may have had an effect (retry_policy.cc).
-bool is_answer_without_effect(KvStatus status) {
-  switch (status) {
-    case KvStatus::kNotFound:
-    case KvStatus::kAlreadyExists:
-    case KvStatus::kVersionMismatch:
-    case KvStatus::kNotARow:
-    case KvStatus::kNotANumber:
-    case KvStatus::kCounterOverflow: return true;
-    default: return false;
-  }
-}
-
 /// Bytes of results that a batch leaves in the completion table; 0: not a batch.
 size_t kept_bytes(const WriteOp& op) {
   return op.batch.size() * kBatchResultBytes;
@@ -164,7 +150,7 @@ void Attempts::keep_refusal(const WriteOp& op, uint64_t now_ms) {
       kept.refused_operation = static_cast<size_t>(which - op.results.begin());
       refused = *which;
     }
-  } else if (!is_answer_without_effect(op.result.status)) {
+  } else if (!rests_on_state(op.result.status)) {
     return;
   }
   kept.status = refused.status;

@@ -90,4 +90,16 @@ bool certainly_not_applied(KvStatus status) {
   }
 }
 
+bool rests_on_state(KvStatus status) {
+  switch (status) {
+    case KvStatus::kNotFound:
+    case KvStatus::kAlreadyExists:
+    case KvStatus::kVersionMismatch:
+    case KvStatus::kNotARow:
+    case KvStatus::kNotANumber:
+    case KvStatus::kCounterOverflow: return true;
+    default: return false;
+  }
+}
+
 }  // namespace skua::kv

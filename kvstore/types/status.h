@@ -65,6 +65,10 @@ enum class KvStatus : uint8_t {
 /// one RequestId, no attempt was applied.
 [[nodiscard]] bool certainly_not_applied(KvStatus status);
 
+/// True if the status is the final answer to one mutation that had no effect, because of the state of its key: the
+/// answer is as good as a read of that state. After other errors a client may repeat the mutation.
+[[nodiscard]] bool rests_on_state(KvStatus status);
+
 }  // namespace skua::kv
 
 #endif  // SKUA_KVSTORE_TYPES_STATUS_H_

@@ -89,30 +89,30 @@ void Worker::post(absl::AnyInvocable<void()> task) {
 }
 
 void Worker::expect(ShardId id, uint64_t epoch) {
-  post([this, id, epoch] { server_->expect(id, epoch); });
+  post([this, id, epoch] { server_->shards().expect(id, epoch); });
 }
 
 void Worker::serve(ShardId id, ShardDb& db) {
-  post([this, id, &db] { server_->serve(id, db); });
+  post([this, id, &db] { server_->shards().serve(id, db); });
 }
 
 void Worker::serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) {
-  post([this, id, &db, notes] { server_->serve_replica(id, db, options_.self, notes); });
+  post([this, id, &db, notes] { server_->shards().serve_replica(id, db, options_.self, notes); });
 }
 
 void Worker::set_view(ShardId id, const View& view, const ReplicaPlaces& places) {
   post([this, id, view, places] {
     replication_->set_places(id, places);
-    server_->set_view(id, view);
+    server_->shards().set_view(id, view);
   });
 }
 
 void Worker::view_persisted(ShardId id, uint64_t epoch) {
-  post([this, id, epoch] { server_->view_persisted(id, epoch); });
+  post([this, id, epoch] { server_->shards().view_persisted(id, epoch); });
 }
 
 void Worker::unsynced_allowed(ShardId id) {
-  post([this, id] { server_->unsynced_allowed(id); });
+  post([this, id] { server_->shards().unsynced_allowed(id); });
 }
 
 void Worker::set_peers(std::vector<PeerInfo> peers) {
@@ -121,13 +121,13 @@ void Worker::set_peers(std::vector<PeerInfo> peers) {
 }
 
 void Worker::set_failed(ShardId id, std::string why) {
-  post([this, id, why = std::move(why)]() mutable { server_->set_failed(id, std::move(why)); });
+  post([this, id, why = std::move(why)]() mutable { server_->shards().set_failed(id, std::move(why)); });
 }
 
 void Worker::remove(ShardId id, std::function<void()> on_idle) {
   post([this, id, on_idle = std::move(on_idle)]() mutable {
     if (replication_ != nullptr) replication_->forget(id);
-    server_->remove(id, std::move(on_idle));
+    server_->shards().remove(id, std::move(on_idle));
   });
 }
 
@@ -163,20 +163,20 @@ absl::StatusOr<std::string> Worker::accept_offer(const std::string& offer, uint6
 }
 
 absl::StatusOr<uint64_t> Worker::hold_entries(ShardId id) {
-  const auto held = ask<absl::StatusOr<uint64_t>>([this, id] { return server_->hold_entries(id); });
+  const auto held = ask<absl::StatusOr<uint64_t>>([this, id] { return server_->shards().hold_entries(id); });
   return held.ok() ? *held : held.status();
 }
 
 uint64_t Worker::epoch_of(ShardId id, uint64_t index) {
   return ask<uint64_t>([this, id, index] {
-           const Replica* const replica = server_->replica(id);
+           const Replica* const replica = server_->shards().replica(id);
            return replica == nullptr ? 0 : replica->log().epoch_of(index).value_or(0);
          })
       .value_or(0);
 }
 
 void Worker::release_entries(ShardId id, uint64_t hold) {
-  post([this, id, hold] { server_->release_entries(id, hold); });
+  post([this, id, hold] { server_->shards().release_entries(id, hold); });
 }
 
 absl::StatusOr<WorkerStats> Worker::stats() {

@@ -162,7 +162,7 @@ bool WorkerReplication::answer_appends(const RemoteReplica& sender, const Append
 void WorkerReplication::end_vain_appends() {
   for (auto it = open_appends_.begin(); it != open_appends_.end();) {
     auto& [sender, appends] = *it;
-    const Replica* const replica = server_->replica(sender.shard);
+    const Replica* const replica = server_->shards().replica(sender.shard);
     const bool follows = replica != nullptr && replica->view().primary == sender.node;
     const uint64_t last = follows ? replica->last_index() : 0;
     std::erase_if(appends, [&](OpenAppend& append) {
@@ -234,7 +234,7 @@ void WorkerReplication::serve_tail(rpc::IncomingCall&& call) {
   const ShardId shard{wanted->table, wanted->shard};
   if (const absl::Status allowed = may_have_data(shard, *from); !allowed.ok()) return call.reply.fail(allowed);
   tail_.clear();
-  const auto header = server_->read_tail(shard, from->node, wanted->after, wanted->bytes_max, tail_);
+  const auto header = server_->shards().read_tail(shard, from->node, wanted->after, wanted->bytes_max, tail_);
   if (!header.ok()) return call.reply.fail(header.status());
   AppendBuilder& builder = links_->append_builder();
   builder.begin(envelope(shard), *header, links_->make_message());
@@ -259,18 +259,18 @@ bool WorkerReplication::run_on(DiskThread& thread, Work work, Worked done) {
 }
 
 std::optional<ReplicaPosition> WorkerReplication::position(ShardId shard) {
-  const Replica* const replica = server_->replica(shard);
+  const Replica* const replica = server_->shards().replica(shard);
   if (replica == nullptr) return std::nullopt;
   return ReplicaPosition{replica->view().primary, replica->last_index()};
 }
 
 SnapshotFit WorkerReplication::fit(ShardId shard, EntryId end) {
-  const Replica* const replica = server_->replica(shard);
+  const Replica* const replica = server_->shards().replica(shard);
   return replica == nullptr ? SnapshotFit::kNone : replica->snapshot_fit(end);
 }
 
 void WorkerReplication::install(ShardId shard, const std::string& path) {
-  server_->retire(shard);
+  server_->shards().retire(shard);
   events_.install_copy(shard, path);
 }
 
@@ -328,7 +328,7 @@ void WorkerReplication::on_peer_failed(PeerAddress peer, const absl::Status& why
     for (OpenAppend& append : appends) append.reply.reply(links_->make_message());
     appends.clear();
   }
-  server_->peer_failed(peer.node);
+  server_->shards().peer_failed(peer.node);
 }
 
 }  // namespace skua::kv

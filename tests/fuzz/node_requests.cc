@@ -199,7 +199,7 @@ std::string make_question(FuzzInput& in, NodeWorld& world) {
 
 std::string make_fetch_tail(FuzzInput& in, NodeWorld& world) {
   const ShardId shard = pick_shard(in);
-  const Replica* const replica = world.server().replica(shard);
+  const Replica* const replica = world.server().shards().replica(shard);
   const uint64_t last = replica == nullptr ? 0 : replica->last_index();
   std::array<std::byte, kFetchTailBytes> buffer;
   return std::string(
@@ -245,7 +245,7 @@ std::string make_payload(FuzzInput& in, EntryId id) {
 
 std::string make_frame(FuzzInput& in, NodeWorld& world) {
   const ShardId shard = pick_shard(in);
-  const Replica* const replica = world.server().replica(shard);
+  const Replica* const replica = world.server().shards().replica(shard);
   const uint64_t last = replica == nullptr ? 0 : replica->last_index();
   ReplicaEnvelope envelope{shard.table_id, shard.shard, NodeWorld::node_id(NodeWorld::kPeer), kStorage};
   if (in.seldom()) envelope.from = in.flag() ? NodeWorld::node_id(NodeWorld::kWorker) : in.number<uint64_t>();

@@ -258,7 +258,7 @@ bool NodeWorld::is_replicated(ShardId shard) {
 void NodeWorld::change_view(ShardId shard, bool peer_leads) {
   if (places_[shard] != Place::kHere || !is_replicated(shard)) return;
   views_[shard] = view_of(shard, views_[shard].epoch + 1, peer_leads);
-  server_->set_view(shard, views_[shard]);
+  server_->shards().set_view(shard, views_[shard]);
   stir(kWorker);
 }
 
@@ -273,7 +273,7 @@ void NodeWorld::leave(ShardId shard) {
   places_[shard] = Place::kLeaving;
   stir(kWorker);
   replication_->forget(shard);
-  server_->remove(shard, [this, shard] { places_[shard] = Place::kGone; });
+  server_->shards().remove(shard, [this, shard] { places_[shard] = Place::kGone; });
 }
 
 /// In the next epoch; a primary that was restarted cannot go on in the last one.
@@ -283,18 +283,18 @@ void NodeWorld::return_to(ShardId shard) {
   stir(kWorker);
   const View before = views_[shard];
   views_[shard] = view_of(shard, before.epoch + 1, before.primary == node_id(kPeer));
-  server_->expect(shard, views_[shard].epoch);
+  server_->shards().expect(shard, views_[shard].epoch);
   if (shard == kOpening) return;
-  if (shard == kFailed) return server_->set_failed(shard, "its data cannot be opened");
+  if (shard == kFailed) return server_->shards().set_failed(shard, "its data cannot be opened");
   MemoryDb& database = *databases_[shard];
   if (!is_replicated(shard)) {
     SKUA_CHECK(begin_life(database).ok(), "memory never fails");
-    return server_->serve(shard, database);
+    return server_->shards().serve(shard, database);
   }
-  server_->serve_replica(shard, database, {node_id(kWorker), kStorage},
+  server_->shards().serve_replica(shard, database, {node_id(kWorker), kStorage},
                          {before.epoch >= kEpoch ? before : View{}, 0, false});
   place_peer(shard, 0);
-  server_->set_view(shard, views_[shard]);
+  server_->shards().set_view(shard, views_[shard]);
 }
 
 void NodeWorld::describe(const std::string&, const std::string&, DescribeFn done) {
@@ -402,12 +402,12 @@ size_t NodeWorld::run_worker() {
   for (; !to_persist_.empty(); ++work) {
     const auto [shard, epoch] = to_persist_.front();
     to_persist_.pop_front();
-    server_->view_persisted(shard, epoch);
+    server_->shards().view_persisted(shard, epoch);
   }
   for (; !to_allow_.empty(); ++work) {
     const ShardId shard = to_allow_.front();
     to_allow_.pop_front();
-    server_->unsynced_allowed(shard);
+    server_->shards().unsynced_allowed(shard);
   }
   return work;
 }

@@ -330,7 +330,7 @@ void ClusterNode::set_timer(DurationNs wait_ns) {
 
 const HeldShard* ClusterNode::serving(size_t shard) const {
   if (!up_) return nullptr;
-  const HeldShard* const at = worker_->server().shard(shard_id(shard));
+  const HeldShard* const at = worker_->server().shards().find(shard_id(shard));
   return at == nullptr || at->replica == nullptr || at->state != HeldShard::State::kServing ? nullptr : at;
 }
 

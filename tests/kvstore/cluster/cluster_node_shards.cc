@@ -97,7 +97,7 @@ void ClusterNode::step_lifecycle(DurationNs after) {
 }
 
 void ClusterNode::opened(ShardId id, const ReplicaNotes& notes) {
-  const HeldShard* const opened = worker_->server().shard(id);
+  const HeldShard* const opened = worker_->server().shards().find(id);
   if (opened == nullptr || opened->replica == nullptr) {
     return kernel_.break_promise(absl::StrCat("node ", number_, ": ", opened == nullptr ? "" : opened->why));
   }
@@ -132,7 +132,7 @@ void ClusterNode::unserved_changed(const std::map<ShardId, UnservedShard>& unser
 // --- Copies of a shard: kvstore/snapshot/snapshot_copy.h, without its files
 
 void ClusterNode::on_copy_asked(size_t shard, NodeId from) {
-  const auto hold = worker_->server().hold_entries(shard_id(shard));
+  const auto hold = worker_->server().shards().hold_entries(shard_id(shard));
   if (!hold.ok()) return;
   auto copy = std::make_shared<Database>(*machine_, shard_id(shard));
   copy->become(database(shard));
@@ -140,7 +140,7 @@ void ClusterNode::on_copy_asked(size_t shard, NodeId from) {
   oracle_.found(shard, index, contents_of(*copy), "a copy");
   send_body(shard, from, ShardCopy{copy, {index, replica(shard)->replica().log().epoch_of(index).value_or(0)}});
   run(kernel_.now() + kernel_.between(300 * kMillisecond, 3 * kSecond),
-      [this, shard, hold = *hold] { worker_->server().release_entries(shard_id(shard), hold); });
+      [this, shard, hold = *hold] { worker_->server().shards().release_entries(shard_id(shard), hold); });
 }
 
 void ClusterNode::on_copy(size_t shard, NodeId from, const ShardCopy& copy) {
@@ -154,7 +154,7 @@ void ClusterNode::on_copy(size_t shard, NodeId from, const ShardCopy& copy) {
     return kernel_.hit(Probe::kSnapshotTooOld);
   }
   kernel_.note("copy", shard, number_, copy.end.index, copy.end.epoch);
-  worker_->server().retire(shard_id(shard));
+  worker_->server().shards().retire(shard_id(shard));
   const std::string path = absl::StrCat("copy-", ++copies_made_);
   copies_[path] = copy;
   news_.copies[shard_id(shard)] = path;

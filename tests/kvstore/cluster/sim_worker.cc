@@ -55,17 +55,17 @@ SimWorker::Turn SimWorker::take_turn() {
 
 void SimWorker::expect(ShardId id, uint64_t epoch) {
   enter();
-  server_->expect(id, epoch);
+  server_->shards().expect(id, epoch);
 }
 
 void SimWorker::serve(ShardId id, ShardDb& db) {
   enter();
-  server_->serve(id, db);
+  server_->shards().serve(id, db);
 }
 
 void SimWorker::serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) {
   enter();
-  server_->serve_replica(id, db, self_, notes);
+  server_->shards().serve_replica(id, db, self_, notes);
   host_.opened(id, notes);
 }
 
@@ -73,19 +73,19 @@ void SimWorker::set_view(ShardId id, const View& view, const ReplicaPlaces& plac
   enter();
   host_.told(id, view);
   replication_->set_places(id, places);
-  server_->set_view(id, view);
+  server_->shards().set_view(id, view);
   host_.changed(id);
 }
 
 void SimWorker::view_persisted(ShardId id, uint64_t epoch) {
   enter();
-  server_->view_persisted(id, epoch);
+  server_->shards().view_persisted(id, epoch);
   host_.changed(id);
 }
 
 void SimWorker::unsynced_allowed(ShardId id) {
   enter();
-  server_->unsynced_allowed(id);
+  server_->shards().unsynced_allowed(id);
   host_.changed(id);
 }
 
@@ -96,13 +96,13 @@ void SimWorker::set_peers(std::vector<PeerInfo> peers) {
 
 void SimWorker::set_failed(ShardId id, std::string why) {
   enter();
-  server_->set_failed(id, std::move(why));
+  server_->shards().set_failed(id, std::move(why));
 }
 
 void SimWorker::remove(ShardId id, std::function<void()> on_idle) {
   enter();
   replication_->forget(id);
-  server_->remove(id, std::move(on_idle));
+  server_->shards().remove(id, std::move(on_idle));
 }
 
 void SimWorker::set_map_revision(uint64_t revision) {

@@ -87,14 +87,14 @@ class BackupReadsTest : public ::testing::Test {
     view_.primary = kPrimary;
     view_.members = {{kPrimary, 1}, {kSelf, 1}, {kOther, 1}};
     view_.read_anywhere = read_anywhere;
-    server_.expect(kShard, 1);
-    server_.serve_replica(kShard, *db_, {kSelf, 1}, {});
+    server_.shards().expect(kShard, 1);
+    server_.shards().serve_replica(kShard, *db_, {kSelf, 1}, {});
     adopt(view_);
     append({"barrier"});
   }
   void adopt(const View& view) {
-    server_.set_view(kShard, view);
-    for (const uint64_t epoch : std::exchange(host_.to_persist, {})) server_.view_persisted(kShard, epoch);
+    server_.shards().set_view(kShard, view);
+    for (const uint64_t epoch : std::exchange(host_.to_persist, {})) server_.shards().view_persisted(kShard, epoch);
   }
   void say(NodeId from, const ReplicaMessage& message, std::span<const ReplicaEntry> entries = {}) {
     ASSERT_TRUE(server_.on_replica_message(kShard, from, message, entries));
@@ -120,7 +120,7 @@ class BackupReadsTest : public ::testing::Test {
     // The log has written them first.
     world_.wait_for([&] {
       say(kPrimary, Heartbeat{1, 1, committed_});
-      return server_.replica(kShard)->commit_index() == index;
+      return server_.shards().replica(kShard)->commit_index() == index;
     });
   }
   /// Answers the heartbeats that the replica has sent to it.

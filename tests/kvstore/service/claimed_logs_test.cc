@@ -59,16 +59,16 @@ class ClaimedLogsTest : public ::testing::Test {
   }
   void serve() {
     db_ = databases_.open_db("", kShard, RocksdbEngine::IfMissing::kCreate).value();
-    server_.expect(kShard, 1);
-    server_.serve_replica(kShard, *db_, {kSelf, 1}, {});
+    server_.shards().expect(kShard, 1);
+    server_.shards().serve_replica(kShard, *db_, {kSelf, 1}, {});
   }
   void adopt(uint64_t epoch) {
     View view;
     view.epoch = view.change = epoch;
     view.primary = kPrimary;
     view.members = {{kPrimary, 1}, {kSelf, 1}};
-    server_.set_view(kShard, view);
-    for (const uint64_t persisted : std::exchange(host_.to_persist, {})) server_.view_persisted(kShard, persisted);
+    server_.shards().set_view(kShard, view);
+    for (const uint64_t persisted : std::exchange(host_.to_persist, {})) server_.shards().view_persisted(kShard, persisted);
   }
   /// A barrier behind `prev`. How far the log is then.
   uint64_t say_barrier(EntryId prev, uint64_t epoch, const EpochHistory& runs) {
@@ -76,7 +76,7 @@ class ClaimedLogsTest : public ::testing::Test {
     const ReplicaEntry entry{prev.index + 1, epoch, 1'000'000, Durability::kSync, as_byte_span(payload)};
     EXPECT_TRUE(
         server_.on_replica_message(kShard, kPrimary, Append{epoch, prev, {epoch}, 0, false}, std::span(&entry, 1)));
-    return server_.replica(kShard)->last_index();
+    return server_.shards().replica(kShard)->last_index();
   }
 
   FakeDbEngine databases_;
@@ -92,22 +92,22 @@ TEST_F(ClaimedLogsTest, DataFarBehindTheLastBarrierAreOpenedAtOnce) {
   runs.append(4);
   constexpr uint64_t kFar = uint64_t{1} << 60;
   serve(runs, kFar);
-  ASSERT_NE(server_.replica(kShard), nullptr);
-  EXPECT_EQ(server_.replica(kShard)->log().last(), (EntryId{kFar, 4}));
+  ASSERT_NE(server_.shards().replica(kShard), nullptr);
+  EXPECT_EQ(server_.shards().replica(kShard)->log().last(), (EntryId{kFar, 4}));
 }
 
 TEST_F(ClaimedLogsTest, ARecordThatIsAheadOfTheDataIsRefused) {
   EpochHistory runs;
   for (int i = 0; i < 5; ++i) runs.append(4);
   serve(runs, 4);
-  EXPECT_EQ(server_.replica(kShard), nullptr) << "it would acknowledge what it does not have";
+  EXPECT_EQ(server_.shards().replica(kShard), nullptr) << "it would acknowledge what it does not have";
 }
 
 TEST_F(ClaimedLogsTest, DataThatNobodyHasWrittenAreRefused) {
   EpochHistory runs;
   runs.append(4);
   serve(runs, EpochHistory::kIndexMax + 1);
-  EXPECT_EQ(server_.replica(kShard), nullptr);
+  EXPECT_EQ(server_.shards().replica(kShard), nullptr);
 }
 
 /// The next life believes what the barrier says.

@@ -39,12 +39,12 @@ class RocksdbServerTest : public ::testing::Test {
 
   void serve() {
     db_ = engine_->open_db(directory_.path(), kShard).value();
-    world_->server().expect(kShard, kEpoch);
-    world_->server().serve(kShard, *db_);
+    world_->server().shards().expect(kShard, kEpoch);
+    world_->server().shards().serve(kShard, *db_);
   }
   /// Closed and opened again: nothing is left in memory.
   void serve_again() {
-    world_->server().remove(kShard, [&] { db_.reset(); });
+    world_->server().shards().remove(kShard, [&] { db_.reset(); });
     world_->wait_for([&] { return db_ == nullptr; });
     serve();
   }
@@ -71,8 +71,8 @@ class ShardServerTest : public ::testing::Test {
   explicit ShardServerTest(const ShardServer::Options& options = {}) : world_(options) {}
 
   void serve() {
-    server_.expect(kShard, kEpoch);
-    server_.serve(kShard, *db_);
+    server_.shards().expect(kShard, kEpoch);
+    server_.shards().serve(kShard, *db_);
   }
 
   FakeDbEngine databases_;

@@ -74,7 +74,7 @@ TEST_F(ShardServerTest, FullDisk_AShardIsClosedWhenThereIsRoom) {
     }
     disk.set_full(true);
     bool idle = false;
-    server_.remove(kShard, [&] { idle = true; });
+    server_.shards().remove(kShard, [&] { idle = true; });
     for (int i = 0; i < 5; ++i) {
       world_.set_time(testing::g_unix_ms + 1000);
       world_.pump();
@@ -98,7 +98,7 @@ TEST_F(ShardServerTest, Remove_ThatFailsForGoodIsTold) {
   EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "key", "1")).status(), KvStatus::kOk);
   databases_.disk(kShard).fail();
   bool idle = false;
-  server_.remove(kShard, [&] { idle = true; });
+  server_.shards().remove(kShard, [&] { idle = true; });
   world_.wait_for([&] {
     const auto leaving = server_.stats().leaving;
     return !leaving.empty() && leaving[0].waits_for.find("start it again") != std::string::npos;
@@ -162,7 +162,7 @@ TEST_F(ShardServerTest, Remove_WaitsForOperationsInFlight) {
   world_.wait_for([&] { return server_.waiting_count() == 1; });
   world_.gate().wait_until_waiting();
   bool idle = false;
-  server_.remove(kShard, [&] { idle = true; });
+  server_.shards().remove(kShard, [&] { idle = true; });
   const auto late = world_.send(Method::kGet, encoded_get({3, 1, kEpoch, 0}, "key"));
   world_.wait_for([&] { return late->rpc.ok(); });
   EXPECT_EQ(late->status(), KvStatus::kWrongShard);
@@ -272,23 +272,23 @@ TEST_F(RocksdbServerTest, Remove_DoesNotWaitForAValueOnItsWay) {
   });
   EXPECT_EQ(world_->server().stats().pending_requests, 0u);
   EXPECT_TRUE(answer->bytes.empty()) << "it has a million bytes to go";
-  world_->server().remove(kShard, [&] { db_.reset(); });
+  world_->server().shards().remove(kShard, [&] { db_.reset(); });
   world_->wait_for([&] { return db_ == nullptr; });
   world_->wait_for_answers();
   EXPECT_EQ(answer->value(), std::string(1 << 20, 'v'));
 }
 
 TEST_F(ShardServerTest, Remove_AtOnceIfNeverServed) {
-  server_.expect(kShard, kEpoch);
+  server_.shards().expect(kShard, kEpoch);
   bool idle = false;
-  server_.remove(kShard, [&] { idle = true; });
+  server_.shards().remove(kShard, [&] { idle = true; });
   EXPECT_TRUE(idle);
 }
 
 TEST_F(ShardServerTest, Remove_SoonWhenIdle) {
   serve();
   bool idle = false;
-  server_.remove(kShard, [&] { idle = true; });
+  server_.shards().remove(kShard, [&] { idle = true; });
   world_.wait_for([&] { return idle; });
   EXPECT_EQ(server_.stats().shards, 0u);
 }

@@ -265,15 +265,15 @@ TEST_F(RocksdbServerTest, Get_BehindATokenIsTold) {
 
 TEST_F(RocksdbServerTest, Get_OfAStateThatWasLostIsTold) {
   put("key", "value");
-  world_->server().remove(kShard, [&] { db_.reset(); });
+  world_->server().shards().remove(kShard, [&] { db_.reset(); });
   world_->wait_for([&] { return db_ == nullptr; });
   for (int life = 0; life < 2; ++life) {
     db_.reset();
     db_ = engine_->open_db(directory_.path(), kShard).value();
     ASSERT_TRUE(begin_life(*db_).ok());
   }
-  world_->server().expect(kShard, kEpoch);
-  world_->server().serve(kShard, *db_);
+  world_->server().shards().expect(kShard, kEpoch);
+  world_->server().shards().serve(kShard, *db_);
   const auto status_at = [&](uint64_t index) {
     HeadBuffer head;
     GetRequest request{kRoute, "key"};
@@ -565,8 +565,8 @@ TEST_F(ShardServerTest, Admit_UnknownShardIsWrongShard) {
 
 TEST_F(ShardServerTest, Admit_AnotherEpochIsWrongShardForEveryMethod) {
   server_.set_map_revision(kRevision);
-  server_.expect(kShard, kEpoch + 1);
-  server_.serve(kShard, *db_);
+  server_.shards().expect(kShard, kEpoch + 1);
+  server_.shards().serve(kShard, *db_);
   const std::pair<Method, std::string> requests[] = {
       {Method::kGet, encoded_get(kRoute, "k")},
       {Method::kPut, encoded_put(kRoute, "k", "v")},
@@ -583,10 +583,10 @@ TEST_F(ShardServerTest, Admit_AnotherEpochIsWrongShardForEveryMethod) {
 }
 
 TEST_F(ShardServerTest, Admit_ServedShardTakesItsNewestEpochAlone) {
-  server_.expect(kShard, kEpoch);
-  server_.serve(kShard, *db_);
+  server_.shards().expect(kShard, kEpoch);
+  server_.shards().serve(kShard, *db_);
   ASSERT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kOk);
-  server_.expect(kShard, kEpoch + 1);
+  server_.shards().expect(kShard, kEpoch + 1);
   EXPECT_EQ(world_.ask(Method::kGet, encoded_get(kRoute, "k")).status(), KvStatus::kWrongShard);
   EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "w")).status(), KvStatus::kWrongShard);
   Route newer = kRoute;
@@ -610,17 +610,17 @@ TEST_F(ShardServerTest, Admit_NewerMapThanOursIsReportedNowAndThen) {
 }
 
 TEST_F(ShardServerTest, Admit_OpeningShardIsRefusedAndThenServed) {
-  server_.expect(kShard, kEpoch);
+  server_.shards().expect(kShard, kEpoch);
   const Answer opening = world_.ask(Method::kPut, encoded_put(kRoute, "k", "v"));
   EXPECT_EQ(opening.status(), KvStatus::kWrongShard);
   EXPECT_THAT(std::string(opening.head().text), HasSubstr("being opened"));
-  server_.serve(kShard, *db_);
+  server_.shards().serve(kShard, *db_);
   EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kOk);
 }
 
 TEST_F(ShardServerTest, Admit_FailedShardSaysWhy) {
-  server_.expect(kShard, kEpoch);
-  server_.set_failed(kShard, "the disk is on fire");
+  server_.shards().expect(kShard, kEpoch);
+  server_.shards().set_failed(kShard, "the disk is on fire");
   const Answer answer = world_.ask(Method::kGet, encoded_get(kRoute, "k"));
   EXPECT_EQ(answer.status(), KvStatus::kWrongShard);
   EXPECT_EQ(answer.head().text, "the disk is on fire");

@@ -58,8 +58,8 @@ class Store {
     server_->bind_to_this_thread();
     db_ = databases_.open_db("", kShard, RocksdbEngine::IfMissing::kCreate).value();
     server_->set_map_revision(kRoute.map_revision);
-    server_->expect(kShard, kRoute.epoch);
-    server_->serve(kShard, *db_);
+    server_->shards().expect(kShard, kRoute.epoch);
+    server_->shards().serve(kShard, *db_);
     session_ = client_->connect(endpoint_->local_descriptor()).value();
   }
 

@@ -70,7 +70,7 @@ TEST_F(WorkerReplicationTest, AppendsOfAFormerPrimary_AreAnswered) {
 
 /// The log has its entry, and before the replica says so it is in another epoch: it reports its log's end then.
 TEST_F(WorkerReplicationTest, AppendThatAnEpochOvertakes_IsAnswered) {
-  const Replica* const replica = world_.server().replica(fuzz::kBacked);
+  const Replica* const replica = world_.server().shards().replica(fuzz::kBacked);
   const uint64_t epoch = world_.view(fuzz::kBacked).epoch;
   world_.call(Method::kReplicate, append_frame(fuzz::kBacked, epoch, {0, 0}), false, 10 * kSecond);
   for (int i = 0; i < 100 && replica->last_index() == 0; ++i) world_.turn();

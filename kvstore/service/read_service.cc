@@ -1,0 +1,368 @@
+#include "kvstore/service/read_service.h"
+
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "kvstore/memory/prefetch.h"
+#include "kvstore/service/service_limits.h"
+#include "rpc/base/check.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+
+using rpc::IncomingCall;
+using rpc::MessagePtr;
+using rpc::ReplyToken;
+
+namespace {
+
+bool is_inline(size_t value_bytes, uint64_t ttl_ms) {
+  return value_bytes + (ttl_ms == 0 ? 0 : sizeof ttl_ms) <= kInlineValueBytesMax;
+}
+
+/// True: all keys are settled now. A read that follows shows a state that is no older.
+bool all_settled(const ShardReplica& replica, const KeyList& keys) {
+  if (replica.is_settled()) return true;
+  for (const std::string_view key : keys) {
+    if (!replica.is_settled(key)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+ReadService::ReadService(rpc::Endpoint& endpoint, ReaderPool& readers, HeldShards& shards, Admission& admission,
+                         Replies& replies)
+    : mailbox_(endpoint.mailbox()), readers_(readers), shards_(shards), admission_(admission), replies_(replies) {}
+
+ReadService::~ReadService() {
+  SKUA_CHECK(gathered_count_ == 0, "poll the endpoint before the service goes");
+}
+
+// --- GET
+
+void ReadService::on_get(IncomingCall&& call) {
+  GetRequest request;
+  if (!decode_plain_get(call.request.bytes(), request)) [[unlikely]] {
+    return on_special_get(std::move(call));
+  }
+  HeldShard* const shard = admission_.admit(call, Method::kGet, request.route);
+  if (shard != nullptr) gather(*shard, request, call.request, call.reply, false);
+}
+
+void ReadService::on_special_get(IncomingCall&& call) {
+  HeldShard* const shard = admission_.admit(call, Method::kGet);
+  if (shard == nullptr) return;
+  const absl::StatusOr<GetRequest> request = decode_get(call.request.bytes());
+  if (!request.ok()) return replies_.error(call.reply, Method::kGet, *shard, request.status());
+  if (request->at_least_index != 0 && !shard->shard->has_state(request->at_least_index)) {
+    // A backup learns of commits a moment later than the primary.
+    if (shard->reads_as_backup()) return admission_.refuse_unsettled(call.reply, Method::kGet, *shard);
+    return replies_.error(
+        call.reply, Method::kGet,
+        replies_.head_of(*shard, KvStatus::kBehindToken, 0, "the shard has lost the write that the token is of"));
+  }
+  gather(*shard, *request, call.request, call.reply, false);
+}
+
+void ReadService::gather(HeldShard& shard, const GetRequest& request, rpc::Lease& bytes, ReplyToken& reply,
+                         bool confirmed) {
+  const size_t i = gathered_count_++;
+  gathered_keys_[i] = shard.shard->item_key(request.key);
+  shards_.engine().expect(gathered_keys_[i]);
+  Get& get = gathered_[i];
+  get.shard = &shard;
+  get.request = std::move(bytes);  // moving the lease does not move the key's bytes
+  get.reply = std::move(reply);
+  get.wants_ttl = request.wants_ttl;
+  get.confirmed = confirmed;
+  if (gathered_count_ == gathered_.size()) burst_end();
+}
+
+/// A value is fetched into the cache while the answers before it are written. Nothing that removes a shard runs in
+/// between.
+void ReadService::burst_end() {
+  const size_t count = std::exchange(gathered_count_, 0);
+  if (count == 0) return;
+  shards_.engine().get_batch(std::span(gathered_keys_).first(count), std::span(gathered_found_).first(count));
+  const TimeNs now = shards_.has_replicas() ? shards_.boot_ns() : 0;
+  constexpr size_t kAhead = MemoryTier::kValuesAhead;
+  for (size_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) prefetch_bytes(gathered_found_[i + kAhead].value.bytes());
+    answer_get(gathered_[i], gathered_keys_[i], gathered_found_[i], now);
+    gathered_found_[i].value.reset();
+    gathered_[i].request.reset();
+  }
+}
+
+void ReadService::answer_get(Get& get, const ItemKey& key, MemoryTier::Lookup& found, TimeNs now) {
+  HeldShard& shard = *get.shard;
+  if (shard.replica != nullptr) {
+    if (shard.reads_as_backup() && !shard.replica->is_settled(key.text)) {
+      return admission_.refuse_unsettled(get.reply, Method::kGet, shard);
+    }
+    if (!get.confirmed && found.found != MemoryTier::Found::kMiss) {
+      if (!Admission::is_fresh(shard, now)) [[unlikely]] {
+        return confirm_get(get);
+      }
+      admission_.count_backup_read(shard);
+    }
+  }
+  if (found.found == MemoryTier::Found::kHit) [[likely]] {
+    return answer_value(get.reply, shard, found.value, Place::kMemoryTier,
+                        remaining_ms(get.wants_ttl, found.expiry));
+  }
+  if (found.found == MemoryTier::Found::kAbsent) {
+    return replies_.error(get.reply, Method::kGet, replies_.head_of(shard, KvStatus::kNotFound));
+  }
+  PendingRequest* const pending = admission_.begin(*this, get.request, get.reply, Method::kGet, shard);
+  if (pending == nullptr) return;
+  ++replies_.stats().reads_deferred;
+  admission_.await_result();
+  pending->wants_ttl = get.wants_ttl;
+  pending->fetch.key = key.text;
+  shard.shard->reads().fetch(pending->fetch, found.ticket);
+}
+
+/// Looks the key up again after a round of the members. The value that was found is dropped, because it may be larger
+/// than a pending request should pin.
+void ReadService::confirm_get(Get& get) {
+  HeldShard& shard = *get.shard;
+  admission_.confirm(shard, [this, &shard, bytes = std::move(get.request),
+                             reply = std::move(get.reply)](bool confirmed) mutable {
+    const absl::StatusOr<GetRequest> request = decode_get(bytes.bytes());
+    if (!confirmed || !request.ok()) return admission_.refuse_stale(reply, Method::kGet, shard);
+    gather(shard, *request, bytes, reply, true);
+    burst_end();
+  });
+}
+
+/// The time in ms until a key expires; at least 1. 0: the key never expires, or the client did not ask.
+uint64_t ReadService::remaining_ms(bool wants_ttl, uint64_t expires_at) const {
+  if (!wants_ttl || expires_at == 0) return 0;
+  return expires_at > shards_.engine().now_ms() ? expires_at - shards_.engine().now_ms() : 1;
+}
+
+/// A value is sent in one of three ways. In each of them the shard is not needed any longer:
+///   up to 216 bytes              copied behind the head: no release to wait for
+///   larger, from memory          from its place in the memory tier, which a pin keeps; from a copy while pins keep
+///                                half of the memory: an idle caller keeps its last replies, and must not make writes
+///                                wait for room
+///   larger, and not in memory    from the copy that the shard has made of the value in the database
+void ReadService::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value, Place place,
+                               uint64_t ttl_ms) {
+  const size_t size = value.bytes().size();
+  const bool has_body = !is_inline(size, ttl_ms);
+  if (!has_body && ttl_ms == 0) [[likely]] {
+    return answer_inline(reply, shard, value);
+  }
+  if (has_body && place == Place::kMemoryTier && shards_.engine().is_pinned_much()) [[unlikely]] {
+    return answer_copy(reply, shard, size > kShortReplyBytesMax ? value.copied() : std::move(value), ttl_ms);
+  }
+  if (place == Place::kCopy && size > kShortReplyBytesMax) {
+    return answer_copy(reply, shard, std::move(value), ttl_ms);
+  }
+  MessagePtr message = value_head(shard, value, ttl_ms);
+  if (has_body) {
+    const ByteSpan bytes = value.bytes();
+    const PinnedValue::Pin pin = value.detach();
+    const bool added = message->add_body(bytes, pin.release, pin.owner);
+    SKUA_CHECK(added, "a new message has room for a body");
+  }
+  replies_.send(reply, Method::kGet, KvStatus::kOk, std::move(message));
+}
+
+void ReadService::answer_inline(ReplyToken& reply, const HeldShard& shard, const PinnedValue& value) {
+  const ByteSpan bytes = value.bytes();
+  MessagePtr message = replies_.make_message();
+  std::byte* const to = message->grow_head(kReplyHeaderBytes + bytes.size());
+  SKUA_CHECK(to != nullptr, "a reply head and an inline value fit a message's head");
+  write_get_reply_head(replies_.head_of(shard, KvStatus::kOk, value.version()), bytes.size(), to);
+  copy_bytes(to + kReplyHeaderBytes, bytes);
+  replies_.stats().value_copied_bytes += bytes.size();
+  replies_.send(reply, Method::kGet, KvStatus::kOk, std::move(message));
+}
+
+/// A message with the head of a reply, and with the value if it is inline.
+MessagePtr ReadService::value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms) {
+  const ByteSpan bytes = value.bytes();
+  HeadBuffer buffer;
+  const ByteSpan head =
+      encode_get_reply_head(replies_.head_of(shard, KvStatus::kOk, value.version()), bytes.size(), buffer, ttl_ms);
+  MessagePtr message = replies_.make_message();
+  bool fits = message->append_head(head);
+  if (is_inline(bytes.size(), ttl_ms)) {
+    fits = message->append_head(bytes) && fits;
+    replies_.stats().value_copied_bytes += bytes.size();
+  } else {
+    replies_.stats().value_zero_copy_bytes += bytes.size();
+  }
+  SKUA_CHECK(fits, "a reply head and an inline value fit a message's head");
+  return message;
+}
+
+/// Sends a value from a reply page: a short value is copied into the page; a larger one is a copy already, and the page
+/// keeps it.
+void ReadService::answer_copy(ReplyToken& reply, HeldShard& shard, PinnedValue&& value, uint64_t ttl_ms) {
+  const size_t bytes = value.bytes().size();
+  std::optional<rpc::Lease> share = Replies::share_of(reply, bytes);
+  if (!share.has_value()) return replies_.no_room(reply, Method::kGet, shard);
+  MessagePtr message = value_head(shard, value, ttl_ms);
+  ReplyPage& page = replies_.page_for(bytes);
+  page.share = *std::move(share);
+  if (bytes <= kShortReplyBytesMax) {
+    page.bytes.assign(as_string_view(value.bytes()));
+    ReplyPagePool::lend(page, as_byte_span(page.bytes), *message);
+    value.reset();
+  } else {
+    page.value = std::move(value);
+    ReplyPagePool::lend(page, page.value.bytes(), *message);
+  }
+  replies_.send(reply, Method::kGet, KvStatus::kOk, std::move(message));
+}
+
+// --- GETs that memory could not answer
+
+void ReadService::fetch_done(FetchOp& op) {
+  PendingRequest& pending = *static_cast<PendingRequest*>(op.context);
+  admission_.got_result();
+  admission_.answer_when_fresh(pending);
+}
+
+void ReadService::answer(PendingRequest& pending) {
+  if (pending.method == Method::kGet) {
+    answer_fetched(pending);
+  } else {
+    send_page(pending);
+  }
+}
+
+void ReadService::answer_fetched(PendingRequest& pending) {
+  FetchOp& op = pending.fetch;
+  HeldShard& shard = *pending.shard;
+  if (absl::IsNotFound(op.status)) {
+    replies_.error(pending.reply, Method::kGet, replies_.head_of(shard, KvStatus::kNotFound));
+    return admission_.end(pending);
+  }
+  if (!op.status.ok()) {
+    replies_.error(pending.reply, Method::kGet, shard, op.status);
+    return admission_.end(pending);
+  }
+  answer_value(pending.reply, shard, op.value, Place::kCopy, remaining_ms(pending.wants_ttl, op.expires_at));
+  admission_.end(pending);
+}
+
+// --- MULTI_GET and SCAN
+
+void ReadService::on_multi_get(IncomingCall&& call) {
+  HeldShard* const shard = admission_.admit(call, Method::kMultiGet);
+  if (shard == nullptr) return;
+  const absl::StatusOr<MultiGetRequest> request = decode_multi_get(call.request.bytes());
+  if (!request.ok()) {
+    return replies_.error(call.reply, Method::kMultiGet, *shard, request.status());
+  }
+  if (shard->reads_as_backup() && !all_settled(*shard->replica, request->keys)) {
+    return admission_.refuse_unsettled(call.reply, Method::kMultiGet, *shard);
+  }
+  PendingRequest* const pending = admission_.begin(*this, call.request, call.reply, Method::kMultiGet, *shard);
+  if (pending == nullptr) return;
+  pending->keys = request->keys;
+  pending->now_ms = shards_.engine().now_ms();
+  if (!pending->multi_get.look_up(*shard->shard, request->keys)) return submit(*pending);
+  pending->multi_get.build(pending->now_ms);
+  admission_.answer_when_fresh(*pending);
+}
+
+void ReadService::on_scan(IncomingCall&& call) {
+  HeldShard* const shard = admission_.admit(call, Method::kScan);
+  if (shard == nullptr) return;
+  const absl::StatusOr<ScanRequest> request = decode_scan(call.request.bytes());
+  if (!request.ok()) return replies_.error(call.reply, Method::kScan, *shard, request.status());
+  if (shard->reads_as_backup() && !shard->replica->is_settled()) {
+    return admission_.refuse_unsettled(call.reply, Method::kScan, *shard);
+  }
+  PendingRequest* const pending = admission_.begin(*this, call.request, call.reply, Method::kScan, *shard);
+  if (pending == nullptr) return;
+  pending->scan = *request;
+  pending->now_ms = shards_.engine().now_ms();
+  admission_.await_result();
+  if (shard->shard->reads().is_applied(pending->applied)) applied(pending->applied);
+}
+
+void ReadService::applied(AppliedWait& wait) {
+  PendingRequest& pending = *static_cast<PendingRequest*>(wait.context);
+  admission_.got_result();
+  if (wait.status.ok()) return submit(pending);
+  replies_.error(pending.reply, pending.method, *pending.shard, wait.status);
+  admission_.end(pending);
+}
+
+void ReadService::submit(PendingRequest& pending) {
+  if (const absl::Status status = readers_.submit(pending); !status.ok()) {
+    pending.multi_get.slots.clear();
+    replies_.error(pending.reply, pending.method, *pending.shard, status);
+    return admission_.end(pending);
+  }
+  ++replies_.stats().reads_deferred;
+  admission_.await_result();
+}
+
+void ReadService::read_done(PendingRequest& pending) {
+  const bool posted = mailbox_->post_waiting([this, &pending] {
+    admission_.got_result();
+    finish_read(pending);
+  });
+  SKUA_CHECK(posted, "the reader pool stops before the endpoint goes");
+}
+
+void ReadService::finish_read(PendingRequest& pending) {
+  if (pending.status.ok()) return admission_.answer_when_fresh(pending);
+  replies_.error(pending.reply, pending.method, *pending.shard, pending.status);
+  pending.multi_get.slots.clear();
+  admission_.end(pending);
+}
+
+/// The reply to a MULTI_GET or SCAN is built.
+
+void ReadService::send_page(PendingRequest& pending) {
+  HeldShard& shard = *pending.shard;
+  const Method method = pending.method;
+  ReplyToken reply = std::move(pending.reply);
+  const ReplyHead head = replies_.head_of(shard, KvStatus::kOk);
+  ByteSpan bytes;
+  if (method == Method::kMultiGet) {
+    pending.multi_get.let_go(*shard.shard, pending.keys);
+    bytes = pending.multi_get.finish(head);
+  } else {
+    bytes = pending.page->finish(head, pending.has_more);
+  }
+  std::optional<rpc::Lease> share = Replies::share_of(reply, bytes.size());
+  if (!share.has_value()) {
+    replies_.no_room(reply, method, shard);
+    return admission_.end(pending);
+  }
+  replies_.stats().value_copied_bytes += bytes.size();
+  MessagePtr message = replies_.make_message();
+  lend_page(pending, bytes, *std::move(share), *message);
+  admission_.end(pending);
+  replies_.send(reply, method, KvStatus::kOk, std::move(message));
+}
+
+/// Moves the reply's bytes from the pending request to a page, which becomes the body of `message`.
+void ReadService::lend_page(PendingRequest& pending, ByteSpan bytes, rpc::Lease&& share, rpc::Message& message) {
+  ReplyPage& page = replies_.page_for(bytes.size());
+  page.share = std::move(share);
+  if (bytes.size() <= kShortReplyBytesMax) {
+    page.bytes.assign(as_string_view(bytes));
+    return ReplyPagePool::lend(page, as_byte_span(page.bytes), message);
+  }
+  if (pending.method == Method::kMultiGet) {
+    page.bytes.swap(pending.multi_get.bytes);
+  } else {
+    page.rows.swap(pending.page);
+  }
+  ReplyPagePool::lend(page, bytes, message);
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,26 @@
+#include "kvstore/service/replies.h"
+
+#include <utility>
+
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+
+void Replies::error(rpc::ReplyToken& reply, Method method, const ReplyHead& head) {
+  HeadBuffer buffer;
+  rpc::MessagePtr message = make_message();
+  message->append_copy(encode_error_reply(head, buffer));
+  send(reply, method, head.status, std::move(message));
+}
+
+void Replies::error(rpc::ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why) {
+  error(reply, method, head_of(shard, from_status_code(why.code()), 0, std_view(why.message())));
+}
+
+void Replies::no_room(rpc::ReplyToken& reply, Method method, const HeldShard& shard) {
+  error(reply, method,
+        head_of(shard, KvStatus::kResourceExhausted, 0,
+                "replies that this client has not taken yet use up its memory here; ask for less at a time"));
+}
+
+}  // namespace skua::kv

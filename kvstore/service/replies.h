@@ -1,0 +1,68 @@
+// Replies of the key-value service, and the memory in which they lie until the transport has sent them.
+#ifndef SKUA_KVSTORE_SERVICE_REPLIES_H_
+#define SKUA_KVSTORE_SERVICE_REPLIES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "kvstore/codec/methods.h"
+#include "kvstore/codec/reply.h"
+#include "kvstore/service/held_shards.h"
+#include "kvstore/service/reply_page.h"
+#include "kvstore/service/service_limits.h"
+#include "kvstore/service/stats.h"
+#include "rpc/endpoint.h"
+
+namespace skua::kv {
+
+/// Thread: the worker's. Outlives the endpoint, because replies that the endpoint still holds lie in the pages.
+class Replies {
+ public:
+  explicit Replies(rpc::Endpoint& endpoint) : endpoint_(endpoint) {}
+
+  /// The revision of the newest map whose changes have been made here. Every reply tells it.
+  void set_map_revision(uint64_t revision) { map_revision_ = revision; }
+  [[nodiscard]] uint64_t map_revision() const { return map_revision_; }
+  [[nodiscard]] RequestStats& stats() { return stats_; }
+  [[nodiscard]] const RequestStats& stats() const { return stats_; }
+
+  /// The head of a reply for a shard that is served.
+  [[nodiscard]] ReplyHead head_of(const HeldShard& shard, KvStatus status, uint64_t version = 0,
+                                  std::string_view text = {}) const {
+    return {status, version, shard.epoch, map_revision_, shard.shard->indices().committed, text};
+  }
+  [[nodiscard]] rpc::MessagePtr make_message() { return endpoint_.make_message(); }
+
+  void send(rpc::ReplyToken& reply, Method method, KvStatus status, rpc::MessagePtr message) {
+    stats_.count(method, status);
+    stats_.reply_bytes += message->size();
+    reply.reply(std::move(message));
+  }
+  void error(rpc::ReplyToken& reply, Method method, const ReplyHead& head);
+  void error(rpc::ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why);
+  /// Refuses a reply: earlier replies that the caller has not taken yet use up its share of memory.
+  void no_room(rpc::ReplyToken& reply, Method method, const HeldShard& shard);
+
+  /// The share of the caller's memory that a reply of so many bytes takes; nullopt: there is no room.
+  [[nodiscard]] static std::optional<rpc::Lease> share_of(rpc::ReplyToken& reply, size_t bytes) {
+    if (bytes <= kShortReplyBytesMax) return rpc::Lease();
+    return reply.reserve(bytes);
+  }
+  /// A page for a reply of so many bytes.
+  [[nodiscard]] ReplyPage& page_for(size_t bytes) {
+    return bytes <= kShortReplyBytesMax ? short_pages_.acquire() : pages_.acquire();
+  }
+
+ private:
+  rpc::Endpoint& endpoint_;
+  uint64_t map_revision_ = 0;
+  RequestStats stats_;
+  ReplyPagePool short_pages_{kShortReplyBytesMax};
+  ReplyPagePool pages_{kReplyBufferBytesKept};
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_SERVICE_REPLIES_H_

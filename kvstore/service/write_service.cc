@@ -1,0 +1,187 @@
+#include "kvstore/service/write_service.h"
+
+#include <utility>
+#include <vector>
+
+#include "kvstore/codec/batch.h"
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+namespace {
+
+std::string_view explain(KvStatus status) {
+  switch (status) {
+    case KvStatus::kInvalidArgument:
+      return "the new value would be larger than values may be (16 MiB), or the patch is not in row format";
+    case KvStatus::kNotARow: return "the value is not in row format";
+    case KvStatus::kNotANumber: return "the value is no decimal int64";
+    case KvStatus::kCounterOverflow: return "the counter would leave the range of an int64";
+    case KvStatus::kAlreadyExists: return "the key exists";
+    case KvStatus::kVersionMismatch: return "the key has another version";
+    default: return {};
+  }
+}
+
+Mutation mutation_of(const BatchOp& op) {
+  switch (op.kind) {
+    case BatchOp::Kind::kPut: return Mutation::put(op.key, op.value, op.condition, op.ttl_ms);
+    case BatchOp::Kind::kDelete: return Mutation::remove(op.key, op.condition);
+    case BatchOp::Kind::kAdd: return Mutation::add(op.key, op.delta, op.condition);
+    case BatchOp::Kind::kAppend: return Mutation::append(op.key, op.value, op.condition);
+    case BatchOp::Kind::kPatch: return Mutation::patch(op.key, op.value, op.create_if_missing, op.condition);
+    case BatchOp::Kind::kExpire: return Mutation::expire(op.key, op.ttl_ms, op.condition);
+  }
+  return {};
+}
+
+}  // namespace
+
+using rpc::IncomingCall;
+using rpc::MessagePtr;
+
+WriteService::WriteService(Admission& admission, Replies& replies) : admission_(admission), replies_(replies) {}
+
+// --- One mutation
+
+/// `decode`: of the method's requests. `mutation_of`: what a request asks for.
+template <typename Decode, typename MutationOf>
+void WriteService::on_mutation(IncomingCall& call, Method method, Decode decode, MutationOf mutation_of) {
+  HeldShard* const shard = admission_.admit(call, method);
+  if (shard == nullptr) return;
+  const auto request = decode(call.request.bytes());
+  if (!request.ok()) return replies_.error(call.reply, method, *shard, request.status());
+  const Mutation mutation = mutation_of(*request);
+  PendingRequest* const pending =
+      begin(call, method, *shard, request->id, mutation.kind != Mutation::Kind::kDelete);
+  if (pending == nullptr) return;
+  pending->write.mutation = mutation;
+  start(*pending, request->id, request->durability);
+}
+
+void WriteService::on_put(IncomingCall&& call) {
+  on_mutation(call, Method::kPut, decode_put, [](const PutRequest& request) {
+    return Mutation::put(request.key, request.value, request.condition, request.ttl_ms);
+  });
+}
+
+void WriteService::on_delete(IncomingCall&& call) {
+  on_mutation(call, Method::kDelete, decode_delete,
+              [](const DeleteRequest& request) { return Mutation::remove(request.key, request.condition); });
+}
+
+void WriteService::on_patch(IncomingCall&& call) {
+  on_mutation(call, Method::kPatch, decode_patch, [](const PatchRequest& request) {
+    return Mutation::patch(request.key, request.fields, request.create_if_missing, request.condition);
+  });
+}
+
+void WriteService::on_add(IncomingCall&& call) {
+  on_mutation(call, Method::kAdd, decode_add, [](const AddRequest& request) {
+    return Mutation::add(request.key, request.delta, request.condition);
+  });
+}
+
+void WriteService::on_append(IncomingCall&& call) {
+  on_mutation(call, Method::kAppend, decode_append, [](const AppendRequest& request) {
+    return Mutation::append(request.key, request.value, request.condition);
+  });
+}
+
+void WriteService::on_expire(IncomingCall&& call) {
+  on_mutation(call, Method::kExpire, decode_expire, [](const ExpireRequest& request) {
+    return Mutation::expire(request.key, request.ttl_ms, request.condition);
+  });
+}
+
+// --- Batches
+
+void WriteService::on_batch(IncomingCall&& call) {
+  HeldShard* const shard = admission_.admit(call, Method::kBatch);
+  if (shard == nullptr) return;
+  const absl::StatusOr<BatchRequest> request = decode_batch(call.request.bytes());
+  if (!request.ok()) return replies_.error(call.reply, Method::kBatch, *shard, request.status());
+  bool grows = false;
+  for (const BatchOp& op : request->ops) grows |= op.kind != BatchOp::Kind::kDelete;
+  PendingRequest* const pending = begin(call, Method::kBatch, *shard, request->id, grows);
+  if (pending == nullptr) return;
+  for (const BatchOp& op : request->ops) pending->batch.push_back(mutation_of(op));
+  start(*pending, request->id, request->durability);
+}
+
+// --- What all writes share
+
+/// A pending request for a write that may be executed. Null: the request was answered. `grows`: the write makes data
+/// grow. A repetition of an executed write is answered even if nothing may grow. Otherwise its client would take the
+/// write for not executed.
+PendingRequest* WriteService::begin(IncomingCall& call, Method method, HeldShard& shard, const RequestId& id,
+                                    bool grows) {
+  if (!admission_.takes_writes(call, method, shard)) return nullptr;
+  if (grows && !growth_.ok() && !shard.shard->is_repetition(id)) {
+    replies_.error(call.reply, method, shard, growth_);
+    return nullptr;
+  }
+  return admission_.begin(*this, call.request, call.reply, method, shard);
+}
+
+void WriteService::start(PendingRequest& pending, const RequestId& id, Durability durability) {
+  WriteOp& op = pending.write;
+  op.batch = pending.batch;
+  if (!pending.batch.empty()) op.mutation = {};
+  op.id = id;
+  op.durability = durability;
+  admission_.await_result();
+  pending.shard->shard->write(op);
+}
+
+void WriteService::write_done(WriteOp& op) {
+  PendingRequest& pending = *static_cast<PendingRequest*>(op.context);
+  admission_.got_result();
+  // A write that the state of the shard refused is a read of that state, so it must be as fresh as a read. The same is
+  // true if an earlier attempt was refused: perhaps no client was told of that refusal, because the state was not the
+  // newest.
+  const bool is_read = op.result.status == KvStatus::kOk ? op.result.version == 0 : rests_on_state(op.result.status);
+  if (is_read) return admission_.answer_when_fresh(pending);
+  answer(pending);
+}
+
+void WriteService::answer(PendingRequest& pending) {
+  const WriteOp& op = pending.write;
+  const auto [status, version, value] = op.result;
+  if (status == KvStatus::kOk) {
+    replies_.send(pending.reply, pending.method, status, reply_to(pending));
+  } else {
+    const std::string_view why = op.why.empty() ? explain(status) : std::string_view(op.why);
+    replies_.error(pending.reply, pending.method, replies_.head_of(*pending.shard, status, version, why));
+  }
+  admission_.end(pending);
+}
+
+void WriteService::read_done(PendingRequest& /*pending*/) {
+  SKUA_CHECK(false, "a write gives no read to the reader pool");
+}
+
+MessagePtr WriteService::reply_to(PendingRequest& pending) {
+  const WriteOp& op = pending.write;
+  const ReplyHead head = replies_.head_of(*pending.shard, KvStatus::kOk, op.result.version);
+  MessagePtr message = replies_.make_message();
+  if (pending.method != Method::kBatch) {
+    HeadBuffer buffer;
+    const WriteReply reply = {head, op.achieved, op.from_record};
+    message->append_copy(pending.method == Method::kAdd ? encode_add_reply({reply, op.result.value}, buffer)
+                                                        : encode_write_reply(reply, buffer));
+    return message;
+  }
+  std::vector<BatchEntry> entries;
+  entries.reserve(op.results.size());
+  for (const MutationResult& result : op.results) entries.push_back({result.status, result.version, result.value});
+  std::vector<std::byte> buffer(batch_reply_bytes(entries.size()));
+  BatchReply reply;
+  reply.head = head;
+  reply.applied = !op.not_applied;
+  reply.durability = op.not_applied ? Durability::kDefault : op.achieved;
+  reply.from_record = op.from_record;
+  message->append_copy(encode_batch_reply(reply, entries, buffer));
+  return message;
+}
+
+}  // namespace skua::kv
