@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "app/address.h"
 #include "app/config.h"
 #include "app/data_dir.h"
 #include "app/exit.h"
@@ -23,7 +22,6 @@
 #include "app/signals.h"
 #include "app/transport_options.h"
 #include "app/uuid.h"
-#include "app/value_text.h"
 #include "app/version.h"
 #include "control/proto/grpc_log.h"
 #include "kvstore/codec/size_limits.h"
@@ -36,6 +34,7 @@
 #include "kvstore/node/node_limits.h"
 #include "kvstore/node/node_state.h"
 #include "kvstore/node/process_limits.h"
+#include "kvstore/node/skuad_options.h"
 #include "kvstore/node/storage_watch.h"
 #include "rpc/base/status.h"
 #include "rpc/protocol/traffic_settings.h"
@@ -53,196 +52,11 @@ constexpr int64_t kFormatVersion = 1;
 /// Window that a node offers. A session takes the smaller window of its two ends.
 constexpr uint16_t kSessionWindow = 256;
 
-enum class Polling : uint8_t { kAdaptive, kBusy };
-enum class TransportKind : uint8_t { kTcp, kDpdk, kVerbs };
-
-const char* name_of(TransportKind kind) {
-  switch (kind) {
-    case TransportKind::kTcp: return "tcp";
-    case TransportKind::kDpdk: return "dpdk";
-    case TransportKind::kVerbs: return "verbs";
-  }
-  return "";
-}
-
-struct Config {
-  std::string data_dir;
-  std::string control_address = "127.0.0.1:7400";
-  std::string grpc_address = "127.0.0.1:7410";
-  std::string data_address = "127.0.0.1:7420";
-  std::string advertise_host;
-  std::string zone;
-  uint32_t workers = 1;
-  Polling polling = Polling::kAdaptive;
-  DurationNs spin = 50 * kMicrosecond;
-  TransportKind transport = TransportKind::kTcp;
-  rpc::DpdkSettings dpdk;
-  rpc::VerbsSettings verbs;
-  rpc::TrafficSettings traffic;
-  int reader_threads = 2;
-  uint32_t sessions_max = 4096;
-  size_t memory = size_t{1} << 30;
-  size_t block_cache = 0;
-  size_t write_buffer = 0;
-  size_t message_memory = 0;
-  int background_threads = 2;
-  bool sync_writes = true;
-  LogOptions log_files;
-  LogIo log_io = LogIo::kAuto;
-  size_t log_segment = 0;   // 0: by the disk's size
-  size_t disk_reserve = 0;  // 0: by the disk's size
-  size_t copy_rate = 0;
-  bool check_config = false;
-  app::LogOptions log;
-};
-
 /// Default of --copy-rate, in proportion to the number of processors. So copies on a small machine leave processor and
 /// disk time to requests.
 size_t copy_bytes_per_s() {
   constexpr size_t kBytesPerProcessor = size_t{8} << 20;
   return kBytesPerProcessor * std::max(1U, std::thread::hardware_concurrency());
-}
-
-constexpr app::AddressRules kGrpcRules{.zero_port_allowed = true, .any_host_allowed = true};
-constexpr app::AddressRules kDataRules{.name_allowed = false, .zero_port_allowed = true, .any_host_allowed = true};
-
-std::optional<std::string> complain_about_zone(const std::string& text) {
-  const bool plain = std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != 127; });
-  return plain ? std::nullopt : std::optional<std::string>("must be one line of text");
-}
-
-std::optional<std::string> complain_about_segment(const std::string& text) {
-  const auto bytes = app::parse_size(text);
-  if (!bytes.ok() || *bytes == 0) return std::nullopt;  // the option itself reports text that is not a size
-  if (*bytes >= int64_t{kLogSegmentBytesMin} && *bytes % int64_t{kPageBytes} == 0) return std::nullopt;
-  return "must be 0, or a multiple of 4KiB and at least 1MiB";
-}
-
-void declare_storage(app::Program& program, Config& config) {
-  program.add_size("memory", &config.memory,
-                   "Memory of the whole process, but for DPDK's. About half of it is for keys and values: what RocksDB "
-                   "does not have yet, and what was used lately.");
-  program.add_size("block-cache", &config.block_cache,
-                   "Of --memory, for RocksDB's blocks and unflushed writes. 0: three eighths, more while others leave "
-                   "theirs.");
-  program.add_size("write-buffer", &config.write_buffer,
-                   "Of --block-cache, at most three quarters: for unflushed writes. 0: half of it.");
-  program.add_int("background-threads", &config.background_threads, "Flushes and compactions at a time.")
-      .range(1, 64)
-      .unit("threads");
-  program.add_bool(
-      "sync-writes", &config.sync_writes,
-      "Sync each group of writes before it is acknowledged. Turning it off may lose the last acknowledged writes "
-      "in a power failure; of replicated tables only in one that takes all members at once.");
-  program
-      .add_size("log-segment", &config.log_segment,
-                "Size of the log's files; a multiple of 4 KiB, at least 1 MiB. A write takes at most half of one: from "
-                "40 MiB on the largest values and batches fit. 0: 64 MiB, less on a disk below 2 GiB per worker.")
-      .check(complain_about_segment);
-  program.add_choice("log-io", &config.log_io,
-                     {{"auto", LogIo::kAuto}, {"pwritev2", LogIo::kPwritev2}, {"io_uring", LogIo::kIoUring}},
-                     "How the log is written. auto: past the page cache where the file system takes it, else as "
-                     "pwritev2 does: through the page cache. io_uring: as auto, through a submission ring.");
-  program.add_size("disk-reserve", &config.disk_reserve,
-                   "Free space of the data directory's file system below which the node refuses writes other than "
-                   "deletes; it needs it for its own work. 0: 512 MiB, at most a quarter of the disk.");
-  program.add_size("copy-rate", &config.copy_rate,
-                   "Bytes per second at which shards are copied from other nodes, together; two shards are copied at a "
-                   "time, each with half of it. 0: 8 MiB for each processor, which leaves most of it to requests.");
-  program
-      .add_int("log-segments-max", &config.log_files.segments_max,
-               "Files of one worker's log; writes are refused when all are in use.")
-      .range(8, 4096)
-      .unit("files");
-}
-
-void declare_transport(app::Program& program, Config& config) {
-  program.add_choice(
-      "transport", &config.transport,
-      {{name_of(TransportKind::kTcp), TransportKind::kTcp},
-       {name_of(TransportKind::kDpdk), TransportKind::kDpdk},
-       {name_of(TransportKind::kVerbs), TransportKind::kVerbs}},
-      "What sessions run over. tcp: --data-address; dpdk: the --dpdk-* options; verbs: the --verbs-* options.");
-  app::add_dpdk_options(program, &config.dpdk);
-  app::add_verbs_options(program, &config.verbs);
-  app::add_traffic_options(program, &config.traffic);
-}
-
-void declare(app::Program& program, Config& config) {
-  program.add_string("data-dir", &config.data_dir, "Where the node keeps its identity and its data.")
-      .value_name("DIR")
-      .required();
-  program
-      .add_string("control-address", &config.control_address,
-                  "The control plane; several addresses with commas between them.")
-      .value_name("HOST:PORT")
-      .addresses();
-  program
-      .add_string("grpc-address", &config.grpc_address,
-                  "Where to listen for bootstrap and admin requests; port 0 takes a free one.")
-      .value_name("HOST:PORT")
-      .address(kGrpcRules);
-  program
-      .add_string("data-address", &config.data_address,
-                  "Where worker 0 listens for sessions, as a numeric address; worker i listens on the i-th port "
-                  "after it, or, with port 0, on a free one.")
-      .value_name("IP:PORT")
-      .address(kDataRules);
-  program
-      .add_string(
-          "advertise-host", &config.advertise_host,
-          "What others are told to dial instead of the hosts in the addresses above: an address, or a name that "
-          "they all resolve. For sessions over TCP the node itself resolves it, when it starts.")
-      .value_name("HOST")
-      .host();
-  program
-      .add_string("zone", &config.zone, "What fails together, such as a rack: replicas of a shard avoid sharing one.")
-      .check(complain_about_zone);
-  program.add_int("workers", &config.workers, "Polling threads.").range(1, 256).unit("threads");
-  program.add_choice("polling", &config.polling, {{"adaptive", Polling::kAdaptive}, {"busy", Polling::kBusy}},
-                     "adaptive: spin for a while, then sleep until traffic comes. busy: never sleep.");
-  program.add_duration("spin", &config.spin,
-                       "How long adaptive polling spins after the last work, while that mostly pays.");
-  declare_transport(program, config);
-  program.add_int("reader-threads", &config.reader_threads, "Reads and scans that wait for the disk at a time.")
-      .range(1, 256)
-      .unit("threads");
-  program
-      .add_int("sessions-max", &config.sessions_max,
-               "Sessions of one worker. A sixteenth of them is kept for other nodes.")
-      .range(1, 65536)
-      .unit("sessions");
-  program.add_size("message-memory", &config.message_memory,
-                   "Of --memory, for messages of one worker that are under way. 0: an eighth, divided by --workers.");
-  declare_storage(program, config);
-  program.add_bool("check-config", &config.check_config, "Check the configuration and end.").flag_only();
-  app::add_log_options(program, &config.log);
-  program.example("skuad --data-dir /var/lib/skua", "a node of the cluster whose control plane is on this machine");
-  program.example("skuad --data-dir n1 --grpc-address 127.0.0.1:0 --data-address 127.0.0.1:0",
-                  "one of several nodes on this machine");
-  program.example(
-      "skuad --data-dir /data --control-address control:7400 --grpc-address 0.0.0.0:7410 --data-address "
-      "0.0.0.0:7420 --advertise-host node-1",
-      "a node in a container that others know as node-1");
-  program.example("skuad --data-dir n1 --transport dpdk --dpdk-devices 0000:3b:00.0 --dpdk-addresses 10.1.0.7/16",
-                  "sessions over a network card that DPDK drives");
-  program.example("skuad --data-dir n1 --transport verbs --verbs-device mlx5_0", "sessions over an RDMA adapter");
-}
-
-/// Precondition: the options hold valid addresses.
-Listening listening_of(const Config& config) {
-  const auto numeric = [](const std::string& host) { return host == "localhost" ? std::string("127.0.0.1") : host; };
-  const app::Address grpc = app::parse_address(config.grpc_address, kGrpcRules).value_or(app::Address{});
-  Listening out{.grpc_host = numeric(grpc.host), .grpc_port = grpc.port, .workers = config.workers};
-  if (config.transport == TransportKind::kTcp) {
-    const app::Address data = app::parse_address(config.data_address, kDataRules).value_or(app::Address{});
-    out.data_host = numeric(data.host);
-    out.data_port = data.port;
-  }
-  out.advertise_host = config.advertise_host;
-  if (out.advertise_host.starts_with('['))
-    out.advertise_host = out.advertise_host.substr(1, out.advertise_host.size() - 2);
-  return out;
 }
 
 /// Connections that a worker accepts. All workers together may take half of the files that may be open. Logs, databases
@@ -253,7 +67,7 @@ uint32_t callers_of_worker(uint32_t workers) {
       std::clamp<uint64_t>(app::open_files_max() / 2 / workers, kFew, rpc::TcpOptions().callers_max));
 }
 
-TransportFactory tcp_factory(const Config& config, const std::string& advertise_ip) {
+TransportFactory tcp_factory(const SkuadOptions& config, const std::string& advertise_ip) {
   return [base = listening_of(config), advertise_ip](
              uint32_t worker, const rpc::EndpointIdentity& self) -> absl::StatusOr<std::unique_ptr<rpc::Transport>> {
     rpc::TcpOptions tcp;
@@ -279,7 +93,7 @@ TransportFactory verbs_factory(rpc::VerbsFabric& fabric) {
   return [&fabric](uint32_t /*worker*/, const rpc::EndpointIdentity& self) { return fabric.make_transport(self); };
 }
 
-absl::StatusOr<MemoryBudget> memory_budget(const Config& config) {
+absl::StatusOr<MemoryBudget> memory_budget(const SkuadOptions& config) {
   return split_memory({.node = config.memory,
                        .workers = config.workers,
                        .cache = config.block_cache,
@@ -302,7 +116,7 @@ void tame_malloc() {
 /// Smallest limit of memory for answers: enough for scans of a few clients at the same time.
 constexpr size_t kAnswersMin = size_t{64} << 20;
 
-rpc::EndpointOptions endpoint_options(const Config& config, const MemoryBudget& memory) {
+rpc::EndpointOptions endpoint_options(const SkuadOptions& config, const MemoryBudget& memory) {
   rpc::EndpointOptions endpoint;
   config.traffic.apply(endpoint.protocol);
   endpoint.protocol.window = kSessionWindow;
@@ -380,13 +194,13 @@ bool pause_for_room(const app::Logger& logger, app::StopSignal& stop, const absl
   return !stop.wait_for(kReopenPauseNs).has_value();
 }
 
-absl::StatusOr<rpc::DpdkOptions> dpdk_options(const Config& config) {
+absl::StatusOr<rpc::DpdkOptions> dpdk_options(const SkuadOptions& config) {
   return config.dpdk.to_options(static_cast<uint16_t>(config.workers));
 }
 
 /// Starts DPDK's EAL and ports. Null unless sessions run over DPDK. An error exits the process as a usage error,
 /// because a person must correct it.
-std::unique_ptr<rpc::DpdkFabric> start_dpdk(const Config& config) {
+std::unique_ptr<rpc::DpdkFabric> start_dpdk(const SkuadOptions& config) {
   if (config.transport != TransportKind::kDpdk) return nullptr;
   absl::StatusOr<std::unique_ptr<rpc::DpdkFabric>> fabric = rpc::DpdkFabric::start(value_or_fail(dpdk_options(config)));
   if (!fabric.ok()) app::fail_usage(kProgram, std_view(fabric.status().message()));
@@ -395,7 +209,7 @@ std::unique_ptr<rpc::DpdkFabric> start_dpdk(const Config& config) {
 
 /// Opens the RDMA device. Null unless sessions run over verbs. An error exits the process as a usage error, because a
 /// person must correct it.
-std::unique_ptr<rpc::VerbsFabric> start_verbs(const Config& config) {
+std::unique_ptr<rpc::VerbsFabric> start_verbs(const SkuadOptions& config) {
   if (config.transport != TransportKind::kVerbs) return nullptr;
   absl::StatusOr<std::unique_ptr<rpc::VerbsFabric>> fabric =
       rpc::VerbsFabric::start(value_or_fail(config.verbs.to_options()));
@@ -426,14 +240,14 @@ class Ending {
   absl::Status why_;
 };
 
-DiskSizes disk_sizes(const Config& config, uint64_t disk_bytes) {
+DiskSizes disk_sizes(const SkuadOptions& config, uint64_t disk_bytes) {
   DiskSizes sizes = sizes_for_disk(disk_bytes, config.workers);
   if (config.log_segment != 0) sizes.log_segment_bytes = config.log_segment;
   if (config.disk_reserve != 0) sizes.reserve_bytes = config.disk_reserve;
   return sizes;
 }
 
-void size_disk(const Config& config, const MemoryBudget& memory, NodeOptions& options) {
+void size_disk(const SkuadOptions& config, const MemoryBudget& memory, NodeOptions& options) {
   const DiskSizes sizes = disk_sizes(config, value_or_fail(disk_bytes_of(config.data_dir)));
   options.log_files = config.log_files;
   options.log_io = config.log_io;
@@ -460,7 +274,7 @@ struct DataDir {
 };
 
 /// Empty: the node was told to stop meanwhile.
-std::optional<app::DirectoryLock> lock_when_there_is_room(const Config& config, const app::Logger& logger,
+std::optional<app::DirectoryLock> lock_when_there_is_room(const SkuadOptions& config, const app::Logger& logger,
                                                           app::StopSignal& stop) {
   absl::Status told;
   while (true) {
@@ -473,7 +287,7 @@ std::optional<app::DirectoryLock> lock_when_there_is_room(const Config& config, 
 /// Locks an existing data directory. This happens before the addresses are probed: if a node is started twice, the lock
 /// says so, whereas the addresses would only say that a port is in use. A directory with an identity waits for room on
 /// a full disk. False: the node was told to stop meanwhile.
-bool take_data_dir(const Config& config, const app::Logger& logger, app::StopSignal& stop, DataDir& data) {
+bool take_data_dir(const SkuadOptions& config, const app::Logger& logger, app::StopSignal& stop, DataDir& data) {
   const bool known = value_or_fail(app::read_identity(config.data_dir)).has_value();
   data.lock = known ? lock_when_there_is_room(config, logger, stop)
                     : std::optional(room_or_fail(app::DirectoryLock::acquire(config.data_dir, kProgram)));
@@ -495,7 +309,7 @@ struct Network {
   std::string advertise_ip;
 };
 
-Network open_network(const Config& config, const app::Logger& logger) {
+Network open_network(const SkuadOptions& config, const app::Logger& logger) {
   const Listening listening = listening_of(config);
   Network network;
   network.advertise_ip = value_or_fail(resolve_advertise_host(listening));
@@ -511,7 +325,7 @@ Network open_network(const Config& config, const app::Logger& logger) {
   return network;
 }
 
-NodeOptions node_options(const Config& config, const MemoryBudget& memory, const Network& network) {
+NodeOptions node_options(const SkuadOptions& config, const MemoryBudget& memory, const Network& network) {
   NodeOptions options;
   options.data_dir = config.data_dir;
   options.instance = app::random_uuid();
@@ -541,7 +355,7 @@ NodeOptions node_options(const Config& config, const MemoryBudget& memory, const
 }
 
 /// Writes the first lines of the log: addresses, data directory, cluster and memory of the node.
-void log_start(const Config& config, const app::Logger& logger, const app::DataDirIdentity& identity,
+void log_start(const SkuadOptions& config, const app::Logger& logger, const app::DataDirIdentity& identity,
                const MemoryBudget& memory) {
   logger.info("starting",
               {{"version", app::version()},
@@ -580,7 +394,7 @@ int run_until_stopped(Node& node, const app::Logger& logger, app::StopSignal& st
 }
 
 /// Threads that the node needs: those that always exist, and spare ones for libraries that create more under load.
-size_t threads_of(const Config& config) {
+size_t threads_of(const SkuadOptions& config) {
   constexpr size_t kAlways = 24;
   constexpr size_t kSpare = 16;
   constexpr size_t kPerWorker = 3;  // the worker's own thread, its log thread and its applier
@@ -588,7 +402,7 @@ size_t threads_of(const Config& config) {
          static_cast<size_t>(config.background_threads);
 }
 
-int serve(const Config& config, app::StopSignal& stop) {
+int serve(const SkuadOptions& config, app::StopSignal& stop) {
   const app::Logger logger(config.log);
   const MemoryBudget memory = value_or_fail(memory_budget(config));
   ok_or_fail(check_file_size_limit());
@@ -639,7 +453,7 @@ int run(int argc, const char* const* argv) {
   tame_malloc();
   control::silence_grpc_log();
   const auto stop = value_or_fail(app::StopSignal::install());
-  Config config;
+  SkuadOptions config;
   app::Program program({.name = kProgram,
                         .summary = "Skua storage node",
                         .description = "Serves shards of tables to clients, from memory and RocksDB, as the control "

@@ -1,0 +1,65 @@
+// skuad's options: what they are called, what they mean, and their defaults.
+#ifndef SKUA_KVSTORE_NODE_SKUAD_OPTIONS_H_
+#define SKUA_KVSTORE_NODE_SKUAD_OPTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "app/config.h"
+#include "app/log.h"
+#include "kvstore/log/log.h"
+#include "kvstore/node/listening.h"
+#include "kvstore/node/node.h"
+#include "rpc/base/clock.h"
+#include "rpc/protocol/traffic_settings.h"
+#include "rpc/transport/dpdk/dpdk_settings.h"
+#include "rpc/transport/verbs/verbs_settings.h"
+
+namespace skua::kv {
+
+enum class Polling : uint8_t { kAdaptive, kBusy };
+enum class TransportKind : uint8_t { kTcp, kDpdk, kVerbs };
+
+/// What the command line, the environment and the configuration file say.
+struct SkuadOptions {
+  std::string data_dir;
+  std::string control_address = "127.0.0.1:7400";
+  std::string grpc_address = "127.0.0.1:7410";
+  std::string data_address = "127.0.0.1:7420";
+  std::string advertise_host;
+  std::string zone;
+  uint32_t workers = 1;
+  Polling polling = Polling::kAdaptive;
+  DurationNs spin = 50 * kMicrosecond;
+  TransportKind transport = TransportKind::kTcp;
+  rpc::DpdkSettings dpdk;
+  rpc::VerbsSettings verbs;
+  rpc::TrafficSettings traffic;
+  int reader_threads = 2;
+  uint32_t sessions_max = 4096;
+  size_t memory = size_t{1} << 30;
+  size_t block_cache = 0;
+  size_t write_buffer = 0;
+  size_t message_memory = 0;
+  int background_threads = 2;
+  bool sync_writes = true;
+  LogOptions log_files;
+  LogIo log_io = LogIo::kAuto;
+  size_t log_segment = 0;   // 0: by the disk's size
+  size_t disk_reserve = 0;  // 0: by the disk's size
+  size_t copy_rate = 0;
+  bool check_config = false;
+  app::LogOptions log;
+};
+
+/// "tcp", "dpdk" or "verbs".
+[[nodiscard]] const char* name_of(TransportKind kind);
+/// Declares the options, with their help texts and examples. `options` outlives the program.
+void declare(app::Program& program, SkuadOptions& options);
+/// Where the node listens. Precondition: the options hold valid addresses.
+[[nodiscard]] Listening listening_of(const SkuadOptions& options);
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_NODE_SKUAD_OPTIONS_H_
