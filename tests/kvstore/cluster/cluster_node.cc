@@ -151,9 +151,10 @@ void ClusterNode::stop(End how) {
   id_ = node_id_of(info_.uuid);
 }
 
-/// As kill -9, or as the power goes.
+/// As kill -9, or as the power goes. A disk that fails a sync and a process that ends before it has noted its doubt are
+/// two faults at one moment, which the design does not cover: the doubt is noted here.
 void ClusterNode::end_process(Machine::End how) {
-  if (!engine().log_health().ok()) {
+  if (!engine().log_writer_health().ok()) {
     for (size_t shard = 0; shard < options_.shards; ++shard) put_in_doubt(shard_id(shard));
   }
   machine_->end_now(how);
