@@ -234,6 +234,15 @@ void Replica::peer_ready(NodeId node, TimeNs now, ReplicaOutput& out) {
   }
 }
 
+/// What was not sent for want of room follows. A message that asks for an answer is not sent again: its answer would make
+/// room, and so on for ever.
+void Replica::peer_has_room(NodeId node, TimeNs now, ReplicaOutput& out) {
+  Peer* const roomy = peer(node);
+  if (roomy == nullptr || !speaks()) return;
+  roomy->refused = false;
+  if (role_ == ReplicaRole::kPrimary && roomy->matched) stream(*roomy, now, out);
+}
+
 // --- The own log
 
 void Replica::log_progress(const LogLevels& levels, TimeNs now, ReplicaOutput& out) {

@@ -153,10 +153,12 @@ class Replica {
   /// The connection to a peer broke, or could not be made.
   void peer_failed(NodeId peer, TimeNs now, ReplicaOutput& out);
   /// The connection to a peer was full, or there was none: entries from `first` on were not sent. No entries are sent
-  /// to the peer until peer_ready(), or until the peer's next TailReport or HeartbeatReply.
+  /// to the peer until peer_ready() or peer_has_room(), or until the peer's next TailReport or HeartbeatReply.
   void send_refused(NodeId peer, uint64_t first);
-  /// The connection to a peer has room again, or is new.
+  /// The connection to a peer is new.
   void peer_ready(NodeId peer, TimeNs now, ReplicaOutput& out);
+  /// The connection to a peer was full, and has room again.
+  void peer_has_room(NodeId peer, TimeNs now, ReplicaOutput& out);
   /// False after send_refused().
   [[nodiscard]] bool may_send(NodeId peer) const;
   /// Only if can_propose(): the driver logs entry last_index() + 1, with the epoch of the entry before it (the

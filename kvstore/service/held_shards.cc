@@ -171,6 +171,13 @@ void HeldShards::peer_ready(NodeId peer) {
   }
 }
 
+void HeldShards::peer_has_room(NodeId peer) {
+  const TimeNs now = boot_ns();
+  for (const auto& shard : shards_) {
+    if (shard->replica != nullptr) shard->replica->peer_has_room(peer, now);
+  }
+}
+
 void HeldShards::retire(ShardId id) {
   if (ShardReplica* replica = replica_of(id)) replica->retire();
 }

@@ -121,8 +121,8 @@ class HeldShards {
   bool on_replica_message(ShardId id, NodeId from, const ReplicaMessage& message, std::span<const ReplicaEntry> entries,
                           TimeNs now);
   void peer_failed(NodeId peer);
-  /// The link to the node has room, for the first time or again.
   void peer_ready(NodeId peer);
+  void peer_has_room(NodeId peer);
   /// The shard's replica stops sending and taking messages and writes, because its data are about to be replaced. Until
   /// the shard is served again.
   void retire(ShardId id);

@@ -117,6 +117,12 @@ void ShardReplica::peer_ready(NodeId peer, TimeNs now) {
   act({}, now);
 }
 
+void ShardReplica::peer_has_room(NodeId peer, TimeNs now) {
+  if (failed_) return;
+  replica_.peer_has_room(peer, now, out_);
+  act({}, now);
+}
+
 void ShardReplica::proposed(const ReplicaEntry& entry) {
   if (entry.durability != Durability::kSync) note_unsynced();
   replica_.propose(entry.durability, clock_.boot_ns(), out_);

@@ -103,8 +103,10 @@ class ShardReplica final : public EntryObserver {
   void on_message(NodeId from, const ReplicaMessage& message, std::span<const ReplicaEntry> entries, TimeNs now);
   /// The link to the peer broke, or could not be made.
   void peer_failed(NodeId peer, TimeNs now);
-  /// The link to the peer has room, for the first time or again.
+  /// The link to the peer is open.
   void peer_ready(NodeId peer, TimeNs now);
+  /// The link to the peer was full, and has room again.
+  void peer_has_room(NodeId peer, TimeNs now);
   /// From the shard, perhaps in the middle of one of its calls. What follows from it is done by flush().
   void proposed(const ReplicaEntry& entry) override;
   void log_moved(bool refused) override;

@@ -1,7 +1,6 @@
 #include "kvstore/snapshot/copy_database.h"
 
 #include <array>
-#include <fstream>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -36,24 +35,25 @@ std::string tail_file_piece(ByteSpan piece) {
   return out;
 }
 
-absl::Status apply_tail_file(ShardCopy& database, const std::string& path, uint64_t begin, uint64_t end) {
-  std::ifstream in(path, std::ios::binary);
-  in.seekg(static_cast<std::streamoff>(begin));
+absl::Status apply_tail_file(ShardCopy& database, FileTree& tree, const std::string& path, uint64_t begin,
+                             uint64_t end) {
   ReplicaFrame frame;
   std::string piece;
   while (begin < end) {
-    std::array<std::byte, kPieceHeadBytes> head{};
-    in.read(reinterpret_cast<char*>(head.data()), head.size());
-    const auto bytes = load_le<uint32_t>(head.data());
-    if (in && bytes <= end - begin) {
-      piece.resize(bytes);
-      in.read(piece.data(), bytes);
-    }
-    if (!in || bytes > end - begin || crc32c(as_byte_span(piece)) != load_le<uint32_t>(head.data() + sizeof(bytes))) {
+    std::array<char, kPieceHeadBytes> head{};
+    if (end - begin < head.size()) return absl::DataLossError(absl::StrCat(path, " ends within a piece"));
+    if (absl::Status read = tree.read(path, begin, head); !read.ok()) return read;
+    const auto* const at = reinterpret_cast<const std::byte*>(head.data());
+    const auto bytes = load_le<uint32_t>(at);
+    begin += head.size();
+    if (bytes > end - begin) return absl::DataLossError(absl::StrCat(path, " is not what was written before ", begin));
+    piece.resize(bytes);
+    if (absl::Status read = tree.read(path, begin, piece); !read.ok()) return read;
+    if (crc32c(as_byte_span(piece)) != load_le<uint32_t>(at + sizeof(bytes))) {
       return absl::DataLossError(absl::StrCat(path, " is not what was written at ", begin));
     }
     if (absl::Status added = add_piece(database, as_byte_span(piece), frame); !added.ok()) return added;
-    begin += head.size() + bytes;
+    begin += bytes;
   }
   return absl::OkStatus();
 }

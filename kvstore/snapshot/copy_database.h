@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "kvstore/replication/epoch_history.h"
 #include "kvstore/snapshot/shard_copy.h"
+#include "kvstore/storage/file_tree.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {
@@ -19,7 +20,8 @@ namespace skua::kv {
 
 /// Applies the pieces at offsets `begin` to `end` of the tail's file to the database. Waits for the disk. DATA_LOSS,
 /// INVALID_ARGUMENT: the bytes are not valid pieces, or do not follow the last entry of the database.
-[[nodiscard]] absl::Status apply_tail_file(ShardCopy& database, const std::string& path, uint64_t begin, uint64_t end);
+[[nodiscard]] absl::Status apply_tail_file(ShardCopy& database, FileTree& tree, const std::string& path, uint64_t begin,
+                                           uint64_t end);
 
 /// Checks that the database ends with `end`, which the snapshot's pieces announced, and that its record of epochs
 /// (ShardCopy::runs()) does not go beyond. DATA_LOSS: a check failed.

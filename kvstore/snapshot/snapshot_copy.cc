@@ -1,44 +1,21 @@
 #include "kvstore/snapshot/snapshot_copy.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/snapshot/copy_database.h"
 #include "kvstore/snapshot/snapshot_manifest.h"
 #include "kvstore/storage/shard_files.h"
+#include "kvstore/types/worker_mutants.h"
 #include "rpc/base/bytes.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
 namespace {
 
-namespace fs = std::filesystem;
-
 std::string mib(uint64_t bytes) {
   return absl::StrCat((bytes + (1 << 19)) >> 20);
-}
-
-absl::Status write_piece(const std::string& path, uint64_t offset, std::string_view bytes) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return files::io_error("making", path, {errno, std::generic_category()});
-  int failed = 0;
-  while (!bytes.empty() && failed == 0) {
-    const ssize_t put = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (put > 0) {
-      bytes.remove_prefix(static_cast<size_t>(put));
-      offset += static_cast<uint64_t>(put);
-    } else if (put == 0 || errno != EINTR) {
-      failed = put == 0 ? EIO : errno;
-    }
-  }
-  if (::close(fd) != 0 && failed == 0) failed = errno;
-  return failed == 0 ? absl::OkStatus() : files::io_error("writing", path, {failed, std::generic_category()});
 }
 
 std::string files_path(const std::string& path) {
@@ -51,12 +28,10 @@ std::string tail_path(const std::string& path) {
   return path + "/tail";
 }
 
-absl::Status make_directories(const std::string& path) {
-  if (absl::Status removed = files::remove_tree(path); !removed.ok()) return removed;
-  std::error_code error;
-  fs::create_directories(files_path(path), error);
-  if (!error) fs::create_directory(database_path(path), error);
-  return error ? files::io_error("making", path, error) : absl::OkStatus();
+absl::Status make_directories(FileTree& tree, const std::string& path) {
+  if (absl::Status removed = tree.remove(path); !removed.ok()) return removed;
+  if (absl::Status made = tree.make_directories(files_path(path)); !made.ok()) return made;
+  return tree.make_directories(database_path(path));
 }
 
 /// If no more than this is left of a tail, it is applied without fetching more meanwhile.
@@ -193,9 +168,9 @@ void SnapshotCopies::leave(Copy& copy) {
 /// starts.
 void SnapshotCopies::remove(const std::string& path, std::shared_ptr<Built> built) {
   const bool is_built = built != nullptr;
-  auto work = [path, built = std::move(built)]() mutable {
+  auto work = [tree = options_.files, path, built = std::move(built)]() mutable {
     built.reset();
-    return files::remove_tree(path);
+    return tree->remove(path);
   };
   const auto ignore = [](const absl::Status&) {};
   static_cast<void>(is_built ? host_.on_builder(std::move(work), ignore) : host_.on_disk(std::move(work), ignore));
@@ -227,7 +202,8 @@ void SnapshotCopies::start_attempt(ShardId shard, Copy& copy) {
   copy.path = absl::StrCat(options_.directory, "/", files::kNewPrefix, files::shard_name(shard), "-", copy.id, "-",
                            copy.attempt);
   // Its result is ignored: if it fails, writing into the directory fails too.
-  static_cast<void>(host_.on_disk([path = copy.path] { return make_directories(path); }, [](const absl::Status&) {}));
+  static_cast<void>(host_.on_disk([tree = options_.files, path = copy.path] { return make_directories(*tree, path); },
+                                  [](const absl::Status&) {}));
 }
 
 void SnapshotCopies::fetched(ShardId shard, uint64_t id, uint64_t number, const absl::StatusOr<ByteSpan>& bytes) {
@@ -245,8 +221,9 @@ void SnapshotCopies::fetched(ShardId shard, uint64_t id, uint64_t number, const 
     copy->bytes_total = bytes_of(as_string_view(chunk->data));
   }
   const bool queued =
-      host_.on_disk([path = absl::StrCat(files_path(copy->path), "/", std::string(chunk->name)), offset = chunk->offset,
-                     data = std::string(as_string_view(chunk->data))] { return write_piece(path, offset, data); },
+      host_.on_disk([tree = options_.files, path = absl::StrCat(files_path(copy->path), "/", std::string(chunk->name)),
+                     offset = chunk->offset,
+                     data = std::string(as_string_view(chunk->data))] { return tree->write(path, offset, data); },
                     [this, shard, id, number](const absl::Status& status) { written(shard, id, number, status); });
   if (!queued) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);
 }
@@ -290,8 +267,8 @@ void SnapshotCopies::tail_fetched(ShardId shard, uint64_t id, uint64_t attempt, 
   std::string piece = tail_file_piece(*bytes);
   const uint64_t size = piece.size();
   const bool queued = host_.on_disk(
-      [path = tail_path(copy->path), offset = copy->tail_bytes, piece = std::move(piece)] {
-        return write_piece(path, offset, piece);
+      [tree = options_.files, path = tail_path(copy->path), offset = copy->tail_bytes, piece = std::move(piece)] {
+        return tree->write(path, offset, piece);
       },
       [this, shard, id, attempt, size](const absl::Status& status) { tail_written(shard, id, attempt, size, status); });
   if (!queued) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);
@@ -367,7 +344,7 @@ void SnapshotCopies::build(ShardId shard, Copy& copy) {
         auto database = host_.build(shard, files_path(path), database_path(path));
         if (!database.ok()) return database.status();
         built->database = *std::move(database);
-        return files::remove_tree(files_path(path));
+        return options_.files->remove(files_path(path));
       },
       [this, shard, id = copy.id](const absl::Status& status) { built(shard, id, status); });
   if (!queued) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);
@@ -396,8 +373,8 @@ void SnapshotCopies::follow(ShardId shard, Copy& copy) {
   copy.applying = true;
   const uint64_t end = copy.tail_bytes;
   const bool queued = host_.on_builder(
-      [built = copy.built, path = tail_path(copy.path), begin = copy.tail_applied, end] {
-        return apply_tail_file(*built->database, path, begin, end);
+      [tree = options_.files, built = copy.built, path = tail_path(copy.path), begin = copy.tail_applied, end] {
+        return apply_tail_file(*built->database, *tree, path, begin, end);
       },
       [this, shard, id = copy.id, end](const absl::Status& status) { followed(shard, id, end, status); });
   if (!queued) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);
@@ -417,11 +394,11 @@ void SnapshotCopies::close(ShardId shard, Copy& copy) {
   const std::string to = final_path(shard);
   const bool queued = host_.on_builder(
       [built = copy.built, from = absl::StrCat(database_path(copy.path), "/", files::shard_name(shard)), to,
-       parent = options_.directory]() -> absl::Status {
+       parent = options_.directory, tree = options_.files]() -> absl::Status {
         if (absl::Status closed = built->database->close(); !closed.ok()) return closed;
         built->database.reset();
-        if (absl::Status removed = files::remove_tree(to); !removed.ok()) return removed;
-        return files::rename_and_sync(from, to, parent);
+        if (absl::Status removed = tree->remove(to); !removed.ok()) return removed;
+        return tree->rename(from, to, parent);
       },
       [this, shard, id = copy.id](const absl::Status& status) { closed(shard, id, status); });
   if (!queued) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);
@@ -450,6 +427,7 @@ void SnapshotCopies::closed(ShardId shard, uint64_t id, const absl::Status& stat
 bool SnapshotCopies::may_install(ShardId shard, const Copy& copy) const {
   const auto position = host_.position(shard);
   if (!position || position->primary != copy.from) return false;
+  if (worker_mutant(WorkerMutant::kStaleCopy)) return true;
   const EntryId end = copy.end;
   const SnapshotFit fit = host_.fit(shard, end);
   if (fit == SnapshotFit::kNone) return false;

@@ -45,6 +45,7 @@
 #include "kvstore/snapshot/shard_copy.h"
 #include "kvstore/snapshot/snapshot_pull.h"
 #include "kvstore/snapshot/snapshot_tail.h"
+#include "kvstore/storage/file_tree.h"
 #include "kvstore/types/mutation.h"
 #include "kvstore/types/node_log.h"
 #include "rpc/base/clock.h"
@@ -122,7 +123,8 @@ struct CopyProgress {
 class SnapshotCopies {
  public:
   struct Options {
-    std::string directory;  ///< exists
+    std::string directory;                  ///< exists
+    FileTree* files = &FileTree::system();  ///< outlives the copies
     SnapshotPullOptions pull;
     SnapshotTailOptions tail;
     /// Largest size of a tail's file, or the size of the snapshot if that is larger.

@@ -1,13 +1,7 @@
 #include "kvstore/snapshot/snapshot_source.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <filesystem>
-#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,41 +9,15 @@
 #include "rpc/base/crc32c.h"
 
 namespace skua::kv {
-namespace {
-
-namespace fs = std::filesystem;
-
-absl::Status read_piece(const std::string& path, uint64_t offset, std::span<char> to) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return files::io_error("opening", path, {errno, std::generic_category()});
-  int failed = 0;
-  while (!to.empty() && failed == 0) {
-    const ssize_t got = ::pread(fd, to.data(), to.size(), static_cast<off_t>(offset));
-    if (got > 0) {
-      to = to.subspan(static_cast<size_t>(got));
-      offset += static_cast<uint64_t>(got);
-    } else if (got == 0) {
-      failed = EIO;  // the file was longer when the snapshot was made
-    } else if (errno != EINTR) {
-      failed = errno;
-    }
-  }
-  ::close(fd);
-  return failed == 0 ? absl::OkStatus() : files::io_error("reading", path, {failed, std::generic_category()});
-}
-
-}  // namespace
 
 SnapshotSource::Snapshot::~Snapshot() {
   // Leftovers are removed by the next create().
-  if (!path.empty()) static_cast<void>(files::remove_tree(path));
+  if (!path.empty()) static_cast<void>(file_tree.remove(path));
 }
 
 absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::create(const Options& options, ExportFn make) {
-  if (absl::Status removed = files::remove_tree(options.directory); !removed.ok()) return removed;
-  std::error_code error;
-  fs::create_directories(options.directory, error);
-  if (error) return files::io_error("making", options.directory, error);
+  if (absl::Status removed = options.files->remove(options.directory); !removed.ok()) return removed;
+  if (absl::Status made = options.files->make_directories(options.directory); !made.ok()) return made;
   return std::unique_ptr<SnapshotSource>(new SnapshotSource(options, std::move(make)));
 }
 
@@ -79,7 +47,7 @@ absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(c
     return absl::ResourceExhaustedError(
         absl::StrCat("this node has ", options_.open_max, " snapshots open, which is its limit: ask again later"));
   }
-  auto snapshot = std::make_shared<Snapshot>();
+  auto snapshot = std::make_shared<Snapshot>(*options_.files);
   do snapshot->id = rng_.next();
   while (snapshot->id == 0 || snapshots_.contains(snapshot->id));
   snapshot->shard = shard;
@@ -117,11 +85,9 @@ absl::Status SnapshotSource::fill(Snapshot& snapshot) {
   snapshot.end = exported->end;
   snapshot.hold = std::move(exported->hold);
   for (std::string& name : exported->files) {
-    const std::string path = absl::StrCat(snapshot.path, "/", name);
-    std::error_code error;
-    const uint64_t bytes = fs::file_size(path, error);
-    if (error) return files::io_error("reading", path, error);
-    snapshot.files.push_back({std::move(name), bytes});
+    const auto bytes = options_.files->size(absl::StrCat(snapshot.path, "/", name));
+    if (!bytes.ok()) return bytes.status();
+    snapshot.files.push_back({std::move(name), *bytes});
   }
   return absl::OkStatus();
 }
@@ -147,9 +113,8 @@ absl::StatusOr<std::string> SnapshotSource::fetch(const FetchChunk& wanted, Time
   const File& file = snapshot.files[wanted.file];
   const uint64_t bytes = std::min<uint64_t>(wanted.bytes_max, file.bytes - wanted.offset);
   std::string data(bytes, '\0');
-  if (absl::Status read = read_piece(absl::StrCat(snapshot.path, "/", file.name), wanted.offset, data); !read.ok()) {
-    return read;
-  }
+  const std::string path = absl::StrCat(snapshot.path, "/", file.name);
+  if (absl::Status read = options_.files->read(path, wanted.offset, data); !read.ok()) return read;
   std::array<std::byte, kChunkHeadBytesMax> buffer;
   const auto head = encode_chunk_head({.snapshot = snapshot.id,
                                        .end = snapshot.end,

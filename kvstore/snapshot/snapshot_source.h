@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "kvstore/peers/peer_links.h"
 #include "kvstore/replication/copy_codec.h"
+#include "kvstore/storage/file_tree.h"
 #include "kvstore/storage/reader_pool.h"
 #include "kvstore/types/mutation.h"
 #include "rpc/base/clock.h"
@@ -38,6 +39,7 @@ class SnapshotSource {
   struct Options {
     /// Used by the source alone. create() removes its content.
     std::string directory;
+    FileTree* files = &FileTree::system();  ///< outlives the source
     size_t open_max = 4;
     DurationNs idle_max_ns = 60 * kSecond;
     DurationNs age_max_ns = 3600 * kSecond;
@@ -87,7 +89,9 @@ class SnapshotSource {
   };
   /// The destructor removes the directory.
   struct Snapshot {
+    explicit Snapshot(FileTree& tree) : file_tree(tree) {}
     ~Snapshot();
+    FileTree& file_tree;
     uint64_t id = 0;
     ShardId shard;
     std::string path;

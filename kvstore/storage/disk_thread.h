@@ -1,5 +1,5 @@
-// DiskThread: one thread that runs tasks in order. The tasks may wait for disks, and no request waits for them. Mostly
-// they are steps of copying shards.
+// Tasks that may wait for disks, and for which no request waits: mostly steps of copying shards. DiskThread: one thread
+// that runs them in order.
 #ifndef SKUA_KVSTORE_STORAGE_DISK_THREAD_H_
 #define SKUA_KVSTORE_STORAGE_DISK_THREAD_H_
 
@@ -15,8 +15,18 @@
 
 namespace skua::kv {
 
+/// Runs tasks in order, elsewhere.
+class DiskTasks {
+ public:
+  /// Queues a task. False: no more tasks are run, or too many wait; then the task does not run. Thread: any.
+  [[nodiscard]] virtual bool submit(absl::AnyInvocable<void()> task) = 0;
+
+ protected:
+  ~DiskTasks() = default;
+};
+
 /// Thread: any, for all methods.
-class DiskThread {
+class DiskThread final : public DiskTasks {
  public:
   struct Options {
     const char* name = "disk";  ///< of the thread, at most 15 characters
@@ -32,8 +42,8 @@ class DiskThread {
   DiskThread(const DiskThread&) = delete;
   DiskThread& operator=(const DiskThread&) = delete;
 
-  /// Queues a task. False: the thread was stopped, or queue_max tasks wait; then the task does not run.
-  [[nodiscard]] bool submit(absl::AnyInvocable<void()> task);
+  /// False: the thread was stopped, or queue_max tasks wait.
+  [[nodiscard]] bool submit(absl::AnyInvocable<void()> task) override;
   /// Runs the queued tasks and ends the thread. A second call does nothing.
   void stop();
 

@@ -13,6 +13,7 @@ enum class WorkerMutant {
   kSkipUnsyncedFile,  // a replica may acknowledge unsynced writes, and no file says so
   kKeepGivenUpData,   // data of a fork that was given up become those of a replica in the new fork
   kOpenAnewForCopy,   // a copy that was fetched is dropped, and an empty database takes its place
+  kStaleCopy,         // a copy of a shard is taken although the replica has acknowledged more meanwhile
 };
 
 #ifdef SKUA_WITH_MUTANTS

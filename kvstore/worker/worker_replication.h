@@ -58,8 +58,8 @@ struct ReplicationEvents {
 /// What copies of shards need. All outlive the worker. The threads are stopped after the worker was drained.
 struct CopyResources {
   SnapshotSource* source = nullptr;
-  DiskThread* disk = nullptr;
-  DiskThread* builder = nullptr;
+  DiskTasks* disk = nullptr;
+  DiskTasks* builder = nullptr;
   CopySlots* slots = nullptr;
   SnapshotCopies::Options copies;
 };
@@ -125,7 +125,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   void on_peer_message(PeerMessage&& message) override;
   void on_peer_ready(PeerAddress peer) override { server_->shards().peer_ready(peer.node); }
   void on_peer_failed(PeerAddress peer, const absl::Status& why) override;
-  void on_peer_room(PeerAddress peer) override { server_->shards().peer_ready(peer.node); }
+  void on_peer_room(PeerAddress peer) override { server_->shards().peer_has_room(peer.node); }
 
   // SnapshotCopyHost
   bool fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) override;
@@ -148,7 +148,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   [[nodiscard]] const uint32_t* worker_of(ShardId shard, NodeId node) const;
   [[nodiscard]] absl::Status may_have_data(ShardId shard, PeerAddress peer) const;
   bool ask(ShardId shard, NodeId from, Method method, ByteSpan request, Fetched done);
-  bool run_on(DiskThread& thread, Work work, Worked done);
+  bool run_on(DiskTasks& thread, Work work, Worked done);
   void serve_tail(rpc::IncomingCall&& call);
   void tell_copies(TimeNs now);
   void tell_lost(NodeId node, const absl::Status& why);
@@ -160,8 +160,8 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   rpc::Endpoint* endpoint_ = nullptr;
   std::shared_ptr<rpc::Mailbox> mailbox_;
   ShardServer* server_ = nullptr;
-  DiskThread* disk_ = nullptr;
-  DiskThread* builder_ = nullptr;
+  DiskTasks* disk_ = nullptr;
+  DiskTasks* builder_ = nullptr;
   std::unique_ptr<PeerLinks> links_;
   std::unique_ptr<SnapshotService> service_;
   std::unique_ptr<SnapshotCopies> copies_;

@@ -55,6 +55,7 @@ void ClusterNode::new_machine() {
   machine_ = std::make_unique<Machine>(kernel_.rng.next(), 1, 0);
   machine_->end_now(Machine::End::kKill);
   files_ = std::make_unique<SimFiles>(*machine_);
+  tree_ = std::make_unique<SimFileTree>(*machine_);
 }
 
 // --- Life
@@ -64,6 +65,10 @@ bool ClusterNode::start() {
   ++life_;
   machine_->restart();
   set_disk_full(false);
+  if (absl::Status started = start_copying(); !started.ok()) {
+    kernel_.break_promise(absl::StrCat("node ", number_, " cannot make copies: ", started.message()));
+    return false;
+  }
   auto device = machine_->open_log_device(0);
   const RecoveryOptions recovery{
       .log = options_.log, .shards_dir = "", .chunk_bytes = kernel_.rng.below(4000), .threads = 1};
@@ -119,9 +124,8 @@ void ClusterNode::start_worker(OpenLog log) {
   options.links.cluster_id = cluster_uuid();
   options.links.node_uuid = info_.uuid;
   options.links.seed = kernel_.rng.next();
-  options.copying = ClusterSimOptions::copying();
+  options.copying = copy_resources();
   seen_.assign(options_.shards, {});
-  copies_asked_ns_.assign(options_.shards, 0);
   PeerBootstrap& bootstrap = *this;
   SimWorkerHost& host = *this;
   worker_ = std::make_unique<SimWorker>(wire_, options, bootstrap, host, std::move(log));
@@ -164,7 +168,7 @@ void ClusterNode::end_process(Machine::End how) {
   worker_.reset();
   lifecycle_.reset();
   news_ = {};
-  copies_.clear();
+  copying_.reset();
 }
 
 void ClusterNode::change_clock() {

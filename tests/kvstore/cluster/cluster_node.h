@@ -8,8 +8,9 @@
 //    peers --- offers of sessions ---> its endpoint                                        cluster_node_peers.cc
 //                                                  +--- the oracle looks ---+              cluster_node_views.cc
 //
-// Events do here what threads do in production (worker.h, shard_manager.h, node_agent.h), and they take time. Copies of
-// shards are the simulation's own: a database as a whole, without files.
+//    copies: SnapshotSource, SnapshotCopies over SimFileTree                               cluster_node_copies.cc
+//
+// Events do here what threads do in production (worker.h, shard_manager.h, node_agent.h), and they take time.
 //
 // Sessions deliver each message once. So the node also gives its peers messages of replicas once more, and late: a
 // peer sends again what it does not hear of, and such copies arrive at any time.
@@ -22,14 +23,16 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "kvstore/node/replica_findings.h"
 #include "kvstore/node/shard_lifecycle.h"
+#include "kvstore/snapshot/snapshot_copy.h"
+#include "kvstore/snapshot/snapshot_source.h"
 #include "kvstore/types/machine_clock.h"
 #include "tests/kvstore/cluster/cluster_names.h"
 #include "tests/kvstore/cluster/control_process.h"
+#include "tests/kvstore/cluster/sim_copying.h"
 #include "tests/kvstore/cluster/sim_files.h"
 #include "tests/kvstore/cluster/sim_worker.h"
 #include "tests/kvstore/replication/oracle.h"
@@ -38,21 +41,14 @@
 
 namespace skua::kv::sim {
 
-struct AskCopy {};
-/// A shard's database as it was at the source.
-struct ShardCopy {
-  std::shared_ptr<const Database> database;
-  EntryId end;
-};
-
-/// What does not go over sessions: copies of shards, and a message of a replica that arrives once more. Between two
-/// processes; it reaches no other.
+/// What does not go over sessions: a message of a replica that arrives once more. Between two processes; it reaches no
+/// other.
 struct NodeMessage {
   NodeId from = 0;
   uint64_t from_life = 0;
   NodeId to = 0;
   size_t shard = 0;
-  std::variant<ReplicaMessage, AskCopy, ShardCopy> body;
+  ReplicaMessage body;
   std::vector<ReplicaEntry> entries;
   std::deque<std::string> payloads;  // of the entries
 };
@@ -175,6 +171,10 @@ class ClusterNode final : public MachineClock,
   void told(ShardId id, const View& view) override { world_.view_told(id.shard, view); }
   void changed(ShardId id) override { observe(id.shard); }
   void stirred() override { kick(); }
+  absl::StatusOr<std::unique_ptr<ShardCopy>> build_copy(ShardId id, const std::string& path,
+                                                        const std::string& directory) override;
+  void install_copy(ShardId id, const std::string& path) override;
+  void copying_says(const std::string& line) override;
 
   // ShardLifecycleHost
   void database_opened(ShardId id, ShardDb& db, uint32_t worker) override;
@@ -214,7 +214,6 @@ class ClusterNode final : public MachineClock,
   [[nodiscard]] const HeldShard* serving(size_t shard) const;
 
   // cluster_node_peers.cc
-  void send_body(size_t shard, NodeId to, std::variant<ReplicaMessage, AskCopy, ShardCopy> body);
   void send_again(ShardId shard, NodeId to, const ReplicaMessage& message, std::span<Entry* const> entries);
   void check_epoch_durable(size_t shard, const ReplicaMessage& message);
 
@@ -230,8 +229,19 @@ class ClusterNode final : public MachineClock,
   /// Something is to be told to the lifecycle.
   void tell_news();
   void step_lifecycle(DurationNs after);
-  void on_copy_asked(size_t shard, NodeId from);
-  void on_copy(size_t shard, NodeId from, const ShardCopy& copy);
+
+  // cluster_node_copies.cc
+  struct Copying {
+    explicit Copying(const SimDiskTasks::Schedule& later) : disk(later), builder(later) {}
+    std::unique_ptr<SnapshotSource> source;
+    SimDiskTasks disk;
+    SimDiskTasks builder;
+    CopySlots slots{2};
+  };
+  [[nodiscard]] absl::Status start_copying();
+  [[nodiscard]] CopyResources copy_resources();
+  [[nodiscard]] absl::StatusOr<SnapshotSource::Exported> export_snapshot(ShardId id, const std::string& path);
+  [[nodiscard]] static ClusterId cluster_bytes();
 
   // cluster_node_agent.cc
   void agent_tick();
@@ -249,6 +259,7 @@ class ClusterNode final : public MachineClock,
   // What outlives the process: files.
   std::unique_ptr<Machine> machine_;
   std::unique_ptr<SimFiles> files_;
+  std::unique_ptr<SimFileTree> tree_;  // of copies
   control::NodeInfo info_;
   NodeId id_ = 0;
   uint64_t boot_ = 1;  // of the machine
@@ -266,10 +277,8 @@ class ClusterNode final : public MachineClock,
   std::unique_ptr<ShardLifecycle> lifecycle_;  // has the databases, which the worker uses
   std::unique_ptr<SimWorker> worker_;
   ShardNews news_;
-  std::map<std::string, ShardCopy> copies_;  // by path
-  uint64_t copies_made_ = 0;
-  std::vector<Seen> seen_;               // by shard
-  std::vector<TimeNs> copies_asked_ns_;  // by shard
+  std::unique_ptr<Copying> copying_;
+  std::vector<Seen> seen_;  // by shard
   uint64_t applied_revision_ = 0;
   std::vector<control::ShardRef> unserved_;
   std::unique_ptr<ReplicaFindings> findings_;

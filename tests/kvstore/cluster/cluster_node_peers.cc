@@ -13,28 +13,12 @@ void ClusterNode::on_peer(const NodeMessage& message) {
   if (message.from_life < heard) return;
   heard = message.from_life;
   if (serving(message.shard) == nullptr || !machine_->running()) return;
-  if (std::holds_alternative<AskCopy>(message.body)) return on_copy_asked(message.shard, message.from);
-  if (const auto* copy = std::get_if<ShardCopy>(&message.body)) {
-    // Written to disk for a while, then taken.
-    return run(kernel_.now() + options_.sync_ns + kernel_.between(0, 300 * kMillisecond),
-               [this, shard = message.shard, from = message.from, copy = *copy] { on_copy(shard, from, copy); });
-  }
-  const auto& body = std::get<ReplicaMessage>(message.body);
-  kernel_.note("again", message.shard, message.from >> 32, number_, body.index());
+  kernel_.note("again", message.shard, message.from >> 32, number_, message.body.index());
   wire_.enter();
-  static_cast<void>(worker_->server().on_replica_message(shard_id(message.shard), message.from, body, message.entries));
+  static_cast<void>(
+      worker_->server().on_replica_message(shard_id(message.shard), message.from, message.body, message.entries));
   observe(message.shard);
   kick();
-}
-
-void ClusterNode::send_body(size_t shard, NodeId to, std::variant<ReplicaMessage, AskCopy, ShardCopy> body) {
-  auto message = std::make_shared<NodeMessage>();
-  message->from = id_;
-  message->from_life = life_;
-  message->to = to;
-  message->shard = shard;
-  message->body = std::move(body);
-  world_.to_peer(*this, std::move(message));
 }
 
 void ClusterNode::send(ShardId shard, NodeId to, const ReplicaMessage& message) {
@@ -151,10 +135,7 @@ void ClusterNode::fetch_view(ShardId /*shard*/) {
 }
 
 void ClusterNode::fetch_snapshot(ShardId shard, NodeId from) {
-  TimeNs& asked_ns = copies_asked_ns_[shard.shard];
-  if (now() < asked_ns + kSecond) return;
-  asked_ns = now();
-  send_body(shard.shard, from, AskCopy{});
+  worker_->peers().fetch_snapshot(shard, from);
 }
 
 void ClusterNode::replica_failed(ShardId shard, const absl::Status& /*why*/) {

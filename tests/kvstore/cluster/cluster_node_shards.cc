@@ -1,4 +1,4 @@
-// A node's shards: the production lifecycle over simulated files, and copies of shards.
+// A node's shards: the production lifecycle over simulated files.
 #include <algorithm>
 #include <utility>
 
@@ -102,7 +102,6 @@ void ClusterNode::opened(ShardId id, const ReplicaNotes& notes) {
     return kernel_.break_promise(absl::StrCat("node ", number_, ": ", opened == nullptr ? "" : opened->why));
   }
   if (notes.doubt != 0) kernel_.hit(Probe::kDoubt);
-  copies_asked_ns_[id.shard] = 0;
   const uint64_t committed = opened->shard->indices().committed;
   seen_[id.shard] = {.last = committed, .commit = committed};
   kernel_.note("opened", id.shard, number_, opened->replica->replica().last_index(), committed);
@@ -127,52 +126,6 @@ void ClusterNode::unserved_changed(const std::map<ShardId, UnservedShard>& unser
   for (const auto& [id, shard] : unserved) {
     unserved_.push_back({{id.table_id, id.shard}, std::string(shard.why.message())});
   }
-}
-
-// --- Copies of a shard: kvstore/snapshot/snapshot_copy.h, without its files
-
-void ClusterNode::on_copy_asked(size_t shard, NodeId from) {
-  const auto hold = worker_->server().shards().hold_entries(shard_id(shard));
-  if (!hold.ok()) return;
-  auto copy = std::make_shared<Database>(*machine_, shard_id(shard));
-  copy->become(database(shard));
-  const uint64_t index = copy->index();
-  oracle_.found(shard, index, contents_of(*copy), "a copy");
-  send_body(shard, from, ShardCopy{copy, {index, replica(shard)->replica().log().epoch_of(index).value_or(0)}});
-  run(kernel_.now() + kernel_.between(300 * kMillisecond, 3 * kSecond),
-      [this, shard, hold = *hold] { worker_->server().shards().release_entries(shard_id(shard), hold); });
-}
-
-void ClusterNode::on_copy(size_t shard, NodeId from, const ShardCopy& copy) {
-  if (serving(shard) == nullptr) return;
-  const Replica& replica = this->replica(shard)->replica();
-  const SnapshotFit fit = replica.snapshot_fit(copy.end);
-  const bool replaces = fit == SnapshotFit::kReplacesLog && copy.end.epoch != 0;
-  const bool whole = replaces || copy.end.index >= replica.last_index();
-  const bool stale = kernel_.mutant == WorldMutant::kStaleCopy;
-  if (replica.view().primary != from || (!stale && (fit == SnapshotFit::kNone || !whole))) {
-    return kernel_.hit(Probe::kSnapshotTooOld);
-  }
-  kernel_.note("copy", shard, number_, copy.end.index, copy.end.epoch);
-  worker_->server().shards().retire(shard_id(shard));
-  const std::string path = absl::StrCat("copy-", ++copies_made_);
-  copies_[path] = copy;
-  news_.copies[shard_id(shard)] = path;
-  tell_news();
-}
-
-absl::Status ClusterNode::ingest_copy(ShardId id, const std::string& path) {
-  machine_->make_database(id);
-  Database& database = machine_->database(id);
-  database.become(*copies_.at(path).database);
-  if (kernel_.mutant == WorldMutant::kCopyOffByOne) static_cast<void>(database.ingest({}, database.index() + 1));
-  kernel_.hit(Probe::kSnapshotInstalled);
-  return absl::OkStatus();
-}
-
-absl::Status ClusterNode::discard_copy(const std::string& path) {
-  copies_.erase(path);
-  return absl::OkStatus();
 }
 
 }  // namespace skua::kv::sim

@@ -134,18 +134,6 @@ rpc::EndpointOptions ClusterSimOptions::endpoint_of(size_t number, uint64_t life
   return out;
 }
 
-CopyResources ClusterSimOptions::copying() {
-  SnapshotSource::Options options;
-  options.directory = (std::filesystem::temp_directory_path() / absl::StrCat("skua_sim_", getpid())).string();
-  static const auto source =
-      SnapshotSource::create(options, [](ShardId, const std::string&) -> absl::StatusOr<SnapshotSource::Exported> {
-        return absl::UnimplementedError("copies go another way here");
-      });
-  static DiskThread disk{{}};
-  static CopySlots slots{0};
-  return {.source = source->get(), .disk = &disk, .builder = &disk, .slots = &slots, .copies = {}};
-}
-
 ClusterSimOptions ClusterSimOptions::from_seed(uint64_t seed) {
   Rng rng(mix64(seed ^ 0xc1u));
   ClusterSimOptions out;

@@ -79,7 +79,6 @@ struct ClusterSimOptions : NetworkOptions, ClientOptions {
   /// Of the endpoint of a node or client, in one of its lives.
   [[nodiscard]] rpc::EndpointOptions endpoint_of(size_t number, uint64_t life = 1) const;
   /// Nothing is copied by the shipped code here.
-  [[nodiscard]] static CopyResources copying();
 
   [[nodiscard]] static ClusterSimOptions from_seed(uint64_t seed);
   [[nodiscard]] std::string describe() const;

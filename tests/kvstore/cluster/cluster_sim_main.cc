@@ -41,7 +41,6 @@ const NamedMutant kMutants[] = {
     of_world("blind-commit", WorldMutant::kBlindCommit),
     of_world("forget-view", WorldMutant::kForgetView),
     of_world("forget-doubt", WorldMutant::kForgetDoubt),
-    of_world("stale-copy", WorldMutant::kStaleCopy),
     of_world("copy-off-by-one", WorldMutant::kCopyOffByOne),
     of_replica("ack-before-durable", ReplicaMutant::kAckBeforeDurable),
     of_replica("serve-after-lease", ReplicaMutant::kServeAfterLease),
@@ -59,6 +58,7 @@ const NamedMutant kMutants[] = {
     of_worker("skip-unsynced-file", WorkerMutant::kSkipUnsyncedFile),
     of_worker("keep-given-up-data", WorkerMutant::kKeepGivenUpData),
     of_worker("open-anew-for-copy", WorkerMutant::kOpenAnewForCopy),
+    of_worker("stale-copy", WorkerMutant::kStaleCopy),
 };
 
 /// Probes of parts that only tests/kvstore/replication has, and one that not every batch hits.

@@ -15,7 +15,11 @@ SimWorker::SimWorker(SimWire& wire, const SimWorkerOptions& options, PeerBootstr
   // What replicas want goes to ShardServer::Options::replica_host, which need not be the replication.
   ReplicationEvents events;
   events.tick = [] {};
-  events.log = [](LogSeverity, const std::string&) {};
+  events.log = [this](LogSeverity, const std::string& line) { host_.copying_says(line); };
+  events.build_copy = [this](ShardId id, const std::string& path, const std::string& directory) {
+    return host_.build_copy(id, path, directory);
+  };
+  events.install_copy = [this](ShardId id, const std::string& path) { host_.install_copy(id, path); };
   replication_ = std::make_unique<WorkerReplication>(self_, std::move(events));
   auto server = ShardServer::create(*endpoint_, readers_, options.server, std::move(log));
   SKUA_CHECK(server.ok(), std::string(server.status().message()).c_str());

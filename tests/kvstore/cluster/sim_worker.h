@@ -33,6 +33,11 @@ class SimWorkerHost {
   virtual void changed(ShardId id) = 0;
   /// There is something for the worker to do.
   virtual void stirred() = 0;
+  /// As ReplicationEvents says it.
+  virtual absl::StatusOr<std::unique_ptr<ShardCopy>> build_copy(ShardId id, const std::string& path,
+                                                                const std::string& directory) = 0;
+  virtual void install_copy(ShardId id, const std::string& path) = 0;
+  virtual void copying_says(const std::string& line) = 0;
 
  protected:
   ~SimWorkerHost() = default;

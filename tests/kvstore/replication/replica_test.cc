@@ -644,7 +644,7 @@ TEST(Replica, WhatAFullLinkRefusedFollowsWhenThereIsRoom) {
   EXPECT_EQ(group[1].commit_index(), before);
   EXPECT_EQ(group[2].last_index(), before);
   ReplicaOutput out;
-  group[1].peer_ready(2, group.now, out);
+  group[1].peer_has_room(2, group.now, out);
   ASSERT_EQ(out.sends.size(), 1U);
   EXPECT_EQ(out.sends[0].first, before + 1);
   EXPECT_EQ(out.sends[0].last, before + 2);
@@ -680,6 +680,22 @@ TEST(Replica, APeerThatCanBeReachedIsAskedForItsTailAtOnce) {
   group.take(1, ready);
   group.settle();
   EXPECT_EQ(group[1].commit_index(), group[1].last_index());
+}
+
+/// A link of one request: each question makes it full, and each answer makes room. Nothing else would pass.
+TEST(Replica, RoomOnALinkIsNoReasonToAskAgain) {
+  Group group({1, 2});
+  group.cut = {2};
+  group.view(view_of(1, 1, {1, 2}));
+  ReplicaOutput backup;
+  group[2].peer_has_room(1, group.now, backup);
+  EXPECT_TRUE(backup.messages.empty()) << "the tail was reported, and is reported again with each heartbeat";
+  ReplicaOutput primary;
+  group[1].peer_has_room(2, group.now, primary);
+  EXPECT_TRUE(primary.messages.empty());
+  ReplicaOutput ready;
+  group[2].peer_ready(1, group.now, ready);
+  EXPECT_EQ(ready.messages.size(), 1U) << "a new link lost what was sent before";
 }
 
 bool reported(const Group& group, NodeId by, ReplicaReport::Kind kind, NodeId node) {

@@ -31,7 +31,6 @@ enum class WorldMutant : uint8_t {
   kBlindCommit,  // the metadata store takes a change whatever state it was decided on, and from a leader that was deposed
   kForgetDoubt,   // a node takes itself for whole after a power cut, whatever it had not synced
   kForgetView,    // a node that starts again does not know which views it took part in
-  kStaleCopy,     // a copy of a shard is taken although the replica has acknowledged more meanwhile
   kCopyOffByOne,  // a copy of a shard is taken for one entry more than it has
 };
 

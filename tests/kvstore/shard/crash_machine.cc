@@ -131,6 +131,10 @@ class OpenDatabase final : public ShardDb {
 
 }  // namespace
 
+std::unique_ptr<ShardDb> open_database(Database& database) {
+  return std::make_unique<OpenDatabase>(database);
+}
+
 class Machine::Engine final : public RocksdbEngine {
  public:
   explicit Engine(Machine& machine) : machine_(machine) {}
@@ -139,10 +143,10 @@ class Machine::Engine final : public RocksdbEngine {
                                                                  IfMissing if_missing) override {
     if (!machine_.begin_operation()) return ended();
     const auto found = machine_.databases_.find(id);
-    if (found != machine_.databases_.end()) return std::make_unique<OpenDatabase>(*found->second);
+    if (found != machine_.databases_.end()) return open_database(*found->second);
     if (if_missing == IfMissing::kFail) return absl::NotFoundError("no such shard");
     machine_.make_database(id);
-    return std::make_unique<OpenDatabase>(machine_.database(id));
+    return open_database(machine_.database(id));
   }
   [[nodiscard]] absl::Status destroy_shard(const std::string&, ShardId id) override {
     if (!machine_.running()) return ended();

@@ -106,6 +106,7 @@ class Machine {
   void make_database(ShardId id) { databases_.emplace(id, std::make_unique<Database>(*this, id)); }
   /// While it is closed.
   void remove_database(ShardId id) { databases_.erase(id); }
+  [[nodiscard]] bool has_database(ShardId id) const { return databases_.contains(id); }
   [[nodiscard]] Database& database(ShardId id) { return *databases_.at(id); }
 
   void set_faults(const SimDeviceFaults& logs, const DatabaseFaults& databases);
@@ -134,6 +135,9 @@ class Machine {
   uint64_t operations_ = 0;
   uint64_t end_at_ = ~uint64_t{0};
 };
+
+/// A process's view of the database, which outlives it. When it is closed, what was not flushed is lost, by chance.
+[[nodiscard]] std::unique_ptr<ShardDb> open_database(Database& database);
 
 }  // namespace skua::kv::sim
 
