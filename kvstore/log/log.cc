@@ -148,7 +148,7 @@ absl::Status Log::add_record(const RecordHeader& header, std::span<const ByteSpa
   ++group_records_;
   group_payload_bytes_ += payload_bytes;
   group_shard_bits_ |= shard_bit(header.shard);
-  group_syncs_ |= header.durability == Durability::kSync;
+  group_syncs_ |= is_synced(header.durability);
   group_urgent_ &= urgent;
   return absl::OkStatus();
 }

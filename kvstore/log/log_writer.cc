@@ -249,7 +249,7 @@ class LogWriter::Impl {
 
   void commit(bool sync) {
     absl::StatusOr<Durability> written = log_->commit();
-    if (sync && written.ok() && *written != Durability::kSync) {
+    if (sync && written.ok() && !is_synced(*written)) {
       written = Durability::kSync;
       if (absl::Status synced = log_->sync(); !synced.ok()) written = std::move(synced);
     }

@@ -120,7 +120,7 @@ void ShardLog::start_back(LogOp& op) {
 
 void ShardLog::wrote(uint64_t index, Durability achieved) {
   shard_.at.written = index;
-  if (achieved == Durability::kSync) shard_.at.synced = index;
+  if (is_synced(achieved)) shard_.at.synced = index;
 }
 
 bool ShardLog::resubmit() {

@@ -124,7 +124,7 @@ void ShardReplica::peer_has_room(NodeId peer, TimeNs now) {
 }
 
 void ShardReplica::proposed(const ReplicaEntry& entry) {
-  if (entry.durability != Durability::kSync) note_unsynced();
+  if (!is_synced(entry.durability)) note_unsynced();
   replica_.propose(entry.durability, clock_.boot_ns(), out_);
   dirty_ = true;
 }
@@ -316,7 +316,7 @@ void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
   bool unsynced = false;
   for (const ReplicaEntry& entry : entries) {
     if (entry.index != shard_.indices().last + 1) continue;  // the log has this entry already
-    unsynced = unsynced || entry.durability != Durability::kSync;
+    unsynced = unsynced || !is_synced(entry.durability);
     absl::Status appended = check_barrier({entry.index, entry.epoch}, entry.payload);
     // The entries that a new primary found, and its barrier, must be here before the primary commits anything. So more
     // of them are taken.

@@ -37,7 +37,7 @@ void Shard::write(WriteOp& op) {
 /// What is known by now of the durability of a committed record. Of the other members is only known that they have an
 /// entry as durable as the write asked for.
 Durability Shard::durability_of(const WriteOp& op, uint64_t index) const {
-  if (entries_ != nullptr && worker().wanted(op.durability) != Durability::kSync) return Durability::kFlush;
+  if (entries_ != nullptr && !is_synced(worker().wanted(op.durability))) return Durability::kFlush;
   if (index <= at_.synced) return Durability::kSync;
   return index <= at_.written ? Durability::kFlush : Durability::kMemory;
 }
@@ -177,7 +177,7 @@ void Shard::entry_back(Entry& entry) {
     // It may be in use for another entry by now.
   } else if (entry.outcome.ok()) {
     log_.wrote(index, entry.log_durability);
-    if (entry.log_durability != Durability::kSync && !std::exchange(unsynced_, true)) worker().unsynced.push_back(this);
+    if (!is_synced(entry.log_durability) && !std::exchange(unsynced_, true)) worker().unsynced.push_back(this);
   } else if (index > at_.committed && !entries_->is_committed(index)) {
     // All later entries are dropped with it. If the log has some of them, entries of a later epoch replace them.
     log_.refuse(entry.outcome);

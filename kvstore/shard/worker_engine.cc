@@ -121,7 +121,7 @@ void WorkerEngine::group_done(std::span<const LogSubmission> group) {
     op->outcome = group[i].outcome;
     op->log_durability = group[i].achieved;
     op->next = std::exchange(first, op);
-    synced = synced || (op->outcome.ok() && op->log_durability == Durability::kSync);
+    synced = synced || (op->outcome.ok() && is_synced(op->log_durability));
     if (op->kind == LogOp::Kind::kWrite || op->kind == LogOp::Kind::kEntry) ++writes;
   }
   worker_.events.post([this, first, writes, synced] { finish_group(first, writes, synced); });

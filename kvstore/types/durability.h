@@ -16,6 +16,11 @@ enum class Durability : uint8_t {
   kSync = 3,     ///< synced to the disk
 };
 
+/// True: a write of this level is on the disk.
+[[nodiscard]] constexpr bool is_synced(Durability durability) {
+  return durability >= Durability::kSync;
+}
+
 /// The code of a durability in log records and in messages between nodes: 0 memory, 1 flush, 2 sync. kDefault has no
 /// code; do not pass it.
 [[nodiscard]] constexpr uint8_t durability_code(Durability durability) {

@@ -313,7 +313,7 @@ void WorkerReplication::on_peer_message(PeerMessage&& message) {
   std::deque<OpenAppend>* const appends = known && !entries_.empty() ? &open_appends_[answering_] : nullptr;
   if (appends != nullptr && appends->size() < kOpenAppendsMax) {
     const bool syncs =
-        std::ranges::any_of(entries_, [](const ReplicaEntry& entry) { return entry.durability == Durability::kSync; });
+        std::ranges::any_of(entries_, [](const ReplicaEntry& entry) { return is_synced(entry.durability); });
     appends->push_back({last, epoch, syncs, std::move(message.reply)});
   } else {
     message.reply.reply(links_->make_message());
