@@ -4,7 +4,7 @@
 //             not interpret these bytes
 //    tail     entries of this replica's log that are not known to be committed. They must neither be applied nor be
 //             lost when recovery empties the log into the database (recovery.h), or when a log that needs room releases
-//             them (kvstore/shard/worker_engine_tail.cc)
+//             them (kvstore/shard/tail_rows.h)
 //
 // The keys are longer than a user's key may be, like those of completions (completion_rows.h): 1,024 zeros, then "R";
 // or 1,024 zeros, "T" and the index (8 bytes, big endian). A tail row (little endian): u64 epoch, i64 time, u8

@@ -23,67 +23,44 @@ import glob
 import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
-import tempfile
 import time
+
+import processes
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
 CONTROL = '127.0.0.1:18550'
 GRPC = '127.0.0.1:18551'
 DATA = '127.0.0.1:18552'
-START_WITHIN_S = 120
 RECORDS = 100_000
 CALM_TICKS = 10  # hundredths of a second, in two seconds
 FEW = 20_000
 MANY = 120_000
 
 
-def fail(text):
-    sys.exit(f'operation_instructions: {text}')
-
-
-class Cluster:
+class Cluster(processes.Processes):
     """A control plane and one node, which runs under callgrind if `counted`."""
 
     def __init__(self, bin_folder, counted):
-        self.bin = bin_folder
+        super().__init__(bin_folder)
         self.counted = counted
-        self.running = []
 
     def __enter__(self):
-        self.folder = tempfile.mkdtemp(prefix='skua-instructions-')
-        self.log = open(os.path.join(self.folder, 'log'), 'wb')  # pylint: disable=consider-using-with
+        super().__enter__()
         self.start(self.program('skua-control'), '--listen-address', CONTROL, '--data-dir', f'{self.folder}/control')
         counter = ['valgrind', '--tool=callgrind', f'--callgrind-out-file={self.folder}/node.out', '--dump-instr=yes'] if self.counted else []
         self.node = self.start(*counter, self.program('skuad'), '--control-address', CONTROL, '--data-dir', f'{self.folder}/node',
                                '--grpc-address', GRPC, '--data-address', DATA)
-        deadline = time.monotonic() + START_WITHIN_S
-        create = [self.program('skuactl'), '--control-address', CONTROL, 'table', 'create', 'usertable', '--shards', '1', '--if-not-exists']
-        while subprocess.run(create, capture_output=True, check=False).returncode != 0:
-            if time.monotonic() > deadline:
-                fail(f'the cluster does not start; see {self.folder}/log')
-            time.sleep(0.2)
+        self.wait_until([self.program('skuactl'), '--control-address', CONTROL, 'table', 'create', 'usertable', '--shards', '1',
+                         '--if-not-exists'])
         return self
-
-    def __exit__(self, *_):
-        for process in reversed(self.running):
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        self.log.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def wait_for_calm(self):
         """Until what was written is in RocksDB."""
         def ran():
             with open(f'/proc/{self.node.pid}/stat', encoding='ascii') as figures:
                 return sum(int(word) for word in figures.read().rsplit(')', 1)[1].split()[11:13])
-        deadline = time.monotonic() + START_WITHIN_S
+        deadline = time.monotonic() + processes.START_WITHIN_S
         before = ran()
         while time.monotonic() < deadline:
             time.sleep(2)
@@ -91,15 +68,7 @@ class Cluster:
             if now - before < CALM_TICKS:
                 return
             before = now
-        fail('the node does not come to rest')
-
-    def program(self, name):
-        return os.path.join(self.bin, name)
-
-    def start(self, *words):
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)  # pylint: disable=consider-using-with
-        self.running.append(process)
-        return process
+        processes.fail('the node does not come to rest')
 
     def ycsb(self, what, options, count, counter=()):
         words = [*counter, self.program('skua-ycsb'), what, 'skua', '-P', os.path.join(ROOT, 'ycsb/workloads/workloadc'), '-p',
@@ -110,7 +79,7 @@ class Cluster:
             words += ['-p', 'readproportion=0', '-p', 'updateproportion=1']
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=1800)
         if done.returncode != 0 or (what == 'run' and 'Return=OK' not in done.stdout):
-            fail(f'{" ".join(words)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}')
+            processes.fail(f'{" ".join(words)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}')
         return done
 
     operation = 'get'
@@ -162,7 +131,7 @@ def main():
     parser.add_argument('operations', nargs='*', metavar='OPERATION', default=['get'])
     options = parser.parse_args()
     if shutil.which('valgrind') is None:
-        fail('valgrind is not there: apt-get install valgrind')
+        processes.fail('valgrind is not there: apt-get install valgrind')
     for operation in options.operations:
         if options.side != 'client':
             print(f'{operation}: node   {at_node(options, operation):7.0f} instructions', flush=True)

@@ -16,13 +16,10 @@ import argparse
 import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
-import tempfile
-import time
 
 import memif_pair as pair
+import processes
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
 CONTROL = '127.0.0.1:18560'
@@ -30,7 +27,6 @@ GRPC = '127.0.0.1:18561'
 DATA = '127.0.0.1:18562'
 REDIS_PORT = '18563'
 MEMCACHED_PORT = '18564'
-START_WITHIN_S = 60
 RECORDS = 100_000
 OPERATIONS = 1_000_000
 ROUNDS_PER_RATIO_MAX = 3
@@ -41,27 +37,22 @@ STORES = {
 }
 
 
-def fail(text):
-    sys.exit(f'peers_ratio: {text}')
-
-
 def pinned(cores):
     return ['taskset', '-c', cores] if cores else []
 
 
-class Servers:
+class Servers(processes.Processes):
     """Skua's control plane and node, Redis, and memcached, each with one thread for requests."""
 
     def __init__(self, options):
+        super().__init__(options.bin)
         self.options = options
-        self.running = []
 
     def __enter__(self):
         for needed in ('redis-server', 'memcached'):
             if shutil.which(needed) is None:
-                fail(f'no {needed}: install it (Debian: apt install redis-server memcached)')
-        self.folder = tempfile.mkdtemp(prefix='skua-peers-')
-        self.log = open(os.path.join(self.folder, 'log'), 'wb')  # pylint: disable=consider-using-with
+                processes.fail(f'no {needed}: install it (Debian: apt install redis-server memcached)')
+        super().__enter__()
         on = pinned(self.options.server_cores)
         self.start(self.program('skua-control'), '--listen-address', CONTROL, '--data-dir', f'{self.folder}/control')
         self.start(*on, self.program('skuad'), '--control-address', CONTROL, '--data-dir', f'{self.folder}/node', '--grpc-address', GRPC,
@@ -74,31 +65,6 @@ class Servers:
             self.ycsb('load', store, RECORDS)
         return self
 
-    def __exit__(self, *_):
-        for process in reversed(self.running):
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        self.log.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def wait_until(self, words):
-        deadline = time.monotonic() + START_WITHIN_S
-        while subprocess.run(words, capture_output=True, check=False).returncode != 0:
-            if time.monotonic() > deadline:
-                fail(f'the servers do not start; see {self.folder}/log')
-            time.sleep(0.2)
-
-    def program(self, name):
-        return os.path.join(self.options.bin, name)
-
-    def start(self, *words):
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)  # pylint: disable=consider-using-with
-        self.running.append(process)
-
     def ycsb(self, what, store, count):
         """Operations per second."""
         words = [*pinned(self.options.driver_cores), self.program('skua-ycsb'), what, store, '-P', os.path.join(ROOT, 'ycsb/workloads/workloadc'),
@@ -107,7 +73,7 @@ class Servers:
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
         found = re.search(r'^\[OVERALL\], Throughput\(ops/sec\), ([\d.]+)', done.stdout, re.M)
         if done.returncode != 0 or found is None:
-            fail(f'{" ".join(words)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}')
+            processes.fail(f'{" ".join(words)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}')
         return float(found[1])
 
 
