@@ -234,13 +234,15 @@ void Replica::peer_ready(NodeId node, TimeNs now, ReplicaOutput& out) {
   }
 }
 
-/// What was not sent for want of room follows. A message that asks for an answer is not sent again: its answer would make
-/// room, and so on for ever.
+/// What was not sent for want of room follows. A question is repeated once per heartbeat at most: its answer makes room
+/// again, and so on for ever.
 void Replica::peer_has_room(NodeId node, TimeNs now, ReplicaOutput& out) {
   Peer* const roomy = peer(node);
   if (roomy == nullptr || !speaks()) return;
   roomy->refused = false;
-  if (role_ == ReplicaRole::kPrimary && roomy->matched) stream(*roomy, now, out);
+  const bool primary = role_ == ReplicaRole::kPrimary;
+  if (primary && roomy->matched) return stream(*roomy, now, out);
+  if (!std::exchange(roomy->asked_for_room, true)) peer_ready(node, now, out);
 }
 
 // --- The own log
@@ -352,6 +354,7 @@ void Replica::heartbeat(TimeNs now, ReplicaOutput& out) {
   }
   tell_commit_ns_ = kTimeNever;
   for (auto& [node, peer] : peers_) {
+    peer.asked_for_room = false;
     if (primary) {
       if (peer.needs_snapshot) {
         out.messages.push_back({node, SnapshotNeeded{view_.epoch}});

@@ -233,10 +233,11 @@ class Replica {
     // At the primary: the peer's log. `matched`: its tail is known, and entries are sent to it.
     bool matched = false;
     bool needs_snapshot = false;
-    bool refused = false;      // entries cannot be sent to it now
-    bool asked_again = false;  // its tail was shorter than its acknowledgements, so it was asked for its tail again
-    uint64_t agreed = 0;       // its last report agreed with this log up to here
-    uint64_t next = 0;         // the next entry to be sent
+    bool asked_for_room = false;  // since the last heartbeat, when its connection had room again
+    bool refused = false;         // entries cannot be sent to it now
+    bool asked_again = false;     // its tail was shorter than its acknowledgements, so it was asked for its tail again
+    uint64_t agreed = 0;          // its last report agreed with this log up to here
+    uint64_t next = 0;            // the next entry to be sent
     LogLevels acked;
     TimeNs last_send_ns = 0;
     uint64_t confirmed = 0;  // the last round of Confirm that it answered

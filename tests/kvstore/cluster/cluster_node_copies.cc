@@ -1,4 +1,5 @@
 // Copies of a node's shards: what node_copies.cc does in production, over simulated files.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -52,6 +53,8 @@ CopyResources ClusterNode::copy_resources() {
   copying.copies.directory = kCopiesDir;
   copying.copies.files = tree_.get();
   copying.copies.pull.chunk_bytes = kChunkBytes;
+  // A link that takes one request at a time would refuse the others, and each refusal counts as a failure.
+  copying.copies.pull.requests_max = std::min<size_t>(copying.copies.pull.requests_max, options_.links.requests_max);
   copying.copies.pause_min_ns = 200 * kMillisecond;
   copying.copies.pause_max_ns = 2 * kSecond;
   return copying;

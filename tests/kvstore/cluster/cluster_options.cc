@@ -77,7 +77,8 @@ void choose_network(Rng& rng, ClusterSimOptions& out) {
   out.ordered = rng.chance(0.3);
   out.peer_timeout_ns = one_of<DurationNs>(rng, {300, 1000, 5000}) * kMillisecond;
   // Narrow links are full now and then, and take messages later.
-  out.links.requests_max = one_of<size_t>(rng, {1, 4, 256});
+  // Heartbeats of three shards and a copy share a link. With fewer places, some of them may never find a free one.
+  out.links.requests_max = one_of<size_t>(rng, {6, 16, 256});
   out.links.bytes_max = one_of<size_t>(rng, {1 << 10, 32 << 20});
   out.links.pause = {5 * kMillisecond, one_of<DurationNs>(rng, {20, 200, 1000}) * kMillisecond};
 }
