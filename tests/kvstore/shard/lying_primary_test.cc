@@ -90,6 +90,19 @@ TEST_F(LyingPrimaryTest, TimesAreTheSameInTheNextLife) {
   EXPECT_FALSE(remembers({8, 1, 1}));
 }
 
+/// A database that was copied from a liar may hold versions that no entry gave. The entry counts.
+TEST_F(LyingPrimaryTest, AVersionOfTheFarFutureInACopiedDatabaseGivesWay) {
+  world_.stop();
+  const AppliedEffect claimed{"key0", as_byte_span("claimed"), uint64_t{1} << 60, 0};
+  ASSERT_TRUE(world_.disk(0).apply(std::span(&claimed, 1), 0).ok());
+  world_.start();
+  world_.engine().set_time(kNow, kNow);
+  world_.replicate(0);
+  EXPECT_EQ(world_.read(0, "key0").version, claimed.version) << "a read brings it into memory";
+  commit({7, 1, 1}, kNow);
+  EXPECT_EQ(world_.read(0, "key0").value, "v");
+}
+
 // --- Copies
 
 class CopyOfALiarTest : public ::testing::Test {
