@@ -157,7 +157,7 @@ class Replica {
   void send_refused(NodeId peer, uint64_t first);
   /// The connection to a peer is new.
   void peer_ready(NodeId peer, TimeNs now, ReplicaOutput& out);
-  /// The connection to a peer was full, and has room again.
+  /// The connection to a peer was full, and has room again. Questions are repeated once per heartbeat at most.
   void peer_has_room(NodeId peer, TimeNs now, ReplicaOutput& out);
   /// False after send_refused().
   [[nodiscard]] bool may_send(NodeId peer) const;
