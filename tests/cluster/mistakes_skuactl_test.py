@@ -250,19 +250,23 @@ class SkuactlMistakesTest(mistakes.MistakesTest):
         self.ok(self.ctl("status", "--wait-settled", "60s"))
 
     def test_Waiting_ThatIsInterruptedSaysWhatIsThere(self):
-        process = self.cluster.processes["node0"].popen
-        process.send_signal(signal.SIGSTOP)
+        # All of them: without some, the cluster soon takes those for dead and goes on, and there is nothing to wait for.
+        stopped = [self.cluster.processes[f"node{index}"].popen for index in range(3)]
+        for process in stopped:
+            process.send_signal(signal.SIGSTOP)
         try:
             said = self.interrupted(
                 "table", "create", "awaited", "--shards", "1", "--replicas", "3", "--wait", "60s",
                 begun=lambda: any(table["name"] == "awaited" for table in self.json("table", "list")))
             for word in ("CANCELLED", "no longer waiting", "table awaited is made", "not served yet", "skuactl status"):
                 self.assertIn(word, said)
+            cluster_test.wait_for("the cluster to miss the nodes", lambda: not self.json("status")["settled"])
             said = self.interrupted("status", "--wait-settled", "5m", begun=lambda: True)
             for word in ("CANCELLED", "no longer waiting", "not settled", "skuactl shard show TABLE --unsettled"):
                 self.assertIn(word, said)
         finally:
-            process.send_signal(signal.SIGCONT)
+            for process in stopped:
+                process.send_signal(signal.SIGCONT)
         self.ok(self.ctl("status", "--wait-settled", "60s"))
 
     def interrupted(self, *command, begun):
