@@ -52,54 +52,24 @@ absl::Status AsyncClient::warm_up(std::string_view table, std::chrono::nanosecon
   return impl_->core.warm_up(table, timeout.count());
 }
 
-absl::Status AsyncClient::get(std::string_view table, std::string_view key, const ReadOptions& options,
-                              GetCallback done) {
-  return impl_->core.get(table, key, options, std::move(done));
+absl::Status AsyncClient::run(const GetCall& call, GetCallback done) {
+  return impl_->core.run(call, std::move(done));
 }
 
-absl::Status AsyncClient::put(std::string_view table, std::string_view key, PutValue value, const WriteOptions& options,
-                              WriteCallback done) {
-  return impl_->core.put(table, key, std::move(value), options, std::move(done));
+absl::Status AsyncClient::run(WriteCall&& call, WriteCallback done) {
+  return impl_->core.run(std::move(call), std::move(done));
 }
 
-absl::Status AsyncClient::remove(std::string_view table, std::string_view key, const WriteOptions& options,
-                                 WriteCallback done) {
-  return impl_->core.remove(table, key, options, std::move(done));
+absl::Status AsyncClient::run(const BatchCall& call, BatchCallback done) {
+  return impl_->core.run(call, std::move(done));
 }
 
-absl::Status AsyncClient::patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
-                                const PatchOptions& options, WriteCallback done) {
-  return impl_->core.patch(table, key, fields, options, std::move(done));
+absl::Status AsyncClient::run(const MultiGetCall& call, MultiGetCallback done) {
+  return impl_->core.run(call, std::move(done));
 }
 
-absl::Status AsyncClient::add(std::string_view table, std::string_view key, int64_t delta, const WriteOptions& options,
-                              WriteCallback done) {
-  return impl_->core.add(table, key, delta, options, std::move(done));
-}
-
-absl::Status AsyncClient::append(std::string_view table, std::string_view key, PutValue bytes,
-                                 const WriteOptions& options, WriteCallback done) {
-  return impl_->core.append(table, key, std::move(bytes), options, std::move(done));
-}
-
-absl::Status AsyncClient::expire(std::string_view table, std::string_view key, std::chrono::nanoseconds ttl,
-                                 const WriteOptions& options, WriteCallback done) {
-  return impl_->core.expire(table, key, ttl, options, std::move(done));
-}
-
-absl::Status AsyncClient::batch(std::string_view table, const Batch& batch, const BatchOptions& options,
-                                BatchCallback done) {
-  return impl_->core.batch(table, batch, options, std::move(done));
-}
-
-absl::Status AsyncClient::multi_get(std::string_view table, std::span<const std::string_view> keys,
-                                    const ReadOptions& options, MultiGetCallback done) {
-  return impl_->core.multi_get(table, keys, options, std::move(done));
-}
-
-absl::Status AsyncClient::scan(std::string_view table, const ScanRange& range, const ReadOptions& options,
-                               ScanCallback done) {
-  return impl_->core.scan(table, range, options, std::move(done));
+absl::Status AsyncClient::run(const ScanCall& call, ScanCallback done) {
+  return impl_->core.run(call, std::move(done));
 }
 
 size_t AsyncClient::poll(std::chrono::nanoseconds max_wait) {

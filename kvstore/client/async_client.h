@@ -4,10 +4,12 @@
 //   (*client)->get("users", "ada", {}, [](GetResult&& result) { ... result.value.bytes() ... });
 //   while (...) (*client)->poll(std::chrono::milliseconds(10));
 //
+// Verbs: get, put, remove, patch, add, append, expire, batch, multi_get, scan (client_calls.h).
+//
 // Acceptance. If a submitting call returns OK, its callback runs exactly once, from inside a later poll() or, with
 // CANCELLED, from the destructor. If the call returns an error, the callback never runs. Errors: INVALID_ARGUMENT
-// (names the limit), RESOURCE_EXHAUSTED (operations_max), CANCELLED (the client is closing). Table, key and fields are
-// copied; they need to live for the call only.
+// (names the limit), RESOURCE_EXHAUSTED (operations_max), CANCELLED (the client is closing). Table, key, fields
+// and batch are copied; they need to live for the call only.
 //
 // Deadlines. Each operation has a deadline, counted from its submission. It covers everything: finding the cluster,
 // opening sessions, every attempt. The deadline holds even if nothing listens at any of the addresses.
@@ -23,20 +25,20 @@
 
 #include <chrono>
 #include <memory>
-#include <span>
 #include <string_view>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/client/batch.h"
+#include "kvstore/client/client_calls.h"
 #include "kvstore/client/types.h"
 
 namespace skua::kv {
 
 /// Thread: the one that made the client, or the last that called adopt_thread(). post() may be called on any thread.
 /// Use by another thread is reported and ends the process. Results must be destroyed before the client.
-class AsyncClient {
+class AsyncClient : public ClientCalls<AsyncClient> {
  public:
   /// Connects to nothing yet. INVALID_ARGUMENT: an option is out of range. RESOURCE_EXHAUSTED: no memory for the
   /// receive buffers. Also the errors of options.make_transport.
@@ -53,43 +55,12 @@ class AsyncClient {
   /// this client). Callbacks of other operations may run meanwhile.
   [[nodiscard]] absl::Status warm_up(std::string_view table, std::chrono::nanoseconds timeout);
 
-  /// OK: the result has the value, as it was received. NOT_FOUND: no such key.
-  [[nodiscard]] absl::Status get(std::string_view table, std::string_view key, const ReadOptions& options,
-                                 GetCallback done);
-  /// OK: the result's `version` is the key's new version. For conditions see WriteOptions.
-  [[nodiscard]] absl::Status put(std::string_view table, std::string_view key, PutValue value,
-                                 const WriteOptions& options, WriteCallback done);
-  /// Deletes a key. NOT_FOUND: no such key. FAILED_PRECONDITION: `if_version`, and the key has another version.
-  [[nodiscard]] absl::Status remove(std::string_view table, std::string_view key, const WriteOptions& options,
-                                    WriteCallback done);
-  /// Replaces or adds fields of a row, atomically and in one round trip. NOT_FOUND: no such key (unless
-  /// create_if_missing). FAILED_PRECONDITION: the value is not a row, or `if_version` does not hold.
-  [[nodiscard]] absl::Status patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
-                                   const PatchOptions& options, WriteCallback done);
-  /// Adds `delta` to a counter. A counter is a value that is a decimal int64; a missing key counts as 0. OK: the
-  /// result's `value` is the counter afterwards. FAILED_PRECONDITION: the value is not such a number. OUT_OF_RANGE: the
-  /// sum is not an int64. The key keeps its time to live.
-  [[nodiscard]] absl::Status add(std::string_view table, std::string_view key, int64_t delta,
-                                 const WriteOptions& options, WriteCallback done);
-  /// Appends bytes to a value; a missing key counts as an empty value. INVALID_ARGUMENT in the result: the value would
-  /// be larger than a value may be. The key keeps its time to live.
-  [[nodiscard]] absl::Status append(std::string_view table, std::string_view key, PutValue bytes,
-                                    const WriteOptions& options, WriteCallback done);
-  /// Sets the key's time to live: the key vanishes when `ttl` has passed. 0: never. `options.ttl` is ignored.
-  /// NOT_FOUND: no such key.
-  [[nodiscard]] absl::Status expire(std::string_view table, std::string_view key, std::chrono::nanoseconds ttl,
-                                    const WriteOptions& options, WriteCallback done);
-  /// Applies all operations of `batch`, or none (batch.h). `batch` is copied before the call returns. INVALID_ARGUMENT
-  /// in the result: the keys are in different shards.
-  [[nodiscard]] absl::Status batch(std::string_view table, const Batch& batch, const BatchOptions& options,
-                                   BatchCallback done);
-  /// Reads 1 to 1,024 keys in parallel, not as of one moment. One entry of the result for each key.
-  [[nodiscard]] absl::Status multi_get(std::string_view table, std::span<const std::string_view> keys,
-                                       const ReadOptions& options, MultiGetCallback done);
-  /// Reads up to `range.limit` rows in key order, over all shards. Ends early, with has_more, when the rows have 32
-  /// MiB. For which rows are of one moment see ScanResult.
-  [[nodiscard]] absl::Status scan(std::string_view table, const ScanRange& range, const ReadOptions& options,
-                                  ScanCallback done);
+  /// What the verbs come to: get(), put() and so on of ClientCalls, with a callback as the last argument.
+  [[nodiscard]] absl::Status run(const GetCall& call, GetCallback done);
+  [[nodiscard]] absl::Status run(WriteCall&& call, WriteCallback done);
+  [[nodiscard]] absl::Status run(const BatchCall& call, BatchCallback done);
+  [[nodiscard]] absl::Status run(const MultiGetCall& call, MultiGetCallback done);
+  [[nodiscard]] absl::Status run(const ScanCall& call, ScanCallback done);
 
   /// Does the client's work and runs callbacks. If there is nothing to do, it spins for up to ClientOptions::spin and
   /// then sleeps, for at most `max_wait` in all. May return earlier. Returns how many callbacks ran.

@@ -25,11 +25,10 @@
 #include <coroutine>
 #include <exception>
 #include <optional>
-#include <span>
-#include <string_view>
 #include <utility>
 
 #include "kvstore/client/async_client.h"
+#include "kvstore/client/client_calls.h"
 
 namespace skua::kv {
 
@@ -122,19 +121,21 @@ inline Task<void> Promise<void>::get_return_object() {
   return Task<void>(std::coroutine_handle<Promise<void>>::from_promise(*this));
 }
 
-/// The awaitable of one operation. Awaiting it calls submit(callback). If submit() returns an error, that error is the
+/// The awaitable of one operation. Awaiting it submits the call. If the client refuses the call, its error is the
 /// result's status, and the coroutine goes on at once.
-template <typename Result, typename Submit>
+template <typename Call>
 class [[nodiscard]] Operation {
  public:
-  explicit Operation(Submit submit) : submit_(std::move(submit)) {}
+  using Result = typename Call::Result;
+
+  Operation(AsyncClient& client, Call&& call) : client_(client), call_(std::move(call)) {}
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
   [[nodiscard]] bool await_ready() const noexcept { return false; }
   bool await_suspend(std::coroutine_handle<> awaiting) {
     awaiting_ = awaiting;
-    result_.status = submit_([this](Result&& result) {
+    result_.status = client_.run(std::move(call_), [this](Result&& result) {
       result_ = std::move(result);
       awaiting_.resume();
     });
@@ -143,81 +144,27 @@ class [[nodiscard]] Operation {
   Result await_resume() { return std::move(result_); }
 
  private:
-  Submit submit_;
+  AsyncClient& client_;
+  Call call_;
   Result result_;
   std::coroutine_handle<> awaiting_;
 };
 
 }  // namespace awaitable_internal
 
-/// A view of an AsyncClient, with the same operations to be awaited. It may be copied. Arguments, results and errors
-/// are those of AsyncClient, with errors of submission in the result's status. An operation is submitted when it is
-/// awaited; its arguments must live until then. Thread: the client's.
-class AwaitableClient {
+/// A view of an AsyncClient, whose verbs (ClientCalls) return objects to be awaited. It may be copied. Arguments,
+/// results and errors are those of AsyncClient, with errors of submission in the result's status. An operation is
+/// submitted when it is awaited; its arguments must live until then. Thread: the client's.
+class AwaitableClient : public ClientCalls<AwaitableClient> {
  public:
   AwaitableClient(AsyncClient& client) : client_(&client) {}  // NOLINT(google-explicit-constructor)
 
-  [[nodiscard]] auto get(std::string_view table, std::string_view key, ReadOptions options = {}) {
-    return operation<GetResult>([client = client_, table, key, options](auto done) {
-      return client->get(table, key, options, std::move(done));
-    });
-  }
-  [[nodiscard]] auto put(std::string_view table, std::string_view key, PutValue value, WriteOptions options = {}) {
-    return operation<WriteResult>([client = client_, table, key, value = std::move(value), options](auto done) mutable {
-      return client->put(table, key, std::move(value), options, std::move(done));
-    });
-  }
-  [[nodiscard]] auto remove(std::string_view table, std::string_view key, WriteOptions options = {}) {
-    return operation<WriteResult>([client = client_, table, key, options](auto done) {
-      return client->remove(table, key, options, std::move(done));
-    });
-  }
-  [[nodiscard]] auto patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
-                           PatchOptions options = {}) {
-    return operation<WriteResult>([client = client_, table, key, fields, options](auto done) {
-      return client->patch(table, key, fields, options, std::move(done));
-    });
-  }
-  [[nodiscard]] auto add(std::string_view table, std::string_view key, int64_t delta, WriteOptions options = {}) {
-    return operation<WriteResult>([client = client_, table, key, delta, options](auto done) {
-      return client->add(table, key, delta, options, std::move(done));
-    });
-  }
-  [[nodiscard]] auto append(std::string_view table, std::string_view key, PutValue bytes, WriteOptions options = {}) {
-    return operation<WriteResult>([client = client_, table, key, bytes = std::move(bytes), options](auto done) mutable {
-      return client->append(table, key, std::move(bytes), options, std::move(done));
-    });
-  }
-  [[nodiscard]] auto expire(std::string_view table, std::string_view key, std::chrono::nanoseconds ttl,
-                            WriteOptions options = {}) {
-    return operation<WriteResult>([client = client_, table, key, ttl, options](auto done) {
-      return client->expire(table, key, ttl, options, std::move(done));
-    });
-  }
-  /// `batch` must live until the operation is awaited; it is copied then.
-  [[nodiscard]] auto batch(std::string_view table, const Batch& batch, BatchOptions options = {}) {
-    return operation<BatchResult>([client = client_, table, &batch, options](auto done) {
-      return client->batch(table, batch, options, std::move(done));
-    });
-  }
-  [[nodiscard]] auto multi_get(std::string_view table, std::span<const std::string_view> keys,
-                               ReadOptions options = {}) {
-    return operation<MultiGetResult>([client = client_, table, keys, options](auto done) {
-      return client->multi_get(table, keys, options, std::move(done));
-    });
-  }
-  [[nodiscard]] auto scan(std::string_view table, ScanRange range, ReadOptions options = {}) {
-    return operation<ScanResult>([client = client_, table, range, options](auto done) {
-      return client->scan(table, range, options, std::move(done));
-    });
+  template <typename Call>
+  auto run(Call&& call) {
+    return awaitable_internal::Operation<Call>(*client_, std::forward<Call>(call));
   }
 
  private:
-  template <typename Result, typename Submit>
-  static awaitable_internal::Operation<Result, Submit> operation(Submit submit) {
-    return awaitable_internal::Operation<Result, Submit>(std::move(submit));
-  }
-
   AsyncClient* client_;
 };
 

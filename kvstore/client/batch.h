@@ -59,7 +59,7 @@ class Batch {
   [[nodiscard]] const absl::Status& status() const { return status_; }
 
  private:
-  friend class ClientCore;
+  friend class BatchOperation;
   Batch& append_op(BatchOp op, const BatchOpOptions& options);
 
   BatchOpsBuilder ops_;

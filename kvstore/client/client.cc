@@ -83,6 +83,12 @@ struct Client::Impl {
     return std::move(wait.result);
   }
 
+  template <typename Result, typename Call>
+  Result carry_out(Call&& call) {
+    return wait_for<Result>(
+        [&call](AsyncClient& client, auto done) { return client.run(std::forward<Call>(call), std::move(done)); });
+  }
+
   // Results are copied out of received memory here, on the client's thread: leases must end on that thread.
   static void take(ReadResult& to, GetResult&& from) {
     to.value.assign(from.value.bytes());
@@ -145,63 +151,29 @@ absl::StatusOr<std::unique_ptr<Client>> Client::create_over(
   return std::unique_ptr<Client>(new Client(std::move(impl)));
 }
 
-ReadResult Client::get(std::string_view table, std::string_view key, const ReadOptions& options) {
-  return impl_->wait_for<ReadResult>(
-      [&](AsyncClient& client, auto done) { return client.get(table, key, options, std::move(done)); });
+ReadResult Client::run(const GetCall& call) {
+  return impl_->carry_out<ReadResult>(call);
 }
 
-WriteResult Client::put(std::string_view table, std::string_view key, std::string_view value,
-                        const WriteOptions& options) {
-  return impl_->wait_for<WriteResult>(
-      [&](AsyncClient& client, auto done) { return client.put(table, key, value, options, std::move(done)); });
+WriteResult Client::run(WriteCall&& call) {
+  return impl_->carry_out<WriteResult>(std::move(call));
 }
 
-WriteResult Client::remove(std::string_view table, std::string_view key, const WriteOptions& options) {
-  return impl_->wait_for<WriteResult>(
-      [&](AsyncClient& client, auto done) { return client.remove(table, key, options, std::move(done)); });
+BatchResult Client::run(const BatchCall& call) {
+  return impl_->carry_out<BatchResult>(call);
 }
 
-WriteResult Client::patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
-                          const PatchOptions& options) {
-  return impl_->wait_for<WriteResult>(
-      [&](AsyncClient& client, auto done) { return client.patch(table, key, fields, options, std::move(done)); });
-}
-
-WriteResult Client::add(std::string_view table, std::string_view key, int64_t delta, const WriteOptions& options) {
-  return impl_->wait_for<WriteResult>(
-      [&](AsyncClient& client, auto done) { return client.add(table, key, delta, options, std::move(done)); });
-}
-
-WriteResult Client::append(std::string_view table, std::string_view key, std::string_view bytes,
-                           const WriteOptions& options) {
-  return impl_->wait_for<WriteResult>(
-      [&](AsyncClient& client, auto done) { return client.append(table, key, bytes, options, std::move(done)); });
-}
-
-WriteResult Client::expire(std::string_view table, std::string_view key, std::chrono::nanoseconds ttl,
-                           const WriteOptions& options) {
-  return impl_->wait_for<WriteResult>(
-      [&](AsyncClient& client, auto done) { return client.expire(table, key, ttl, options, std::move(done)); });
-}
-
-BatchResult Client::batch(std::string_view table, const Batch& batch, const BatchOptions& options) {
-  return impl_->wait_for<BatchResult>(
-      [&](AsyncClient& client, auto done) { return client.batch(table, batch, options, std::move(done)); });
-}
-
-std::vector<ReadResult> Client::multi_get(std::string_view table, std::span<const std::string_view> keys,
-                                          const ReadOptions& options) {
-  Impl::ManyResult result = impl_->wait_for<Impl::ManyResult>(
-      [&](AsyncClient& client, auto done) { return client.multi_get(table, keys, options, std::move(done)); });
-  if (result.entries.size() == keys.size()) return std::move(result.entries);
+std::vector<ReadResult> Client::run(const MultiGetCall& call) {
+  const size_t count = call.keys.size();
+  Impl::ManyResult result = impl_->carry_out<Impl::ManyResult>(call);
+  if (result.entries.size() == count) return std::move(result.entries);
   ReadResult refused;
   static_cast<Outcome&>(refused) = std::move(result);
-  return std::vector<ReadResult>(keys.size(), refused);
+  return std::vector<ReadResult>(count, refused);
 }
 
-RowsResult Client::scan(std::string_view table, const ScanRange& range, const ReadOptions& options) {
-  return impl_->wait_for<RowsResult>(
-      [&](AsyncClient& client, auto done) { return client.scan(table, range, options, std::move(done)); });
+RowsResult Client::run(const ScanCall& call) {
+  return impl_->carry_out<RowsResult>(call);
 }
 
 ClientCounters Client::counters() {

@@ -6,6 +6,8 @@
 //   if (!written.ok()) ...                               // written.status says why
 //   ReadResult ada = (*client)->get("users", "ada");     // ada.status, ada.value, ada.version
 //
+// Verbs: get, put, remove, patch, add, append, expire, batch, multi_get, scan (client_calls.h).
+//
 // Any number of threads may share one client. The client has a thread of its own, which polls an AsyncClient. A call
 // hands its operation over to that thread and sleeps until the answer is there; that costs two thread switches more
 // than a call of an AsyncClient. Received values are copied once, into the result. Results belong to the caller and may
@@ -19,7 +21,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/client/batch.h"
+#include "kvstore/client/client_calls.h"
 #include "kvstore/client/types.h"
 
 namespace skua::kv {
@@ -56,7 +58,7 @@ struct RowsResult : Outcome {
 
 /// Thread: any, for all methods. A call blocks until its operation has ended, at the latest at the operation's
 /// deadline.
-class Client {
+class Client : public ClientCalls<Client> {
  public:
   /// Starts the client's thread. Connects to nothing yet. Errors: those of AsyncClient::create().
   static absl::StatusOr<std::unique_ptr<Client>> create(ClientOptions options);
@@ -65,25 +67,14 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // The operations of AsyncClient. Errors that AsyncClient's calls return are in the result's status here.
-  // RESOURCE_EXHAUSTED also: 4,096 calls wait for the client's thread already.
-  [[nodiscard]] ReadResult get(std::string_view table, std::string_view key, const ReadOptions& options = {});
-  [[nodiscard]] WriteResult put(std::string_view table, std::string_view key, std::string_view value,
-                                const WriteOptions& options = {});
-  [[nodiscard]] WriteResult remove(std::string_view table, std::string_view key, const WriteOptions& options = {});
-  [[nodiscard]] WriteResult patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
-                                  const PatchOptions& options = {});
-  [[nodiscard]] WriteResult add(std::string_view table, std::string_view key, int64_t delta,
-                                const WriteOptions& options = {});
-  [[nodiscard]] WriteResult append(std::string_view table, std::string_view key, std::string_view bytes,
-                                   const WriteOptions& options = {});
-  [[nodiscard]] WriteResult expire(std::string_view table, std::string_view key, std::chrono::nanoseconds ttl,
-                                   const WriteOptions& options = {});
-  [[nodiscard]] BatchResult batch(std::string_view table, const Batch& batch, const BatchOptions& options = {});
+  /// What the verbs come to: get(), put() and so on of ClientCalls. Errors that an AsyncClient's call returns are in the
+  /// result's status here. RESOURCE_EXHAUSTED also: 4,096 calls wait for the client's thread already.
+  [[nodiscard]] ReadResult run(const GetCall& call);
+  [[nodiscard]] WriteResult run(WriteCall&& call);
+  [[nodiscard]] BatchResult run(const BatchCall& call);
   /// One result for each key, in the order of the keys.
-  [[nodiscard]] std::vector<ReadResult> multi_get(std::string_view table, std::span<const std::string_view> keys,
-                                                  const ReadOptions& options = {});
-  [[nodiscard]] RowsResult scan(std::string_view table, const ScanRange& range, const ReadOptions& options = {});
+  [[nodiscard]] std::vector<ReadResult> run(const MultiGetCall& call);
+  [[nodiscard]] RowsResult run(const ScanCall& call);
 
   /// A copy of the counters as they are now. Zeros if 4,096 calls wait for the client's thread already.
   [[nodiscard]] ClientCounters counters();

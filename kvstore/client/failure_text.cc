@@ -54,16 +54,15 @@ std::string words_of(Method method, const Condition& condition, KvStatus status,
 
 }  // namespace
 
-std::string shown_key(std::string_view key) {
+std::string quoted_key(std::string_view key) {
   const std::string_view start = key.substr(0, kShownKeyBytesMax);
   return absl::StrCat("\"", absl::CHexEscape(absl_view(start)), "\"", start.size() < key.size() ? "..." : "");
 }
 
 std::string describe_operation(const Operation& operation) {
   std::string text = absl::StrCat(method_name(operation.method), " ", operation.table);
-  const bool one_key =
-      operation.method != Method::kBatch && (operation.kind == Operation::Kind::kSingle || operation.alone);
-  if (one_key) absl::StrAppend(&text, "/", shown_key(operation.key));
+  const std::string_view key = operation.shown_key();
+  if (!key.empty()) absl::StrAppend(&text, "/", quoted_key(key));
   if (operation.shard_known) absl::StrAppend(&text, " (shard ", operation.shard, ")");
   return text;
 }
@@ -102,10 +101,9 @@ std::string describe_answer(Method method, const Condition& condition, KvStatus 
   return status_text(status, words);
 }
 
-absl::Status make_answer_status(const Operation& operation, const ReplyHead& head) {
-  return absl::Status(to_status_code(head.status), absl::StrCat(describe_operation(operation), ": ",
-                                                                describe_answer(operation.method, operation.condition,
-                                                                                head.status, head.version, head.text)));
+absl::Status make_answer_status(const Operation& operation, const Condition& condition, const ReplyHead& head) {
+  const std::string why = describe_answer(operation.method, condition, head.status, head.version, head.text);
+  return absl::Status(to_status_code(head.status), absl::StrCat(describe_operation(operation), ": ", why));
 }
 
 }  // namespace skua::kv

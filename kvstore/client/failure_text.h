@@ -25,7 +25,7 @@ namespace skua::kv {
 [[nodiscard]] std::string describe_operation(const Operation& operation);
 
 /// A key for messages: in quotes, escaped, cut to kShownKeyBytesMax bytes.
-[[nodiscard]] std::string shown_key(std::string_view key);
+[[nodiscard]] std::string quoted_key(std::string_view key);
 
 /// The outcome of an operation that the store did not answer. `cause` is one clause without a full stop.
 [[nodiscard]] Outcome make_failure(const Operation& operation, const RouteTable& routes, absl::StatusCode code,
@@ -37,8 +37,9 @@ namespace skua::kv {
 [[nodiscard]] std::string describe_answer(Method method, const Condition& condition, KvStatus status, uint64_t version,
                                           std::string_view text);
 
-/// The status of an answer that is neither OK nor NOT_FOUND.
-[[nodiscard]] absl::Status make_answer_status(const Operation& operation, const ReplyHead& head);
+/// The status of an answer that is neither OK nor NOT_FOUND. `condition`: the operation's, for a write.
+[[nodiscard]] absl::Status make_answer_status(const Operation& operation, const Condition& condition,
+                                              const ReplyHead& head);
 
 }  // namespace skua::kv
 

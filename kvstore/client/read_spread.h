@@ -4,7 +4,7 @@
 //    none of them                                    the primary, which waits for its session
 //    backups without a session                       are connected meanwhile, for later reads
 //
-// If a backup could not answer a read, the read goes on to the primary (ClientCore::turn_to_primary). A replica that
+// If a backup could not answer a read, the read goes on to the primary (OperationRunner::turn_to_primary). A replica that
 // cannot answer reads, or is silent, gets a pause in which it gets no reads: 10 ms, and twice as long with each further
 // failure, up to a second. The failures are forgotten when the replica answers a read. A backup that refused a read
 // only because the key has a write under way gets no pause.

@@ -21,7 +21,8 @@ RequestLanes::Lane& RequestLanes::lane_of(uint32_t table_id, uint32_t shard, uin
   return last_->lanes[shard % last_->lane_count];
 }
 
-RequestId RequestLanes::identify(Operation& operation, uint32_t table_id, uint32_t shard, uint32_t shard_count) {
+RequestId RequestLanes::identify(NumberedOperation& operation, uint32_t table_id, uint32_t shard,
+                                 uint32_t shard_count) {
   if (!enabled()) return {};
   Lane& lane = lane_of(table_id, shard, shard_count);
   // A table that was dropped and created again has another id. The operation is then a new write to that table.
@@ -36,7 +37,7 @@ RequestId RequestLanes::identify(Operation& operation, uint32_t table_id, uint32
   return {client_id_, operation.seq, lane.operations.front().seq};
 }
 
-bool RequestLanes::renumber(Operation& operation, uint64_t first_taken) {
+bool RequestLanes::renumber(NumberedOperation& operation, uint64_t first_taken) {
   if (operation.seq == 0 || first_taken <= operation.seq || first_taken > kRenumberedSeqMax) return false;
   const auto table = tables_.find(operation.lane_table_id);
   if (table == tables_.end()) return false;
@@ -46,7 +47,7 @@ bool RequestLanes::renumber(Operation& operation, uint64_t first_taken) {
   return true;
 }
 
-void RequestLanes::complete(Operation& operation) {
+void RequestLanes::complete(NumberedOperation& operation) {
   operation.lane_hook.unlink();
   operation.seq = 0;
 }

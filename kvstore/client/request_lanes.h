@@ -38,15 +38,16 @@ class RequestLanes {
 
   /// The request id of the next attempt of `operation`, a write to `shard` of a table with `shard_count` shards. The
   /// first attempt in that shard gives the operation its number and puts it into the lane.
-  [[nodiscard]] RequestId identify(Operation& operation, uint32_t table_id, uint32_t shard, uint32_t shard_count);
+  [[nodiscard]] RequestId identify(NumberedOperation& operation, uint32_t table_id, uint32_t shard,
+                                   uint32_t shard_count);
 
   /// For a shard that takes only writes with number `first_taken` or higher: takes the operation out of its lane, so
   /// that its next attempt gets a new, high enough number. Only if no attempt of `operation` was ever executed. False,
   /// and nothing changed: the operation's number was high enough, or `first_taken` is above kRenumberedSeqMax.
-  [[nodiscard]] bool renumber(Operation& operation, uint64_t first_taken);
+  [[nodiscard]] bool renumber(NumberedOperation& operation, uint64_t first_taken);
 
   /// The application is told the operation's result: takes the operation out of its lane, if it is in one.
-  static void complete(Operation& operation);
+  static void complete(NumberedOperation& operation);
 
   /// Forgets tables for which exists(table_id) is false and whose lanes are empty.
   template <typename Exists>
@@ -58,7 +59,7 @@ class RequestLanes {
 
  private:
   struct Lane {
-    IntrusiveList<Operation, &Operation::lane_hook> operations;
+    IntrusiveList<NumberedOperation, &NumberedOperation::lane_hook> operations;
     uint64_t last_seq = 0;
   };
   struct Table {

@@ -9,7 +9,7 @@
 //                            UNAVAILABLE, ABORTED, CANCELLED      try again; a write without id: unknown
 //                            STALE_RETRY                          unknown. But if no earlier attempt may have run, this
 //                                                                 write was not applied: try again, with another number
-//                                                                 (ClientCore::judge)
+//                                                                 (OperationRunner::is_answer)
 //                            OK, NOT_FOUND, a condition, ...      that is the answer
 //                            anything else                        give up: not applied or, if the status leaves that
 //                                                                 open, unknown

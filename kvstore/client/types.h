@@ -173,9 +173,10 @@ class PutValue {
   ~PutValue() { release(); }
 
   [[nodiscard]] std::string_view bytes() const { return owned_.has_value() ? *owned_ : view_; }
+  /// Neither owned nor lent bytes.
+  [[nodiscard]] bool is_view() const { return !owned_.has_value() && release_ == nullptr; }
 
  private:
-  friend class OperationPool;
   void release();
 
   std::optional<std::string> owned_;

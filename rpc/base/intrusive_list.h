@@ -76,6 +76,20 @@ class IntrusiveList {
     return hook == &end_ ? nullptr : owner(hook);
   }
 
+  /// Moves the elements for which wanted(element) is true to the end of `to`; both lists keep their order. `wanted` sees
+  /// each element once, and must not change this list.
+  template <typename Predicate>
+  void move_if(Predicate wanted, IntrusiveList& to) {
+    for (T* at = empty() ? nullptr : &front(); at != nullptr;) {
+      T* following = next(*at);
+      if (wanted(*at)) {
+        (at->*Hook).unlink();
+        to.push_back(*at);
+      }
+      at = following;
+    }
+  }
+
  private:
   static T* owner(ListHook* hook) {
     // The offset of the hook inside T, computed on a fake non-null address as container_of does.

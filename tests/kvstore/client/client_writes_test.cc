@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/client/batch.h"
 #include "kvstore/client/client_core.h"
 #include "kvstore/codec/row.h"
 #include "tests/kvstore/client/client_world.h"

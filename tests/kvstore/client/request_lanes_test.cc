@@ -7,15 +7,16 @@
 #include <set>
 #include <vector>
 
+#include "kvstore/client/write_operation.h"
 #include "rpc/base/rng.h"
 
 namespace skua::kv {
 namespace {
 
 TEST(RequestLanes, FirstIncompleteIsTheOldestOfTheShard) {
-  Operation a;
-  Operation b;
-  Operation c;
+  WriteOperation a;
+  WriteOperation b;
+  WriteOperation c;
   RequestLanes lanes(7);
   EXPECT_EQ(lanes.identify(a, 1, 0, 4), (RequestId{7, 1, 1}));
   EXPECT_EQ(lanes.identify(b, 1, 0, 4), (RequestId{7, 2, 1}));
@@ -31,7 +32,7 @@ TEST(RequestLanes, FirstIncompleteIsTheOldestOfTheShard) {
 }
 
 TEST(RequestLanes, ATableMadeAnewIsAnotherLane) {
-  Operation a;
+  WriteOperation a;
   RequestLanes lanes(7);
   EXPECT_EQ(lanes.identify(a, 1, 2, 4).seq, 1u);
   EXPECT_EQ(lanes.identify(a, 2, 0, 1).seq, 1u);
@@ -48,7 +49,7 @@ TEST(RequestLanes, ATableMadeAnewIsAnotherLane) {
 
 /// A number that was used is not used again, however long nothing was written.
 TEST(RequestLanes, AnIdleTableKeepsItsNumbers) {
-  Operation a;
+  WriteOperation a;
   RequestLanes lanes(7);
   EXPECT_EQ(lanes.identify(a, 1, 2, 4).seq, 1u);
   RequestLanes::complete(a);
@@ -59,8 +60,8 @@ TEST(RequestLanes, AnIdleTableKeepsItsNumbers) {
 
 /// One shard's floor is no other shard's.
 TEST(RequestLanes, Renumber_LeavesOtherShardsAlone) {
-  Operation a;
-  Operation b;
+  WriteOperation a;
+  WriteOperation b;
   RequestLanes lanes(7);
   EXPECT_EQ(lanes.identify(a, 1, 0, 4).seq, 1u);
   ASSERT_TRUE(lanes.renumber(a, 1'000));
@@ -71,8 +72,8 @@ TEST(RequestLanes, Renumber_LeavesOtherShardsAlone) {
 }
 
 TEST(RequestLanes, MoreShardsThanBeforeShareLanes) {
-  Operation a;
-  Operation b;
+  WriteOperation a;
+  WriteOperation b;
   RequestLanes lanes(7);
   EXPECT_EQ(lanes.identify(a, 1, 1, 2), (RequestId{7, 1, 1}));
   EXPECT_EQ(lanes.identify(b, 1, 5, 8), (RequestId{7, 2, 1}));
@@ -82,7 +83,7 @@ TEST(RequestLanes, MoreShardsThanBeforeShareLanes) {
 }
 
 TEST(RequestLanes, WithoutAClientIdNothingIsIdentified) {
-  Operation a;
+  WriteOperation a;
   RequestLanes lanes(0);
   EXPECT_EQ(lanes.identify(a, 1, 0, 4), RequestId{});
   EXPECT_EQ(a.seq, 0u);
@@ -91,15 +92,15 @@ TEST(RequestLanes, WithoutAClientIdNothingIsIdentified) {
 /// Against a set of seqs for each shard.
 TEST(RequestLanes, AgreesWithItsDumbTwin) {
   Rng rng(3);
-  std::vector<std::unique_ptr<Operation>> operations(200);
-  for (auto& operation : operations) operation = std::make_unique<Operation>();
+  std::vector<std::unique_ptr<WriteOperation>> operations(200);
+  for (auto& operation : operations) operation = std::make_unique<WriteOperation>();
   std::vector<uint32_t> shards(operations.size());
   std::map<uint32_t, std::set<uint64_t>> twin;
   RequestLanes lanes(9);
   std::map<uint32_t, uint64_t> last_seq;
   for (int round = 0; round < 20'000; ++round) {
     const size_t i = rng.below(operations.size());
-    Operation& operation = *operations[i];
+    WriteOperation& operation = *operations[i];
     if (operation.seq == 0) {
       shards[i] = static_cast<uint32_t>(rng.below(8));
       twin[shards[i]].insert(++last_seq[shards[i]]);

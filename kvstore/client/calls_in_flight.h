@@ -1,4 +1,4 @@
-// Gives up calls to a node that no longer leads their shard, and repeats them at the node that does.
+// CallsInFlight: the calls of a client that nodes have not answered yet. It finds those that another node should answer.
 //
 // A node that hangs (stopped, swapping, its network gone) closes nothing and answers nothing. The control plane names
 // another primary within half a second, and new operations go there as soon as the client has the next map. But a call
@@ -33,60 +33,38 @@
 //
 // Operations that wait for a session with A are routed anew by the same map (take_map): opening a session with a node
 // that hangs lasts until gRPC's deadline.
-#include "kvstore/client/client_core.h"
-#include "kvstore/client/client_limits.h"
+#ifndef SKUA_KVSTORE_CLIENT_CALLS_IN_FLIGHT_H_
+#define SKUA_KVSTORE_CLIENT_CALLS_IN_FLIGHT_H_
+
+#include "kvstore/client/operation.h"
+#include "kvstore/client/route_table.h"
+#include "rpc/base/clock.h"
+#include "rpc/base/intrusive_list.h"
 
 namespace skua::kv {
 
-/// The operation's call is in flight to a node that is no longer the shard's primary.
-bool ClientCore::has_moved(const Operation& operation) {
-  if (repeat_of(operation) == Repeat::kUnidentified) return false;
-  if (operation.at_backup) return false;  // a backup was asked, and kReadPatienceNs limits the wait
-  const TableRoutes* table = routes_.find_table(operation.table);
-  // If the table was dropped, or dropped and created again, no other node can answer better.
-  if (table == nullptr || table->id != operation.table_id || operation.shard >= table->shards.size()) return false;
-  const TargetId primary = table->shards[operation.shard].target;
-  return primary != kNoTarget && primary != operation.target;
-}
+/// Thread: one at a time.
+class CallsInFlight {
+ public:
+  using List = IntrusiveList<CallOperation, &CallOperation::call_hook>;
 
-/// Called after each new map.
-void ClientCore::give_up_moved() {
-  // Takes the operations out of calls_ first: an operation that is called again goes to the end of calls_.
-  IntrusiveList<Operation, &Operation::call_hook> moved;
-  for (Operation* at = calls_.empty() ? nullptr : &calls_.front(); at != nullptr;) {
-    Operation* following = calls_.next(*at);
-    if (has_moved(*at)) {
-      at->call_hook.unlink();
-      moved.push_back(*at);
-    }
-    at = following;
-  }
-  // A callback may end other operations of `moved` meanwhile: on_result() takes them out of either list.
-  while (Operation* operation = moved.pop_front()) {
-    operation->moved = true;
-    endpoint_->cancel(operation->call);
-  }
-}
+  [[nodiscard]] bool empty() const { return calls_.empty(); }
+  void started(CallOperation& operation) { calls_.push_back(operation); }
+  static void ended(CallOperation& operation) { operation.call_hook.unlink(); }
 
-void ClientCore::on_given_up(Operation& operation, const rpc::CallResult& result) {
-  operation.moved = false;
-  ++counters_.calls_moved;
-  sessions_->call_ended(operation.target, operation.session, result.from_peer);
-  note_attempt(operation, operation.attempt_ns,
-               absl::AbortedError("no answer yet, and another node leads the shard now"));
-  operation.uncertain = operation.uncertain || (operation.is_write() && result.may_have_executed);
-  dispatch(operation);
-}
+  /// Takes out the calls that another node should answer, according to a new map. The caller cancels and repeats them.
+  /// ended() takes an operation out of `moved`, too. `writes_have_ids`: a node recognises the repetition of a write.
+  void take_moved(RouteTable& routes, bool writes_have_ids, List& moved);
 
-/// When look_for_a_map() is due: when the oldest call becomes slow, and then once in each kSlowCallNs.
-TimeNs ClientCore::next_look_ns() {
-  if (calls_.empty()) return kTimeNever;
-  return std::max(calls_.front().attempt_ns, last_look_ns_) + kSlowCallNs;
-}
+  /// When the client should look for a newer map: when the oldest call becomes slow, and then once in each kSlowCallNs.
+  [[nodiscard]] TimeNs next_look_ns();
+  void looked(TimeNs now) { last_look_ns_ = now; }
 
-void ClientCore::look_for_a_map() {
-  last_look_ns_ = endpoint_->now_ns();
-  if (!closing_) cluster_.hurry();
-}
+ private:
+  List calls_;  // the oldest first
+  TimeNs last_look_ns_ = 0;
+};
 
 }  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_CLIENT_CALLS_IN_FLIGHT_H_

@@ -1,0 +1,115 @@
+#include "kvstore/client/batch_operation.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/client/batch.h"
+#include "kvstore/client/failure_text.h"
+#include "kvstore/client/operation_runner.h"
+#include "kvstore/codec/key_hash.h"
+
+namespace skua::kv {
+namespace {
+
+const char* kind_name(BatchOp::Kind kind) {
+  switch (kind) {
+    case BatchOp::Kind::kPut: return "put";
+    case BatchOp::Kind::kDelete: return "delete";
+    case BatchOp::Kind::kAdd: return "add";
+    case BatchOp::Kind::kAppend: return "append";
+    case BatchOp::Kind::kPatch: return "patch";
+    case BatchOp::Kind::kExpire: return "expire";
+  }
+  return "?";
+}
+
+}  // namespace
+
+absl::Status BatchOperation::accept(const BatchCall& call, BatchCallback&& callback) {
+  method = Method::kBatch;
+  if (!call.batch.status().ok()) return call.batch.status();
+  if (call.batch.size() == 0) return absl::InvalidArgumentError("BATCH needs one operation at least");
+  ops_ = call.batch.ops_;
+  durability_ = call.options.durability;
+  done_ = std::move(callback);
+  return absl::OkStatus();
+}
+
+void BatchOperation::reset() {
+  NumberedOperation::reset();
+  ops_.clear();
+}
+
+absl::Status BatchOperation::place(uint32_t shard_count) {
+  const BatchOps ops = ops_.ops();
+  const std::string_view first = ops.begin()->key;
+  shard = shard_of_key(first, shard_count);
+  shard_known = true;
+  for (const BatchOp& op : ops) {
+    const uint32_t other = shard_of_key(op.key, shard_count);
+    if (other == shard) continue;
+    shard_known = false;
+    return absl::InvalidArgumentError(
+        absl::StrCat("its keys are in different shards, and a batch is atomic in one: ", quoted_key(first),
+                     " is in shard ", shard, ", ", quoted_key(op.key), " in shard ", other, " of ", shard_count,
+                     "; make the table with one shard, or write them one by one"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CallOperation::Request> BatchOperation::encode(const Route& route, HeadBuffer& buffer) {
+  const BatchOps ops = ops_.ops();
+  const absl::StatusOr<ByteSpan> head = encode_batch_head({route, ops, id, durability_}, buffer);
+  if (!head.ok()) return head.status();
+  return Request{*head, ops.bytes()};
+}
+
+void BatchOperation::on_reply(rpc::Lease&& lease) {
+  absl::StatusOr<BatchReply> reply = decode_batch_reply(lease.bytes());
+  if (!reply.ok()) return runner->on_malformed(*this, reply.status());
+  if (!runner->is_answer(*this, reply->head)) return;
+  const BatchOps ops = ops_.ops();
+  if (reply->head.status == KvStatus::kOk && reply->entries.size() != ops.size()) {
+    return runner->on_malformed(*this, absl::InternalError("it has another number of entries than operations"));
+  }
+  BatchResult result;
+  result.version = reply->head.version;
+  result.durability = reply->durability;
+  result.repeated = reply->from_record;
+  result.token = token_of(reply->head);
+  if (reply->head.status != KvStatus::kOk) result.status = make_answer_status(*this, {}, reply->head);
+  for (BatchOps::Iterator op = ops.begin(); op != ops.end() && reply->head.status == KvStatus::kOk; ++op) {
+    const std::optional<BatchEntry> entry = reply->entries.next();
+    BatchOpResult& out = result.ops.emplace_back();
+    out.version = entry->version;
+    out.value = entry->value;
+    if (entry->status == KvStatus::kOk) continue;
+    const Method method = op->kind == BatchOp::Kind::kAppend ? Method::kAppend : Method::kBatch;
+    const std::string why = describe_answer(method, op->condition, entry->status, entry->version, {});
+    out.status = absl::Status(to_status_code(entry->status), why);
+    if (reply->applied || !result.status.ok()) continue;
+    result.version = entry->version;
+    result.status = absl::Status(
+        out.status.code(),
+        absl::StrCat(describe_operation(*this), ": nothing was applied, because operation ", result.ops.size(), " (",
+                     kind_name(op->kind), " ", quoted_key(op->key), ") cannot be: ", why));
+  }
+  if (!reply->applied && result.status.ok()) {
+    return runner->on_malformed(*this, absl::InternalError("nothing was applied, and no entry says why"));
+  }
+  finish_with(std::move(result));
+}
+
+void BatchOperation::finish(Outcome&& outcome) {
+  BatchResult result;
+  static_cast<Outcome&>(result) = std::move(outcome);
+  finish_with(std::move(result));
+}
+
+void BatchOperation::finish_with(BatchResult&& result) {
+  BatchCallback callback = std::move(done_);
+  runner->end(*this, result);
+  callback(std::move(result));
+}
+
+}  // namespace skua::kv

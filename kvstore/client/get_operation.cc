@@ -1,0 +1,73 @@
+#include "kvstore/client/get_operation.h"
+
+#include <utility>
+
+#include "kvstore/client/failure_text.h"
+#include "kvstore/client/multi_get_operation.h"
+#include "kvstore/client/operation_runner.h"
+#include "kvstore/codec/text.h"
+
+namespace skua::kv {
+
+absl::Status GetOperation::accept(const GetCall& call, GetCallback&& callback) {
+  if (absl::Status status = check_key(call.key); !status.ok()) return status;
+  method = Method::kGet;
+  is_part = false;
+  key_.assign(call.key);
+  at_least_ = call.options.at_least;
+  wants_ttl_ = call.options.with_ttl;
+  done_ = std::move(callback);
+  return absl::OkStatus();
+}
+
+void GetOperation::ask_for(std::string_view key, MultiGetOperation& parent, uint32_t index) {
+  key_.assign(key);
+  at_least_ = {};
+  wants_ttl_ = false;
+  parent_ = &parent;
+  key_index_ = index;
+}
+
+absl::StatusOr<CallOperation::Request> GetOperation::encode(const Route& route, HeadBuffer& buffer) {
+  const absl::StatusOr<ByteSpan> head = encode_get({route, key_, at_least_.index, wants_ttl_}, buffer);
+  if (!head.ok()) return head.status();
+  return Request{*head};
+}
+
+void GetOperation::on_reply(rpc::Lease&& lease) {
+  GetReply reply;
+  if (!decode_plain_get_reply(lease.bytes(), reply)) [[unlikely]] {
+    const absl::StatusOr<GetReply> decoded = decode_get_reply(lease.bytes());
+    if (!decoded.ok()) return runner->on_malformed(*this, decoded.status());
+    reply = *decoded;
+  }
+  if (!runner->is_answer(*this, reply.head)) return;
+  GetResult result;
+  result.version = reply.head.version;
+  result.token = token_of(reply.head);
+  if (reply.head.status == KvStatus::kOk) [[likely]] {
+    if (reply.ttl_ms != 0) result.ttl = std::chrono::milliseconds(reply.ttl_ms);
+    result.value = ValueView(as_string_view(reply.value), std::move(lease));
+  } else if (reply.head.status == KvStatus::kNotFound) {
+    result.status = runner->not_found();
+  } else {
+    result.status = make_answer_status(*this, {}, reply.head);
+  }
+  finish_with(std::move(result));
+}
+
+void GetOperation::finish(Outcome&& outcome) {
+  if (is_part) return parent_->part_failed(*this, std::move(outcome));
+  GetResult result;
+  static_cast<Outcome&>(result) = std::move(outcome);
+  finish_with(std::move(result));
+}
+
+void GetOperation::finish_with(GetResult&& result) {
+  if (is_part) return parent_->add_lone_value(*this, std::move(result));
+  GetCallback callback = std::move(done_);
+  runner->end(*this, result);
+  callback(std::move(result));
+}
+
+}  // namespace skua::kv

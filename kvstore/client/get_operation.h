@@ -1,0 +1,44 @@
+// GET.
+#ifndef SKUA_KVSTORE_CLIENT_GET_OPERATION_H_
+#define SKUA_KVSTORE_CLIENT_GET_OPERATION_H_
+
+#include "absl/status/status.h"
+#include "kvstore/client/client_calls.h"
+#include "kvstore/client/operation.h"
+
+namespace skua::kv {
+
+class MultiGetOperation;
+
+class GetOperation final : public CallOperation {
+ public:
+  /// INVALID_ARGUMENT: the key passes a limit.
+  [[nodiscard]] absl::Status accept(const GetCall& call, GetCallback&& callback);
+  /// Instead of accept(), for a part of a MULTI_GET: its key number `index`.
+  void ask_for(std::string_view key, MultiGetOperation& parent, uint32_t index);
+
+  /// The request is encode_plain_get()'s.
+  [[nodiscard]] bool is_plain() const { return at_least_.empty() && !wants_ttl_; }
+  [[nodiscard]] absl::StatusOr<Request> encode(const Route& route, HeadBuffer& buffer) override;
+  void on_reply(rpc::Lease&& reply) override;
+  void finish(Outcome&& outcome) override;
+  [[nodiscard]] std::string_view shown_key() const override { return key_; }
+
+  [[nodiscard]] std::string_view key() const { return key_; }
+  [[nodiscard]] const Token& at_least() const { return at_least_; }
+  [[nodiscard]] uint32_t key_index() const { return key_index_; }
+
+ private:
+  void finish_with(GetResult&& result);
+
+  KeyText key_;
+  Token at_least_;
+  bool wants_ttl_ = false;
+  GetCallback done_;
+  MultiGetOperation* parent_ = nullptr;  // if is_part
+  uint32_t key_index_ = 0;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_CLIENT_GET_OPERATION_H_

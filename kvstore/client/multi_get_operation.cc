@@ -1,0 +1,162 @@
+#include "kvstore/client/multi_get_operation.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "kvstore/client/operation_runner.h"
+#include "kvstore/codec/key_hash.h"
+#include "kvstore/codec/text.h"
+
+namespace skua::kv {
+
+// --- One group
+
+absl::StatusOr<CallOperation::Request> MultiGetPart::encode(const Route& route, HeadBuffer&) {
+  const std::span<const std::string_view> keys = parent->keys_of(group);
+  const absl::StatusOr<ByteSpan> head = encode_multi_get(route, keys, runner->scratch(multi_get_bytes(keys)));
+  if (!head.ok()) return head.status();
+  return Request{*head};
+}
+
+void MultiGetPart::on_reply(rpc::Lease&& lease) {
+  absl::StatusOr<MultiGetReply> reply = decode_multi_get_reply(lease.bytes());
+  if (!reply.ok()) return runner->on_malformed(*this, reply.status());
+  if (!runner->is_answer(*this, reply->head)) return;
+  if (absl::Status status = parent->add_values(*this, *reply, std::move(lease)); !status.ok()) {
+    runner->on_malformed(*this, status);
+  }
+}
+
+void MultiGetPart::finish(Outcome&& outcome) {
+  parent->part_failed(*this, std::move(outcome));
+}
+
+// --- All of it
+
+absl::Status MultiGetOperation::accept(const MultiGetCall& call, MultiGetCallback&& callback) {
+  method = Method::kMultiGet;
+  if (absl::Status status = check_read_of_many(method, call.options); !status.ok()) return status;
+  if (call.keys.empty() || call.keys.size() > kBatchOpsMax) {
+    return beyond_limit("a MULTI_GET", "key", call.keys.size(), kBatchOpsMax, 1);
+  }
+  for (std::string_view key : call.keys) {
+    if (absl::Status status = check_key(key); !status.ok()) return status;
+  }
+  key_bytes_.clear();
+  for (std::string_view key : call.keys) key_bytes_.append(key);
+  keys_.clear();
+  size_t offset = 0;
+  for (std::string_view key : call.keys) {
+    keys_.push_back(std::string_view(key_bytes_).substr(offset, key.size()));
+    offset += key.size();
+  }
+  alone_.clear();
+  next_group_ = 0;
+  done_ = std::move(callback);
+  return absl::OkStatus();
+}
+
+void MultiGetOperation::divide(uint32_t shard_count) {
+  const auto count = static_cast<uint32_t>(keys_.size());
+  std::vector<uint32_t> shards(count);
+  for (uint32_t i = 0; i < count; ++i) shards[i] = shard_of_key(keys_[i], shard_count);
+  places_.resize(count);
+  std::iota(places_.begin(), places_.end(), 0);
+  std::sort(places_.begin(), places_.end(),
+            [&](uint32_t a, uint32_t b) { return shards[a] != shards[b] ? shards[a] < shards[b] : a < b; });
+  std::vector<std::string_view> grouped(count);
+  groups_.clear();
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t of_key = shards[places_[i]];
+    grouped[i] = keys_[places_[i]];
+    if (groups_.empty() || groups_.back().shard != of_key) groups_.push_back({of_key, i, 0});
+    ++groups_.back().count;
+  }
+  keys_ = std::move(grouped);
+  result_.entries.assign(count, KeyResult());
+}
+
+bool MultiGetOperation::start_part() {
+  if (next_group_ < groups_.size()) {
+    MultiGetPart& part = runner->pools().multi_get_parts.take();
+    part.parent = this;
+    part.group = next_group_++;
+    run_part(part, Method::kMultiGet, groups_[part.group].shard);
+    return true;
+  }
+  if (alone_.empty()) return false;
+  const uint32_t key = alone_.back();
+  alone_.pop_back();
+  const auto group = std::upper_bound(groups_.begin(), groups_.end(), key,
+                                      [](uint32_t wanted, const Group& at) { return wanted < at.first + at.count; });
+  GetOperation& part = runner->pools().gets.take();
+  part.ask_for(keys_[key], *this, key);
+  run_part(part, Method::kGet, group->shard);
+  return true;
+}
+
+std::span<const std::string_view> MultiGetOperation::keys_of(uint32_t group) const {
+  return std::span(keys_).subspan(groups_[group].first, groups_[group].count);
+}
+
+absl::Status MultiGetOperation::add_values(MultiGetPart& part, MultiGetReply& reply, rpc::Lease&& lease) {
+  const Group& group = groups_[part.group];
+  if (reply.entries.size() != group.count) {
+    return absl::InternalError("it has another number of entries than keys");
+  }
+  const Token token = part.token_of(reply.head);
+  for (uint32_t i = group.first; i < group.first + group.count; ++i) {
+    const std::optional<MultiGetEntry> entry = reply.entries.next();
+    if (entry->status == KvStatus::kResourceExhausted) {
+      alone_.push_back(i);
+      continue;
+    }
+    absl::Status status;
+    if (entry->status == KvStatus::kNotFound) {
+      status = runner->not_found();
+    } else if (entry->status != KvStatus::kOk) {
+      status = absl::Status(to_status_code(entry->status), status_name(entry->status));
+    }
+    result_.entries[places_[i]] = {status, entry->version, as_string_view(entry->value), token};
+  }
+  const std::string_view all = as_string_view(lease.bytes());
+  result_.memory.emplace_back(all, std::move(lease));
+  part_ended(part);
+  return absl::OkStatus();
+}
+
+void MultiGetOperation::add_lone_value(GetOperation& part, GetResult&& result) {
+  result_.entries[places_[part.key_index()]] = {result.status, result.version, result.value.bytes(), result.token};
+  result_.memory.push_back(std::move(result.value));
+  part_ended(part);
+}
+
+void MultiGetOperation::part_failed(MultiGetPart& part, Outcome&& outcome) {
+  const Group& group = groups_[part.group];
+  for (uint32_t i = group.first; i < group.first + group.count; ++i) {
+    result_.entries[places_[i]].status = outcome.status;
+  }
+  note_failure(std::move(outcome));
+  part_ended(part);
+}
+
+void MultiGetOperation::part_failed(GetOperation& part, Outcome&& outcome) {
+  result_.entries[places_[part.key_index()]].status = outcome.status;
+  note_failure(std::move(outcome));
+  part_ended(part);
+}
+
+void MultiGetOperation::finish(Outcome&& outcome) {
+  static_cast<Outcome&>(result_) = std::move(outcome);
+  MultiGetCallback callback = std::move(done_);
+  hold();  // the result is in here, and end() drops a hold
+  runner->end(*this, result_);
+  callback(std::move(result_));
+  result_.entries.clear();
+  result_.memory.clear();
+  static_cast<Outcome&>(result_) = Outcome();
+  drop();
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,67 @@
+// MULTI_GET: keys are grouped by shard. Each group is a part; parts are in flight at the same time. A key whose value
+// did not fit into its group's reply is read again by a GET of its own.
+#ifndef SKUA_KVSTORE_CLIENT_MULTI_GET_OPERATION_H_
+#define SKUA_KVSTORE_CLIENT_MULTI_GET_OPERATION_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kvstore/client/client_calls.h"
+#include "kvstore/client/get_operation.h"
+#include "kvstore/client/parted_operation.h"
+
+namespace skua::kv {
+
+/// Reads one group of keys.
+class MultiGetPart final : public CallOperation {
+ public:
+  [[nodiscard]] absl::StatusOr<Request> encode(const Route& route, HeadBuffer& buffer) override;
+  void on_reply(rpc::Lease&& reply) override;
+  void finish(Outcome&& outcome) override;
+
+  MultiGetOperation* parent = nullptr;
+  uint32_t group = 0;
+};
+
+class MultiGetOperation final : public PartedOperation {
+ public:
+  /// INVALID_ARGUMENT: a limit is passed, or an option is set that only GET takes.
+  [[nodiscard]] absl::Status accept(const MultiGetCall& call, MultiGetCallback&& callback);
+  void finish(Outcome&& outcome) override;
+
+  // For the parts.
+  [[nodiscard]] std::span<const std::string_view> keys_of(uint32_t group) const;
+  /// The reply to a group. INTERNAL: it has another number of entries than the group has keys.
+  [[nodiscard]] absl::Status add_values(MultiGetPart& part, MultiGetReply& reply, rpc::Lease&& lease);
+  void add_lone_value(GetOperation& part, GetResult&& result);
+  void part_failed(MultiGetPart& part, Outcome&& outcome);
+  void part_failed(GetOperation& part, Outcome&& outcome);
+
+ protected:
+  void divide(uint32_t shard_count) override;
+  bool start_part() override;
+
+ private:
+  struct Group {
+    uint32_t shard = 0;
+    uint32_t first = 0;
+    uint32_t count = 0;
+  };
+
+  std::string key_bytes_;               // all keys, one after the other
+  std::vector<std::string_view> keys_;  // views into it, grouped by shard
+  std::vector<uint32_t> places_;        // for each of keys_: its index in the caller's order
+  std::vector<Group> groups_;
+  uint32_t next_group_ = 0;
+  std::vector<uint32_t> alone_;  // indices of keys whose values did not fit into a reply
+  MultiGetResult result_;
+  MultiGetCallback done_;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_CLIENT_MULTI_GET_OPERATION_H_

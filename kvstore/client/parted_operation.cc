@@ -1,0 +1,52 @@
+#include "kvstore/client/parted_operation.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/client/client_limits.h"
+#include "kvstore/client/operation_runner.h"
+
+namespace skua::kv {
+
+absl::Status check_read_of_many(Method method, const ReadOptions& options) {
+  if (options.at_least.empty() && !options.with_ttl) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(method_name(method), " takes neither at_least nor with_ttl; read the keys with GET"));
+}
+
+void PartedOperation::start(const TableRoutes& table) {
+  state = State::kInFlight;
+  divide(static_cast<uint32_t>(table.shards.size()));
+  run();
+}
+
+void PartedOperation::run() {
+  // A part may end inside the loop below and call this again. The loop then sees the new count of parts.
+  if (std::exchange(starting_parts_, true)) return;
+  bool more = true;
+  while (more && parts_running_ < kPartsInFlightMax) more = start_part();
+  starting_parts_ = false;
+  if (parts_running_ > 0) return;
+  finish(std::move(failure));
+}
+
+void PartedOperation::run_part(CallOperation& part, Method of_part, uint32_t of_shard) {
+  part.runner = runner;
+  part.method = of_part;
+  part.is_part = true;
+  part.set_table(table);
+  part.started_ns = started_ns;
+  part.deadline_ns = deadline_ns;
+  part.shard = of_shard;
+  part.shard_known = true;
+  ++parts_running_;
+  runner->dispatch(part);
+}
+
+void PartedOperation::part_ended(CallOperation& part) {
+  part.drop();
+  --parts_running_;
+  run();
+}
+
+}  // namespace skua::kv

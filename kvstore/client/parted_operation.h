@@ -1,0 +1,48 @@
+// PartedOperation: an operation of several parts (MULTI_GET, SCAN). It starts parts while there is work left and fewer
+// than kPartsInFlightMax are in flight. Each part runs like an operation of its own and reports here. The operation
+// ends when its last part has ended.
+#ifndef SKUA_KVSTORE_CLIENT_PARTED_OPERATION_H_
+#define SKUA_KVSTORE_CLIENT_PARTED_OPERATION_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kvstore/client/operation.h"
+
+namespace skua::kv {
+
+/// INVALID_ARGUMENT if options are set that only GET takes (at_least, with_ttl). `method`: MULTI_GET or SCAN.
+[[nodiscard]] absl::Status check_read_of_many(Method method, const ReadOptions& options);
+
+class PartedOperation : public Operation {
+ public:
+  /// The table's routes are known: starts parts. Called once.
+  void start(const TableRoutes& table);
+
+ protected:
+  PartedOperation() { is_parted = true; }
+
+  /// Divides the work.
+  virtual void divide(uint32_t shard_count) = 0;
+  /// Starts one part by run_part(). False: no work is left, or none that may start now.
+  virtual bool start_part() = 0;
+
+  /// `part` is fresh from its pool; its own fields are set.
+  void run_part(CallOperation& part, Method of_part, uint32_t of_shard);
+  /// The part has delivered what it was asked for, or its failure was noted.
+  void part_ended(CallOperation& part);
+  /// Keeps the first failure, with which the whole operation ends.
+  void note_failure(Outcome&& outcome) {
+    if (failure.ok()) failure = std::move(outcome);
+  }
+
+ private:
+  void run();
+
+  uint32_t parts_running_ = 0;
+  bool starting_parts_ = false;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_CLIENT_PARTED_OPERATION_H_

@@ -1,0 +1,132 @@
+#include "kvstore/client/write_operation.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/client/failure_text.h"
+#include "kvstore/client/operation_runner.h"
+#include "kvstore/client/write_options.h"
+#include "kvstore/codec/row.h"
+#include "kvstore/codec/text.h"
+
+namespace skua::kv {
+namespace {
+
+// A recycled operation keeps its buffer for its next use. A larger buffer than this is freed.
+constexpr size_t kKeptBytesMax = 64 * 1024;
+
+}  // namespace
+
+absl::Status WriteOperation::take_options(const WriteOptions& options) {
+  const absl::StatusOr<Condition> condition = condition_of(options.if_version, options.if_absent);
+  if (!condition.ok()) return condition.status();
+  if (options.if_absent && (method == Method::kDelete || method == Method::kExpire)) {
+    return absl::InvalidArgumentError(absl::StrCat(method_name(method), " cannot be if_absent"));
+  }
+  const absl::StatusOr<uint64_t> ttl_ms = ttl_ms_of(options.ttl);
+  if (!ttl_ms.ok()) return ttl_ms.status();
+  if (*ttl_ms != 0 && method != Method::kPut && method != Method::kExpire) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(method_name(method), " has no time to live; a key keeps the one it has, and EXPIRE sets it"));
+  }
+  condition_ = *condition;
+  ttl_ms_ = *ttl_ms;
+  durability_ = options.durability;
+  return absl::OkStatus();
+}
+
+absl::Status WriteOperation::take_fields(std::span<const FieldUpdate> fields) {
+  if (fields.empty()) return absl::InvalidArgumentError("PATCH needs one field at least");
+  size_t bytes = 0;
+  for (const FieldUpdate& field : fields) bytes += field_bytes({field.name, as_byte_span(field.value)});
+  if (bytes > kValueBytesMax) return beyond_limit("the PATCH", "byte", bytes, kValueBytesMax);
+  for (const FieldUpdate& field : fields) append_field(payload_, {field.name, as_byte_span(field.value)});
+  return check_row(as_byte_span(payload_));
+}
+
+absl::Status WriteOperation::accept(WriteCall& call, WriteCallback&& callback) {
+  method = call.method;
+  if (absl::Status status = check_value(as_byte_span(call.value.bytes())); !status.ok()) return status;
+  if (absl::Status status = check_key(call.key); !status.ok()) return status;
+  if (absl::Status status = take_options(call.options); !status.ok()) return status;
+  if (method == Method::kPatch) {
+    if (absl::Status status = take_fields(call.fields); !status.ok()) return status;
+  }
+  key_.assign(call.key);
+  delta_ = call.delta;
+  create_if_missing_ = call.create_if_missing;
+  if (!call.value.is_view()) {
+    value_ = std::move(call.value);
+  } else if (method != Method::kPatch) {
+    payload_.assign(call.value.bytes());
+  }
+  done_ = std::move(callback);
+  return absl::OkStatus();
+}
+
+void WriteOperation::reset() {
+  NumberedOperation::reset();
+  value_ = PutValue();
+  payload_.clear();
+  if (payload_.capacity() > kKeptBytesMax) payload_.shrink_to_fit();
+}
+
+absl::StatusOr<ByteSpan> WriteOperation::encode_head(const Route& route, ByteSpan body, HeadBuffer& buffer) const {
+  switch (method) {
+    case Method::kPut: return encode_put_head({route, condition_, key_, body, id, durability_, ttl_ms_}, buffer);
+    case Method::kDelete: return encode_delete({route, condition_, key_, id, durability_}, buffer);
+    case Method::kPatch:
+      return encode_patch_head({route, create_if_missing_, key_, body, condition_, id, durability_}, buffer);
+    case Method::kAdd: return encode_add({route, condition_, key_, delta_, id, durability_}, buffer);
+    case Method::kAppend: return encode_append_head({route, condition_, key_, body, id, durability_}, buffer);
+    case Method::kExpire: return encode_expire({route, condition_, key_, ttl_ms_, id, durability_}, buffer);
+    default: return absl::InternalError("not a write of one key");
+  }
+}
+
+absl::StatusOr<CallOperation::Request> WriteOperation::encode(const Route& route, HeadBuffer& buffer) {
+  const ByteSpan bytes = as_byte_span(body());
+  const absl::StatusOr<ByteSpan> head = encode_head(route, bytes, buffer);
+  if (!head.ok()) return head.status();
+  return Request{*head, bytes};
+}
+
+void WriteOperation::on_reply(rpc::Lease&& lease) {
+  absl::StatusOr<AddReply> reply = AddReply();
+  if (method == Method::kAdd) {
+    reply = decode_add_reply(lease.bytes());
+  } else if (const absl::StatusOr<WriteReply> plain = decode_write_reply(lease.bytes()); plain.ok()) {
+    reply->write = *plain;
+  } else {
+    reply = plain.status();
+  }
+  if (!reply.ok()) return runner->on_malformed(*this, reply.status());
+  const ReplyHead& head = reply->write.head;
+  if (!runner->is_answer(*this, head)) return;
+  WriteResult result;
+  result.version = head.version;
+  result.durability = reply->write.durability;
+  result.repeated = reply->write.from_record;
+  result.value = reply->value;
+  result.token = token_of(head);
+  if (head.status == KvStatus::kNotFound) {
+    result.status = runner->not_found();
+  } else if (head.status != KvStatus::kOk) {
+    result.status = make_answer_status(*this, condition_, head);
+  }
+  finish_with(std::move(result));
+}
+
+void WriteOperation::finish(Outcome&& outcome) {
+  WriteResult result;
+  static_cast<Outcome&>(result) = std::move(outcome);
+  finish_with(std::move(result));
+}
+
+void WriteOperation::finish_with(WriteResult&& result) {
+  WriteCallback callback = std::move(done_);
+  runner->end(*this, result);
+  callback(std::move(result));
+}
+
+}  // namespace skua::kv
