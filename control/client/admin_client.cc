@@ -45,8 +45,11 @@ ClusterStatus::Node node_of(const v1::NodeStatus& status) {
 
 class AdminClient::Impl {
  public:
-  Impl(const std::string& addresses, DurationNs timeout_ns)
-      : what_(absl::StrCat("control plane at ", addresses)), timeout_ns_(timeout_ns), peers_(addresses) {}
+  Impl(const std::string& addresses, DurationNs timeout_ns, CredentialsPtr credentials)
+      : what_(absl::StrCat("control plane at ", addresses)),
+        timeout_ns_(timeout_ns),
+        credentials_(std::move(credentials)),
+        peers_(addresses, credentials_) {}
 
   /// One call of `method` of a service: on the process that leads, once it is found.
   template <typename Service, typename Request, typename Reply>
@@ -77,7 +80,9 @@ class AdminClient::Impl {
       const bool answered = outcome == ControlPeers::Outcome::kAnswered;
       // What a leader says is UNAVAILABLE needs no explanation; of other codes nobody knows yet who said so.
       if (answered && status.code() == absl::StatusCode::kUnavailable) return status;
-      if (answered || outcome == ControlPeers::Outcome::kLost) return explain_control_failure(status, peer.address);
+      if (answered || outcome == ControlPeers::Outcome::kLost) {
+        return explain_control_failure(status, peer.address, credentials_);
+      }
       // As with one address.
       if (refused_there == peers_.size()) return refusal.ok() ? explained(status) : refusal;
       if (connected == ControlPeers::Connected::kRefused) continue;
@@ -93,7 +98,7 @@ class AdminClient::Impl {
   /// Nobody could be asked: what stands at one of the addresses instead, if something does.
   absl::Status explained(const absl::Status& status) const {
     for (const ControlPeers::Peer& peer : peers_.all()) {
-      if (absl::Status said = explain_control_failure(status, peer.address); said != status) return said;
+      if (absl::Status said = explain_control_failure(status, peer.address, credentials_); said != status) return said;
     }
     return status;
   }
@@ -104,11 +109,12 @@ class AdminClient::Impl {
   const std::string what_;
   const DurationNs timeout_ns_;
   const SteadyClock clock_;
+  const CredentialsPtr credentials_;
   ControlPeers peers_;
 };
 
-AdminClient::AdminClient(const std::string& control_address, DurationNs timeout_ns)
-    : impl_(std::make_unique<Impl>(control_address, timeout_ns)) {}
+AdminClient::AdminClient(const std::string& control_address, DurationNs timeout_ns, CredentialsPtr credentials)
+    : impl_(std::make_unique<Impl>(control_address, timeout_ns, std::move(credentials))) {}
 
 AdminClient::~AdminClient() = default;
 

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "control/core/cluster_core.h"
 #include "control/core/shard_map.h"
+#include "control/security/credentials.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -91,8 +92,10 @@ struct ClusterStatus {
 /// UNAVAILABLE / DEADLINE_EXCEEDED naming its address. Thread: any.
 class AdminClient {
  public:
-  /// "host:port", or those of several control processes with commas between them.
-  explicit AdminClient(const std::string& control_address, DurationNs timeout_ns = 5 * kSecond);
+  /// "host:port", or those of several control processes with commas between them. `credentials`: null, or what to show
+  /// them; they must be of the same cluster then.
+  explicit AdminClient(const std::string& control_address, DurationNs timeout_ns = 5 * kSecond,
+                       CredentialsPtr credentials = nullptr);
   ~AdminClient();
   AdminClient(const AdminClient&) = delete;
   AdminClient& operator=(const AdminClient&) = delete;

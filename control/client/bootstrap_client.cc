@@ -35,6 +35,7 @@ struct Call {
 
 class BootstrapClient::Impl {
  public:
+  explicit Impl(CredentialsPtr credentials) : credentials_(std::move(credentials)) {}
   ~Impl() {
     std::unique_lock lock(mutex_);
     closing_ = true;
@@ -50,8 +51,9 @@ class BootstrapClient::Impl {
     if (auto status = admit(address, timeout_ns, *call); !status.ok()) return status;
     call->stub->async()->Describe(&call->context, &call->request, &call->reply,
                                   [this, call, address, done = std::move(done)](const grpc::Status& status) mutable {
-                                    auto result = status.ok() ? absl::StatusOr<NodeDescription>(from_proto(call->reply))
-                                                              : from_grpc(status, absl::StrCat("node at ", address));
+                                    const absl::Status ended = how_ended(*call, status, address);
+                                    auto result =
+                                        ended.ok() ? absl::StatusOr<NodeDescription>(from_proto(call->reply)) : ended;
                                     note_outcome(address, status);
                                     finish(std::move(call), [&] { done(std::move(result)); });
                                   });
@@ -71,9 +73,10 @@ class BootstrapClient::Impl {
     call->stub->async()->OpenSession(
         &call->context, &call->request, &call->reply,
         [this, call, address = wanted.grpc_address, done = std::move(done)](const grpc::Status& status) mutable {
-          auto result = status.ok() ? absl::StatusOr<OpenSessionAnswer>(OpenSessionAnswer{
-                                          call->reply.node_uuid(), call->reply.incarnation(), call->reply.answer()})
-                                    : from_grpc(status, absl::StrCat("node at ", address));
+          const absl::Status ended = how_ended(*call, status, address);
+          auto result = ended.ok() ? absl::StatusOr<OpenSessionAnswer>(OpenSessionAnswer{
+                                         call->reply.node_uuid(), call->reply.incarnation(), call->reply.answer()})
+                                   : ended;
           note_outcome(address, status);
           finish(std::move(call), [&] { done(std::move(result)); });
         });
@@ -86,6 +89,15 @@ class BootstrapClient::Impl {
     std::shared_ptr<v1::Bootstrap::Stub> stub;
     bool is_lost = false;  // the last call did not reach it
   };
+
+  /// A node's answer counts only if its certificate is that of the node that it says it is.
+  template <typename Call>
+  static absl::Status how_ended(const Call& call, const grpc::Status& status, const std::string& address) {
+    const std::string who = absl::StrCat("node at ", address);
+    if (!status.ok()) return from_grpc(status, who);
+    const absl::Status is_itself = check_node_is(*call.context.auth_context(), call.reply.node_uuid());
+    return is_itself.ok() ? is_itself : absl::Status(is_itself.code(), absl::StrCat(who, ": ", is_itself.message()));
+  }
 
   template <typename Call>
   absl::Status admit(const std::string& address, DurationNs timeout_ns, Call& call) {
@@ -107,7 +119,7 @@ class BootstrapClient::Impl {
     if (found == nodes_.end()) {
       // Nodes come and go; a connection that is dropped here is made again when it is needed.
       if (nodes_.size() >= kBootstrapChannelsMax) nodes_.erase(nodes_.begin());
-      const std::shared_ptr<grpc::Channel> channel = make_channel(address);
+      const std::shared_ptr<grpc::Channel> channel = make_channel(address, credentials_, Role::kNode);
       found = nodes_.emplace(address, Node{channel, v1::Bootstrap::NewStub(channel), false}).first;
     }
     Node& node = found->second;
@@ -134,6 +146,7 @@ class BootstrapClient::Impl {
     if (--unfinished_ == 0) all_done_.notify_all();
   }
 
+  const CredentialsPtr credentials_;
   std::mutex mutex_;
   std::condition_variable all_done_;
   // Protected by mutex_.
@@ -143,7 +156,7 @@ class BootstrapClient::Impl {
   bool closing_ = false;
 };
 
-BootstrapClient::BootstrapClient() : impl_(std::make_unique<Impl>()) {}
+BootstrapClient::BootstrapClient(CredentialsPtr credentials) : impl_(std::make_unique<Impl>(std::move(credentials))) {}
 BootstrapClient::~BootstrapClient() = default;
 
 absl::Status BootstrapClient::describe_async(const std::string& grpc_address, const std::string& cluster_id,

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/core/bootstrap.h"
+#include "control/security/credentials.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -52,7 +53,8 @@ class BootstrapClient {
   using DescribeFn = std::function<void(absl::StatusOr<NodeDescription>)>;
   using OpenSessionFn = std::function<void(absl::StatusOr<OpenSessionAnswer>)>;
 
-  BootstrapClient();
+  /// `credentials`: null, or what to show nodes. A node's certificate must be that of the node that it says it is.
+  explicit BootstrapClient(CredentialsPtr credentials = nullptr);
   /// Cancels what is open and waits until its callbacks have run.
   ~BootstrapClient();
   BootstrapClient(const BootstrapClient&) = delete;

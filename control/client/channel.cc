@@ -11,7 +11,8 @@
 
 namespace skua::control {
 
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const CredentialsPtr& credentials,
+                                            Roles servers) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
@@ -22,7 +23,7 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kReceivedMessageMax);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(address, channel_credentials(credentials, servers), arguments);
 }
 
 void end_pause(grpc::Channel& channel) {
@@ -33,13 +34,14 @@ void set_timeout(grpc::ClientContext& context, DurationNs timeout_ns) {
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::nanoseconds(timeout_ns));
 }
 
-ControlPeers::ControlPeers(const std::string& addresses) {
+ControlPeers::ControlPeers(const std::string& addresses, const CredentialsPtr& credentials) {
+  const auto channel = [&](const std::string& address) { return make_channel(address, credentials, Role::kControl); };
   for (const auto& part : absl::StrSplit(addresses, ',')) {
     const std::string address(part);
-    if (!address.empty()) peers_.push_back({address, make_channel(address)});
+    if (!address.empty()) peers_.push_back({address, channel(address)});
   }
   // An empty address is refused by whoever connects to it.
-  if (peers_.empty()) peers_.push_back({addresses, make_channel(addresses)});
+  if (peers_.empty()) peers_.push_back({addresses, channel(addresses)});
 }
 
 ControlPeers::Outcome ControlPeers::learn(const Peer& asked, const grpc::Status& status,

@@ -11,13 +11,16 @@
 #include <string>
 #include <vector>
 
+#include "control/security/credentials.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
 
 /// A channel of its own (not shared with others to the same address), that notices a dead peer
-/// within seconds and reconnects quickly. Connects lazily; never fails here.
-[[nodiscard]] std::shared_ptr<grpc::Channel> make_channel(const std::string& address);
+/// within seconds and reconnects quickly. Connects lazily; never fails here. `servers`: the roles that may answer there,
+/// if there are credentials.
+[[nodiscard]] std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const CredentialsPtr& credentials,
+                                                          Roles servers);
 
 /// The next call connects at once. For whoever paces calls that fail: gRPC's own pause between two attempts rests on
 /// timers that stand still for as long as a wall clock was set back (gRPC 1.51 waits for absolute wall clock times).
@@ -42,7 +45,7 @@ class ControlPeers {
   };
 
   /// "host:port" or several with commas between them.
-  explicit ControlPeers(const std::string& addresses);
+  ControlPeers(const std::string& addresses, const CredentialsPtr& credentials);
 
   /// Who is to be asked.
   [[nodiscard]] const Peer& peer() const { return peers_[chosen_.load()]; }

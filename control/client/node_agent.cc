@@ -36,7 +36,9 @@ bool is_final(const absl::Status& status) {
 class NodeAgent::Impl {
  public:
   explicit Impl(NodeAgentOptions options)
-      : options_(std::move(options)), peers_(options_.control_address), cluster_id_(options_.cluster_id) {}
+      : options_(std::move(options)),
+        peers_(options_.control_address, options_.credentials),
+        cluster_id_(options_.cluster_id) {}
 
   void start() {
     SKUA_CHECK(!thread_.joinable(), "NodeAgent::start() may be called once");
@@ -337,7 +339,7 @@ class NodeAgent::Impl {
     }
     if (!tell) return;
     // Later the address was right once, and finding out takes longer than a heartbeat may be late.
-    const absl::Status trouble = joining ? explain_control_failure(status, asked_) : status;
+    const absl::Status trouble = joining ? explain_control_failure(status, asked_, options_.credentials) : status;
     {
       std::lock_guard lock(mutex_);
       trouble_ = trouble;

@@ -25,6 +25,7 @@
 #include "control/core/cluster_state.h"
 #include "control/core/events.h"
 #include "control/core/node_status.h"
+#include "control/security/credentials.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -41,6 +42,8 @@ struct Registration {
 struct NodeAgentOptions {
   /// "host:port" of skua-control; of several, with commas between them.
   std::string control_address;
+  /// What to show it; null: nothing, without TLS.
+  CredentialsPtr credentials = nullptr;
   /// The cluster that the data directory belongs to; empty for a node that joins its first.
   std::string cluster_id = "";
   /// `instance` must be a fresh random UUID in each process.

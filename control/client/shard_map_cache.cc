@@ -30,7 +30,7 @@ class ShardMapCache::Impl {
  public:
   explicit Impl(ShardMapCacheOptions options)
       : options_(std::move(options)),
-        peers_(options_.control_address),
+        peers_(options_.control_address, options_.credentials),
         cluster_id_(options_.cluster_id),
         snapshot_(std::make_shared<ShardMap>()),
         connection_(absl::UnavailableError(
@@ -167,7 +167,7 @@ class ShardMapCache::Impl {
     if (revision() != 0 || outcome_ == ControlPeers::Outcome::kNobodyLeads) return status;
     if (status != said_) {
       said_ = status;
-      explained_ = explain_control_failure(status, address);
+      explained_ = explain_control_failure(status, address, options_.credentials);
       // One of several addresses is wrong: no reason to end, while another may be right.
       if (peers_.size() > 1) explained_ = absl::Status(status.code(), explained_.message());
     }

@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "control/client/control_client_limits.h"
 #include "control/core/shard_map.h"
+#include "control/security/credentials.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -26,6 +27,8 @@ namespace skua::control {
 struct ShardMapCacheOptions {
   /// "host:port" of skua-control; of several, with commas between them.
   std::string control_address;
+  /// What to show it; null: nothing, without TLS.
+  CredentialsPtr credentials = nullptr;
   /// Take maps of this cluster only. Empty: of whichever cluster answers first, and from then on of
   /// that one.
   std::string cluster_id = "";

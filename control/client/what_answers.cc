@@ -27,8 +27,6 @@ using Clock = std::chrono::steady_clock;
 /// The first bytes of HTTP/2, and an empty SETTINGS frame.
 constexpr std::string_view kHttp2Preface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 24 + 9);
 constexpr std::string_view kHttp1Request = "GET / HTTP/1.0\r\n\r\n";
-/// The hello of a TLS client, which names no version: refused, as TLS refuses.
-constexpr std::string_view kTlsHello("\x16\3\1\0\4\1\0\0\0", 9);
 constexpr std::string_view kDataPortMagic = "SKUA";
 
 /// The hello of a data port's dialler (docs/wire-format.md) of no version: refused in words, before it is anybody.
@@ -38,6 +36,24 @@ std::string data_port_hello() {
   hello += {kBytes, '\0', '\1'};
   hello.resize(static_cast<size_t>(kBytes), '\0');
   return hello;
+}
+
+/// The hello of a client of TLS 1.3 (RFC 8446) that offers one cipher suite and no key yet: a server asks for one, or
+/// refuses in TLS.
+std::string tls_hello() {
+  using namespace std::string_view_literals;
+  std::string hello = "\3\3" + std::string(32, 'S') + std::string("\0\0\2\x13\1\1\0"sv);  // suite: AES-128-GCM
+  const std::string extensions(
+      "\0\x2b\0\3\2\3\4"            // versions: 1.3
+      "\0\x0a\0\6\0\4\0\x17\0\x1d"  // groups: P-256, X25519
+      "\0\x0d\0\6\0\4\4\3\x08\x04"  // signatures: ECDSA, RSA
+      "\0\x33\0\2\0\0"sv);          // no key
+  const auto size = [](size_t bytes) {
+    return std::string({static_cast<char>(bytes >> 8), static_cast<char>(bytes & 0xff)});
+  };
+  hello += size(extensions.size()) + extensions;
+  const std::string message = std::string("\1\0", 2) + size(hello.size()) + hello;
+  return std::string("\x16\3\1") + size(message.size()) + message;
 }
 
 class Socket {
@@ -151,7 +167,7 @@ Answerer which_http2(const std::string& address, DurationNs timeout_ns) {
       {"/skua.control.v1.Bootstrap/Describe", Answerer::kStorageNode},
       {"/etcdserverpb.Maintenance/Status", Answerer::kEtcd},
   }};
-  const auto channel = make_channel(address);
+  const auto channel = make_channel(address, nullptr, {});
   for (const auto& [method, answerer] : kMethods) {
     const grpc::Status status = call_empty(channel, method, timeout_ns);
     if (is_served(status)) return answerer;
@@ -195,8 +211,7 @@ Answerer what_answers(const std::string& address, DurationNs timeout_ns) {
   if (is_http1(words.text)) return Answerer::kWebServer;
   if (is_tls(words.text)) return Answerer::kTls;
   bool spoke = words.ended || !words.text.empty();
-  const std::string hello = data_port_hello();
-  for (const std::string_view greeting : {std::string_view(hello), kTlsHello, kHttp1Request}) {
+  for (const std::string& greeting : {data_port_hello(), tls_hello(), std::string(kHttp1Request)}) {
     words = talk(*to, greeting, share_ns);
     if (absl::StartsWith(words.text, std::string(kDataPortMagic))) return Answerer::kDataPort;
     if (is_http1(words.text)) return Answerer::kWebServer;
@@ -222,7 +237,8 @@ std::string describe(Answerer answerer) {
   return "";
 }
 
-absl::Status explain_control_failure(const absl::Status& status, const std::string& address) {
+absl::Status explain_control_failure(const absl::Status& status, const std::string& address,
+                                     const CredentialsPtr& credentials) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
@@ -233,8 +249,24 @@ absl::Status explain_control_failure(const absl::Status& status, const std::stri
   }
   const Answerer answerer = what_answers(address);
   switch (answerer) {
-    case Answerer::kNobody:
-    case Answerer::kControl: return status;
+    case Answerer::kNobody: return status;
+    case Answerer::kControl:
+      if (credentials == nullptr) return status;
+      return absl::FailedPreconditionError(absl::StrCat(
+          "at ", address,
+          " is a control plane without TLS, and a certificate was given: give that control plane one, too, "
+          "or give another --control-address"));
+    case Answerer::kTls:
+      if (credentials == nullptr) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "at ", address,
+            " is a server that expects TLS. If it is a control plane with certificates, give --cert, --key "
+            "and --ca (docs/security.md)"));
+      }
+      return absl::FailedPreconditionError(
+          absl::StrCat("the server at ", address, " and this program do not trust each other: ", status.message(),
+                       ". Their certificates must be of one cluster, valid now, and signed by an authority of the "
+                       "other's --ca file: look with skuactl cert show FILE"));
     case Answerer::kSilent:
       return {status.code(),
               absl::StrCat("at ", address, " is ", describe(answerer),

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "control/security/credentials.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -17,7 +18,7 @@ enum class Answerer {
   kEtcd,
   kWebServer,  // speaks HTTP and not gRPC
   kOtherGrpc,  // a gRPC server that is none of these
-  kTls,        // expects TLS, which Skua does not speak
+  kTls,        // expects TLS
   kSilent,     // takes connections and says nothing
   kNotGrpc,    // says something else, or hangs up
 };
@@ -30,8 +31,10 @@ enum class Answerer {
 
 /// A call to a control plane at `address` failed with `status`: if something else stands there, FAILED_PRECONDITION
 /// that says what, and what to do. Other failures come back as they are, for these codes after a look: UNAVAILABLE,
-/// DEADLINE_EXCEEDED, UNIMPLEMENTED, UNKNOWN, INTERNAL. Blocks as what_answers() does. Thread: any.
-[[nodiscard]] absl::Status explain_control_failure(const absl::Status& status, const std::string& address);
+/// DEADLINE_EXCEEDED, UNIMPLEMENTED, UNKNOWN, INTERNAL. `credentials`: those of the call. Blocks as what_answers() does.
+/// Thread: any.
+[[nodiscard]] absl::Status explain_control_failure(const absl::Status& status, const std::string& address,
+                                                   const CredentialsPtr& credentials = nullptr);
 
 }  // namespace skua::control
 

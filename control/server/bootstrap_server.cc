@@ -31,7 +31,8 @@ class RunningServer final : public BootstrapServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BootstrapServer>> BootstrapServer::start(
-    const std::string& listen_address, SessionAcceptor& acceptor, const std::vector<grpc::Service*>& extra_services) {
+    const std::string& listen_address, SessionAcceptor& acceptor, const std::vector<grpc::Service*>& extra_services,
+    const CredentialsPtr& credentials) {
   auto service = make_bootstrap_service(acceptor);
   grpc::ServerBuilder builder;
   grpc::ResourceQuota quota("bootstrap");
@@ -39,7 +40,7 @@ absl::StatusOr<std::unique_ptr<BootstrapServer>> BootstrapServer::start(
   builder.SetResourceQuota(quota);
   builder.RegisterService(service.get());
   for (grpc::Service* extra : extra_services) builder.RegisterService(extra);
-  auto listener = listen(builder, listen_address);
+  auto listener = listen(builder, listen_address, credentials);
   if (!listener.ok()) return listener.status();
   return std::make_unique<RunningServer>(std::move(service), *std::move(listener));
 }

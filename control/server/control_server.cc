@@ -29,7 +29,8 @@ class RunningServer final : public ControlServer {
  public:
   RunningServer(const ControlServerOptions& options, std::unique_ptr<MetadataStore> store,
                 std::unique_ptr<Election> election, const StateStore& state_store, ClusterState state)
-      : cluster_id_(state.cluster_id),
+      : credentials_(options.credentials),
+        cluster_id_(state.cluster_id),
         cluster_name_(state.cluster_name),
         store_(std::move(store)),
         election_(std::move(election)),
@@ -39,7 +40,7 @@ class RunningServer final : public ControlServer {
                      .log = options.log,
                      .alone = election_ == nullptr},
                     state_store, std::move(state), clock_, hub_,
-                    options.make_probe ? options.make_probe() : make_node_probe()),
+                    options.make_probe ? options.make_probe() : make_node_probe(options.credentials)),
         services_(make_control_services(
             {cluster_id_, cluster_name_, options.heartbeat_interval_ms, options.suspect_after_ms}, controller_, hub_)) {
   }
@@ -51,7 +52,7 @@ class RunningServer final : public ControlServer {
     controller_.start();
     grpc::ServerBuilder builder;
     for (const auto& service : services_) builder.RegisterService(service.get());
-    auto listener = listen(builder, address);
+    auto listener = listen(builder, address, credentials_);
     if (!listener.ok()) return listener.status();
     listener_ = *std::move(listener);
     if (election_ != nullptr) {
@@ -75,6 +76,7 @@ class RunningServer final : public ControlServer {
   }
 
  private:
+  const CredentialsPtr credentials_;
   const std::string cluster_id_;
   const std::string cluster_name_;
   // In order of construction: each uses those above it.

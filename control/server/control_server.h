@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "control/security/credentials.h"
 #include "control/server/controller.h"
 #include "control/server/controller_limits.h"
 #include "control/server/node_probe.h"
@@ -23,6 +24,8 @@ struct ControlServerOptions {
   std::string listen_address = "127.0.0.1:7400";
   /// Where others reach it, for those who ask a process that does not lead; empty: listen_address.
   std::string advertise_address;
+  /// What to show callers and nodes; null: without TLS.
+  CredentialsPtr credentials;
   /// What the cluster is meant to be; empty fields accept what is stored.
   ClusterIdentity cluster;
   /// The id of a cluster that is created and has none in `cluster`. Must be a fresh random UUID.

@@ -12,6 +12,7 @@
 #include "control/proto/convert.h"
 #include "control/proto/redirect.h"
 #include "control/proto/requests.h"
+#include "control/security/credentials.h"
 #include "control/server/cluster_status.h"
 #include "control/server/controller_limits.h"
 #include "control/server/peer_host.h"
@@ -64,6 +65,9 @@ class MembershipService final : public v1::Membership::CallbackService {
                                v1::RegisterReply* reply) override {
     auto* reactor = context->DefaultReactor();
     const NodeInfo node = from_proto(request->node());
+    if (absl::Status self = check_node_is(*context->auth_context(), node.uuid); !self.ok()) {
+      return queued(context, reactor, self);
+    }
     return queued(context, reactor,
                   controller_.submit(
                       from_proto(*request),
@@ -82,6 +86,9 @@ class MembershipService final : public v1::Membership::CallbackService {
   ServerUnaryReactor* Heartbeat(CallbackServerContext* context, const v1::HeartbeatRequest* request,
                                 v1::HeartbeatReply* reply) override {
     auto* reactor = context->DefaultReactor();
+    if (absl::Status self = check_node_is(*context->auth_context(), request->uuid()); !self.ok()) {
+      return queued(context, reactor, self);
+    }
     return queued(context, reactor,
                   controller_.submit(from_proto(*request, unix_ms()),
                                      [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
@@ -94,6 +101,9 @@ class MembershipService final : public v1::Membership::CallbackService {
   ServerUnaryReactor* ReportReplicas(CallbackServerContext* context, const v1::ReportReplicasRequest* request,
                                      v1::ReportReplicasReply* reply) override {
     auto* reactor = context->DefaultReactor();
+    if (absl::Status self = check_node_is(*context->auth_context(), request->uuid()); !self.ok()) {
+      return queued(context, reactor, self);
+    }
     auto report = from_proto(*request);
     if (!report.ok()) return queued(context, reactor, report.status());
     return queued(context, reactor,
@@ -107,6 +117,9 @@ class MembershipService final : public v1::Membership::CallbackService {
   ServerUnaryReactor* Leave(CallbackServerContext* context, const v1::LeaveRequest* request,
                             v1::LeaveReply* reply) override {
     auto* reactor = context->DefaultReactor();
+    if (absl::Status self = check_node_is(*context->auth_context(), request->uuid()); !self.ok()) {
+      return queued(context, reactor, self);
+    }
     return queued(context, reactor,
                   controller_.submit(from_proto(*request),
                                      [context, reactor, reply](const Decision& decision, const ClusterCore& core) {

@@ -78,7 +78,8 @@ absl::Status check_listen(const std::string& address) {
   return parts.ok() ? try_bind(address, *parts) : parts.status();
 }
 
-absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address) {
+absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address,
+                                const CredentialsPtr& credentials) {
   const auto parts = split_address(address);
   if (!parts.ok()) return parts.status();
   if (auto status = try_bind(address, *parts); !status.ok()) return status;
@@ -101,7 +102,7 @@ absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string&
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 60'000);
   auto inside = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, server_credentials(credentials));
   listener.server = builder.BuildAndStart();
   if (listener.server == nullptr) return absl::UnavailableError("gRPC could not start a server");
   listener.door->open(std::move(inside));

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/security/credentials.h"
 #include "control/server/connection_door.h"
 
 namespace skua::control {
@@ -43,10 +44,12 @@ struct HostPort {
 /// Errors are those of listen().
 [[nodiscard]] absl::Status check_listen(const std::string& address);
 
-/// Adds the port to `builder` and starts it. `address` is "host:port"; port 0 takes a free one.
+/// Adds the port to `builder` and starts it. `address` is "host:port"; port 0 takes a free one. `credentials`: null, or
+/// what to show callers; they must show theirs then.
 /// INVALID_ARGUMENT (not an address), ALREADY_EXISTS (in use), PERMISSION_DENIED,
 /// FAILED_PRECONDITION (not an address of this machine), UNAVAILABLE.
-[[nodiscard]] absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address);
+[[nodiscard]] absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address,
+                                              const CredentialsPtr& credentials = nullptr);
 
 }  // namespace skua::control
 

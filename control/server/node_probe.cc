@@ -19,12 +19,12 @@ namespace skua::control {
 namespace {
 
 /// A question of its own connection: a shared one might be waiting out a failure of a minute ago.
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const CredentialsPtr& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kProbeReplyMax);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(address, channel_credentials(credentials, Role::kNode), arguments);
 }
 
 /// What a stranger said, fit to be shown.
@@ -46,9 +46,10 @@ struct Question {
 
 ClaimAnswer answer_of(const Question& question) {
   ClaimAnswer answer{question.address};
-  answer.answered = question.status.ok();
+  absl::Status why = from_grpc(question.status, "it");
+  if (why.ok()) why = check_node_is(*question.context.auth_context(), question.reply.node_uuid());
+  answer.answered = why.ok();
   if (!answer.answered) {
-    const absl::Status why = from_grpc(question.status, "it");
     answer.trouble = shown(std::string(why.message()));
     return answer;
   }
@@ -60,7 +61,8 @@ ClaimAnswer answer_of(const Question& question) {
 
 class GrpcNodeProbe final : public NodeProbe {
  public:
-  GrpcNodeProbe() : thread_([this] { run(); }) {}
+  explicit GrpcNodeProbe(CredentialsPtr credentials)
+      : credentials_(std::move(credentials)), thread_([this] { run(); }) {}
 
   ~GrpcNodeProbe() override {
     {
@@ -76,7 +78,7 @@ class GrpcNodeProbe final : public NodeProbe {
   void ask(const std::string& address, const NodeInfo& claimed, AnswerFn done) override {
     auto question = std::make_unique<Question>();
     question->address = address;
-    question->channel = make_channel(address);
+    question->channel = make_channel(address, credentials_);
     question->stub = v1::Bootstrap::NewStub(question->channel);
     question->context.set_deadline(std::chrono::system_clock::now() + std::chrono::nanoseconds(kProbeTimeout));
     question->done = std::move(done);
@@ -113,6 +115,7 @@ class GrpcNodeProbe final : public NodeProbe {
     }
   }
 
+  const CredentialsPtr credentials_;
   grpc::CompletionQueue queue_;
   std::mutex mutex_;
   std::set<Question*> open_;  // protected by mutex_
@@ -122,8 +125,8 @@ class GrpcNodeProbe final : public NodeProbe {
 
 }  // namespace
 
-std::unique_ptr<NodeProbe> make_node_probe() {
-  return std::make_unique<GrpcNodeProbe>();
+std::unique_ptr<NodeProbe> make_node_probe(CredentialsPtr credentials) {
+  return std::make_unique<GrpcNodeProbe>(std::move(credentials));
 }
 
 }  // namespace skua::control

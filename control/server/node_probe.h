@@ -8,6 +8,7 @@
 
 #include "control/core/cluster_state.h"
 #include "control/core/events.h"
+#include "control/security/credentials.h"
 
 namespace skua::control {
 
@@ -25,8 +26,8 @@ class NodeProbe {
   virtual void ask(const std::string& address, const NodeInfo& claimed, AnswerFn done) = 0;
 };
 
-/// By Bootstrap.Describe.
-[[nodiscard]] std::unique_ptr<NodeProbe> make_node_probe();
+/// By Bootstrap.Describe. With credentials, a node must show the certificate of the node that it says it is.
+[[nodiscard]] std::unique_ptr<NodeProbe> make_node_probe(CredentialsPtr credentials = nullptr);
 
 }  // namespace skua::control
 

@@ -1,0 +1,349 @@
+#include "control/security/certificates.h"
+
+#include <arpa/inet.h>
+#include <openssl/asn1.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "control/core/uuid.h"
+#include "rpc/base/status.h"
+
+namespace skua::control {
+namespace {
+
+template <auto Free>
+struct Freed {
+  template <typename T>
+  void operator()(T* held) const {
+    Free(held);
+  }
+};
+using Bio = std::unique_ptr<BIO, Freed<BIO_free_all>>;
+using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
+using Store = std::unique_ptr<X509_STORE, Freed<X509_STORE_free>>;
+using StoreContext = std::unique_ptr<X509_STORE_CTX, Freed<X509_STORE_CTX_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, Freed<X509_EXTENSION_free>>;
+using Names = std::unique_ptr<GENERAL_NAMES, Freed<GENERAL_NAMES_free>>;
+
+constexpr int64_t kVersion3 = 2;
+constexpr size_t kSerialBytes = 16;
+/// An authority names its cluster by such a URI.
+constexpr std::string_view kAuthorityUri = "skua://";
+/// Clocks of machines differ: a certificate is valid a little before it is issued.
+constexpr WallSeconds kClockSkewS = 300;
+
+/// What OpenSSL says of its last failure.
+absl::Status openssl_error(const char* what) {
+  std::array<char, 256> text{};
+  ERR_error_string_n(ERR_get_error(), text.data(), text.size());
+  ERR_clear_error();
+  return absl::InternalError(absl::StrCat(what, ": ", text.data()));
+}
+
+Bio bio_of(std::string_view pem) {
+  return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+}
+
+std::string text_of(BIO* bio) {
+  const char* bytes = nullptr;
+  const long size = BIO_get_mem_data(bio, &bytes);
+  return size <= 0 ? std::string() : std::string(bytes, static_cast<size_t>(size));
+}
+
+/// A key file with a password is refused, instead of a question to a terminal.
+int no_password(char* /*to*/, int /*size*/, int /*writes*/, void* /*context*/) {
+  return -1;
+}
+
+Key read_key(std::string_view pem) {
+  const Bio bio = bio_of(pem);
+  Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, nullptr));
+  ERR_clear_error();
+  return key;
+}
+
+/// All certificates of the text, in order.
+std::vector<Certificate> read_certificates(std::string_view pem) {
+  const Bio bio = bio_of(pem);
+  std::vector<Certificate> all;
+  while (X509* next = PEM_read_bio_X509(bio.get(), nullptr, no_password, nullptr)) all.emplace_back(next);
+  ERR_clear_error();
+  return all;
+}
+
+absl::StatusOr<CertificateAndKey> as_pem(X509* certificate, EVP_PKEY* key) {
+  const Bio certificate_bio(BIO_new(BIO_s_mem()));
+  const Bio key_bio(BIO_new(BIO_s_secmem()));
+  if (PEM_write_bio_X509(certificate_bio.get(), certificate) != 1 ||
+      PEM_write_bio_PrivateKey(key_bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1) {
+    return openssl_error("a certificate cannot be written");
+  }
+  return CertificateAndKey{text_of(certificate_bio.get()), text_of(key_bio.get())};
+}
+
+bool add_extension(X509* certificate, X509* issuer, int kind, const std::string& value) {
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
+  const Extension extension(X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str()));
+  return extension != nullptr && X509_add_ext(certificate, extension.get(), -1) == 1;
+}
+
+/// `hosts` have been checked: a comma would begin another name.
+std::string alternative_names(const std::string& uri, const std::vector<std::string>& hosts) {
+  std::string names = absl::StrCat("URI:", uri);
+  for (const std::string& host : hosts) {
+    in6_addr address{};
+    const bool is_ip =
+        inet_pton(AF_INET, host.c_str(), &address) == 1 || inet_pton(AF_INET6, host.c_str(), &address) == 1;
+    absl::StrAppend(&names, is_ip ? ",IP:" : ",DNS:", host);
+  }
+  return names;
+}
+
+absl::Status check_hosts(const std::vector<std::string>& hosts) {
+  for (const std::string& host : hosts) {
+    const bool plain = std::all_of(host.begin(), host.end(), [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' || c == ':' || c == '_';
+    });
+    if (host.empty() || !plain || host.size() > 253) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", absl::CHexEscape(host), "\" is neither a host's name nor an IP address"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// A certificate without extensions, signed later.
+absl::StatusOr<Certificate> blank(const std::string& common_name, EVP_PKEY* key, ValidTime valid) {
+  Certificate made(X509_new());
+  std::array<unsigned char, kSerialBytes> serial{};
+  if (made == nullptr || RAND_bytes(serial.data(), static_cast<int>(serial.size())) != 1) {
+    return openssl_error("no random serial number");
+  }
+  serial[0] &= 0x7f;  // positive
+  serial[0] |= 0x01;  // and not short
+  BIGNUM* number = BN_bin2bn(serial.data(), static_cast<int>(serial.size()), nullptr);
+  const bool numbered = number != nullptr && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(made.get())) != nullptr;
+  BN_free(number);
+  X509_NAME* const subject = X509_get_subject_name(made.get());
+  const auto* const text = reinterpret_cast<const unsigned char*>(common_name.c_str());
+  if (!numbered || X509_set_version(made.get(), kVersion3) != 1 || X509_set_pubkey(made.get(), key) != 1 ||
+      ASN1_TIME_set(X509_getm_notBefore(made.get()), valid.from - kClockSkewS) == nullptr ||
+      ASN1_TIME_set(X509_getm_notAfter(made.get()), valid.until) == nullptr ||
+      X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, text, -1, -1, 0) != 1) {
+    return openssl_error("a certificate cannot be made");
+  }
+  return made;
+}
+
+std::string hexadecimal(const unsigned char* bytes, size_t count) {
+  return absl::BytesToHexString(std::string(reinterpret_cast<const char*>(bytes), count));
+}
+
+WallSeconds seconds_of(const ASN1_TIME* time) {
+  std::tm parts{};
+  return ASN1_TIME_to_tm(time, &parts) == 1 ? timegm(&parts) : 0;
+}
+
+struct AlternativeNames {
+  std::vector<std::string> uris;
+  std::vector<std::string> hosts;
+};
+
+std::string string_of(const ASN1_STRING* text) {
+  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)), static_cast<size_t>(ASN1_STRING_length(text))};
+}
+
+std::string address_of(const ASN1_STRING* bytes) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const int family = ASN1_STRING_length(bytes) == 4 ? AF_INET : AF_INET6;
+  if (family == AF_INET6 && ASN1_STRING_length(bytes) != 16) return "?";
+  return inet_ntop(family, ASN1_STRING_get0_data(bytes), text.data(), text.size());
+}
+
+AlternativeNames names_of(const X509* certificate) {
+  AlternativeNames found;
+  const Names names(static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type == GEN_URI) found.uris.push_back(string_of(name->d.uniformResourceIdentifier));
+    if (name->type == GEN_DNS) found.hosts.push_back(string_of(name->d.dNSName));
+    if (name->type == GEN_IPADD) found.hosts.push_back(address_of(name->d.iPAddress));
+  }
+  return found;
+}
+
+absl::StatusOr<CertificateInfo> info_of(X509* certificate) {
+  CertificateInfo info;
+  info.is_authority = X509_check_ca(certificate) == 1;
+  AlternativeNames names = names_of(certificate);
+  if (names.uris.size() != 1) {
+    return absl::InvalidArgumentError("not a certificate of Skua's: it has no name skua://CLUSTER-ID/ROLE/NAME");
+  }
+  if (info.is_authority) {
+    if (!names.uris[0].starts_with(kAuthorityUri)) {
+      return absl::InvalidArgumentError("not an authority of a Skua cluster");
+    }
+    info.cluster_id = names.uris[0].substr(kAuthorityUri.size());
+  } else {
+    absl::StatusOr<Identity> identity = parse_identity_uri(names.uris[0]);
+    if (!identity.ok()) return identity.status();
+    info.cluster_id = identity->cluster_id;
+    info.identity = *std::move(identity);
+  }
+  info.hosts = std::move(names.hosts);
+  info.valid = {seconds_of(X509_get0_notBefore(certificate)), seconds_of(X509_get0_notAfter(certificate))};
+  const ASN1_INTEGER* const serial = X509_get0_serialNumber(certificate);
+  info.serial = hexadecimal(ASN1_STRING_get0_data(serial), static_cast<size_t>(ASN1_STRING_length(serial)));
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  if (X509_digest(certificate, EVP_sha256(), digest.data(), &size) != 1) return openssl_error("no fingerprint");
+  info.fingerprint = hexadecimal(digest.data(), size);
+  return info;
+}
+
+/// Why OpenSSL does not take a certificate, in a user's words.
+std::string refusal_text(int error) {
+  switch (error) {
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+      return "none of the trusted authorities has signed it: give the authority that did, or have a certificate issued "
+             "by one of these";
+    default: return X509_verify_cert_error_string(error);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<CertificateAndKey> make_authority(const std::string& cluster_id, ValidTime valid) {
+  if (!is_uuid(cluster_id)) return absl::InvalidArgumentError("the cluster id is not a lower-case UUID");
+  const Key key(EVP_EC_gen("P-256"));
+  if (key == nullptr) return openssl_error("no key can be made");
+  absl::StatusOr<Certificate> made = blank(absl::StrCat("Skua cluster ", cluster_id), key.get(), valid);
+  if (!made.ok()) return made.status();
+  X509* const certificate = made->get();
+  if (X509_set_issuer_name(certificate, X509_get_subject_name(certificate)) != 1 ||
+      !add_extension(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") ||
+      !add_extension(certificate, certificate, NID_key_usage, "critical,keyCertSign,cRLSign") ||
+      !add_extension(certificate, certificate, NID_subject_key_identifier, "hash") ||
+      !add_extension(certificate, certificate, NID_subject_alt_name,
+                     absl::StrCat("URI:", absl_view(kAuthorityUri), cluster_id)) ||
+      X509_sign(certificate, key.get(), EVP_sha256()) == 0) {
+    return openssl_error("an authority cannot be made");
+  }
+  return as_pem(certificate, key.get());
+}
+
+absl::StatusOr<CertificateAndKey> issue_certificate(const CertificateAndKey& authority, const Identity& identity,
+                                                    const std::vector<std::string>& hosts, ValidTime valid) {
+  if (absl::Status status = check_identity(identity); !status.ok()) return status;
+  if (absl::Status status = check_hosts(hosts); !status.ok()) return status;
+  const std::vector<Certificate> issuers = read_certificates(authority.certificate);
+  const Key issuer_key = read_key(authority.key);
+  if (issuers.empty() || issuer_key == nullptr || X509_check_private_key(issuers[0].get(), issuer_key.get()) != 1) {
+    ERR_clear_error();
+    return absl::InvalidArgumentError("the authority's certificate and key do not belong together");
+  }
+  X509* const issuer = issuers[0].get();
+  const absl::StatusOr<CertificateInfo> of_issuer = info_of(issuer);
+  if (!of_issuer.ok()) return of_issuer.status();
+  if (!of_issuer->is_authority) return absl::InvalidArgumentError("the authority's certificate is not an authority's");
+  if (of_issuer->cluster_id != identity.cluster_id) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the authority is that of cluster ", of_issuer->cluster_id, ", not of ", identity.cluster_id));
+  }
+  const Key key(EVP_EC_gen("P-256"));
+  if (key == nullptr) return openssl_error("no key can be made");
+  valid.until = std::min(valid.until, of_issuer->valid.until);
+  absl::StatusOr<Certificate> made = blank(identity.describe().substr(0, 64), key.get(), valid);
+  if (!made.ok()) return made.status();
+  X509* const certificate = made->get();
+  const bool serves = identity.role == Role::kControl || identity.role == Role::kNode;
+  if (X509_set_issuer_name(certificate, X509_get_subject_name(issuer)) != 1 ||
+      !add_extension(certificate, issuer, NID_basic_constraints, "critical,CA:FALSE") ||
+      !add_extension(certificate, issuer, NID_key_usage, "critical,digitalSignature") ||
+      !add_extension(certificate, issuer, NID_ext_key_usage, serves ? "serverAuth,clientAuth" : "clientAuth") ||
+      !add_extension(certificate, issuer, NID_authority_key_identifier, "keyid:always") ||
+      !add_extension(certificate, issuer, NID_subject_alt_name, alternative_names(identity_uri(identity), hosts)) ||
+      X509_sign(certificate, issuer_key.get(), EVP_sha256()) == 0) {
+    return openssl_error("a certificate cannot be issued");
+  }
+  return as_pem(certificate, key.get());
+}
+
+absl::StatusOr<CertificateInfo> inspect_certificate(std::string_view pem) {
+  const std::vector<Certificate> all = read_certificates(pem);
+  if (all.empty())
+    return absl::InvalidArgumentError("there is no certificate in PEM form (-----BEGIN CERTIFICATE-----)");
+  return info_of(all[0].get());
+}
+
+absl::Status check_credentials(const CertificateAndKey& own, std::string_view authorities, WallSeconds now) {
+  const std::vector<Certificate> chain = read_certificates(own.certificate);
+  if (chain.empty()) return absl::FailedPreconditionError("the certificate's file has no certificate in PEM form");
+  const absl::StatusOr<CertificateInfo> info = info_of(chain[0].get());
+  if (!info.ok()) return absl::FailedPreconditionError(info.status().message());
+  if (info->is_authority) {
+    return absl::FailedPreconditionError(
+        "the certificate is the authority's: have one issued for this program (skuactl cert issue ROLE NAME)");
+  }
+  const Key key = read_key(own.key);
+  if (key == nullptr || X509_check_private_key(chain[0].get(), key.get()) != 1) {
+    ERR_clear_error();
+    return absl::FailedPreconditionError("the private key is missing, has a password, or is another certificate's");
+  }
+  if (now >= info->valid.until) {
+    return absl::FailedPreconditionError(absl::StrCat("the certificate expired at ", wall_time_text(info->valid.until),
+                                                      ": have a new one issued (skuactl cert issue)"));
+  }
+  if (now < info->valid.from) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the certificate is not valid before ", wall_time_text(info->valid.from), ": is this machine's clock right?"));
+  }
+  const std::vector<Certificate> roots = read_certificates(authorities);
+  if (roots.empty()) return absl::FailedPreconditionError("the authorities' file has no certificate in PEM form");
+  const Store store(X509_STORE_new());
+  for (const Certificate& root : roots) X509_STORE_add_cert(store.get(), root.get());
+  STACK_OF(X509)* between = sk_X509_new_null();
+  for (size_t i = 1; i < chain.size(); ++i) sk_X509_push(between, chain[i].get());
+  const StoreContext context(X509_STORE_CTX_new());
+  X509_STORE_CTX_init(context.get(), store.get(), chain[0].get(), between);
+  X509_VERIFY_PARAM_set_time(X509_STORE_CTX_get0_param(context.get()), now);
+  const bool verified = X509_verify_cert(context.get()) == 1;
+  const int error = X509_STORE_CTX_get_error(context.get());
+  sk_X509_free(between);
+  ERR_clear_error();
+  return verified
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError(absl::StrCat("the certificate cannot be used: ", refusal_text(error)));
+}
+
+std::string wall_time_text(WallSeconds at) {
+  const std::time_t time = at;
+  std::tm parts{};
+  gmtime_r(&time, &parts);
+  std::array<char, 64> text{};
+  const size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &parts);
+  return {text.data(), size};
+}
+
+}  // namespace skua::control

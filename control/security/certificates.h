@@ -1,0 +1,75 @@
+// Certificates: makes the authority of a cluster, issues certificates with it, and reads certificates. ECDSA over P-256;
+// by OpenSSL.
+//
+//     authority (made once, valid for years; the key stays with whoever issues)
+//        |-- control, node     may serve and call: their hosts stand in the certificate, too
+//        +-- admin, monitor, client     may call only
+//
+// Who a certificate is for is its one URI of identity.h. All functions are pure but for random numbers. Thread: any.
+#ifndef SKUA_CONTROL_SECURITY_CERTIFICATES_H_
+#define SKUA_CONTROL_SECURITY_CERTIFICATES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "control/security/identity.h"
+
+namespace skua::control {
+
+/// Seconds since 1970.
+using WallSeconds = int64_t;
+
+/// A certificate and its private key as PEM text. The key is a secret.
+struct CertificateAndKey {
+  std::string certificate;
+  std::string key;
+};
+
+struct ValidTime {
+  WallSeconds from = 0;
+  WallSeconds until = 0;
+};
+
+/// The certificate and key of a new authority. INVALID_ARGUMENT: the cluster id is no UUID.
+[[nodiscard]] absl::StatusOr<CertificateAndKey> make_authority(const std::string& cluster_id, ValidTime valid);
+
+/// A certificate for `identity`, signed by `authority`. `hosts`: names and IP addresses under which a server is reached.
+/// The certificate never outlives the authority. INVALID_ARGUMENT: the identity is none, or is of another cluster than
+/// the authority; the authority is none, or its key is another's.
+[[nodiscard]] absl::StatusOr<CertificateAndKey> issue_certificate(const CertificateAndKey& authority,
+                                                                  const Identity& identity,
+                                                                  const std::vector<std::string>& hosts,
+                                                                  ValidTime valid);
+
+struct CertificateInfo {
+  /// Nothing for an authority.
+  std::optional<Identity> identity;
+  std::string cluster_id;
+  bool is_authority = false;
+  ValidTime valid;
+  /// Hexadecimal, as deny lists name certificates.
+  std::string serial;
+  /// SHA-256 of the certificate, hexadecimal.
+  std::string fingerprint;
+  std::vector<std::string> hosts;
+};
+
+/// What the first certificate of the PEM text says; nothing is verified. INVALID_ARGUMENT: there is none, or none of
+/// Skua's.
+[[nodiscard]] absl::StatusOr<CertificateInfo> inspect_certificate(std::string_view pem);
+
+/// Whether a program can use these at `now`. FAILED_PRECONDITION says in one line what is wrong and what to do: the key is
+/// another certificate's, the certificate has expired or is not valid yet, none of the authorities has signed it.
+[[nodiscard]] absl::Status check_credentials(const CertificateAndKey& own, std::string_view authorities,
+                                             WallSeconds now);
+
+/// "2026-11-24 09:30 UTC".
+[[nodiscard]] std::string wall_time_text(WallSeconds at);
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_SECURITY_CERTIFICATES_H_

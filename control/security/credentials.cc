@@ -1,0 +1,167 @@
+#include "control/security/credentials.h"
+
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/security/auth_metadata_processor.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "control/security/access.h"
+
+namespace skua::control {
+namespace {
+
+constexpr unsigned int kWatchIntervalS = 1;
+constexpr size_t kFileBytesMax = 1 << 20;
+constexpr const char* kPeerUri = "peer_uri";
+constexpr const char* kPath = ":path";
+
+absl::StatusOr<std::string> read(const char* what, const std::string& path) {
+  if (path.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("the ", what, " is not given: --cert, --key and --ca go together"));
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes(kFileBytesMax, '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (file.gcount() == 0) {
+    return absl::FailedPreconditionError(absl::StrCat("the ", what, " ", path, " cannot be read or is empty"));
+  }
+  bytes.resize(static_cast<size_t>(file.gcount()));
+  return bytes;
+}
+
+/// Signatures and times were verified by TLS before. What is left: is the peer one of our cluster, and of a role that is
+/// expected there?
+class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifier {
+ public:
+  PeerVerifier(std::string cluster_id, Roles expected) : cluster_id_(std::move(cluster_id)), expected_(expected) {}
+
+  bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
+              std::function<void(grpc::Status)> /*callback*/, grpc::Status* status) override {
+    const std::vector<grpc::string_ref> uris = request->uri_names();
+    absl::Status judged = absl::PermissionDeniedError("the peer's certificate is not one of Skua's");
+    if (uris.size() == 1) judged = judge(std::string(uris[0].data(), uris[0].size()));
+    *status =
+        judged.ok() ? grpc::Status::OK : grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(judged.message()));
+    return true;  // the verdict is here already
+  }
+
+  void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest* /*request*/) override {}
+
+ private:
+  [[nodiscard]] absl::Status judge(const std::string& uri) const {
+    const absl::StatusOr<Identity> peer = parse_identity_uri(uri);
+    if (!peer.ok()) return absl::PermissionDeniedError("the peer's certificate is not one of Skua's");
+    if (peer->cluster_id != cluster_id_) return absl::PermissionDeniedError("the peer is of another cluster");
+    if (!expected_.empty() && !expected_.contains(peer->role)) {
+      return absl::PermissionDeniedError(
+          absl::StrCat("the peer has the role ", role_name(peer->role), ", expected was ", roles_text(expected_)));
+    }
+    return absl::OkStatus();
+  }
+
+  const std::string cluster_id_;
+  const Roles expected_;  // empty: any
+};
+
+/// Lets calls pass that access.h allows.
+class Doorkeeper final : public grpc::AuthMetadataProcessor {
+ public:
+  [[nodiscard]] bool IsBlocking() const override { return false; }
+
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata* /*consumed*/,
+                       OutputMetadata* /*response*/) override {
+    const std::optional<Identity> caller = peer_identity(*context);
+    const auto path = metadata.find(kPath);
+    if (!caller || path == metadata.end()) {
+      return {grpc::StatusCode::UNAUTHENTICATED, "the caller's certificate does not say who it is for"};
+    }
+    const absl::Status allowed = check_access(*caller, std::string_view(path->second.data(), path->second.size()));
+    if (allowed.ok()) return grpc::Status::OK;
+    return {grpc::StatusCode::PERMISSION_DENIED, std::string(allowed.message())};
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<CredentialsPtr> Credentials::load(const CredentialFiles& files) {
+  if (files.empty()) return CredentialsPtr();
+  const absl::StatusOr<std::string> certificate = read("certificate", files.certificate);
+  if (!certificate.ok()) return certificate.status();
+  const absl::StatusOr<std::string> key = read("private key", files.key);
+  if (!key.ok()) return key.status();
+  const absl::StatusOr<std::string> authorities = read("authorities' file", files.authorities);
+  if (!authorities.ok()) return authorities.status();
+  absl::Status usable = check_credentials({*certificate, *key}, *authorities, std::time(nullptr));
+  if (!usable.ok()) return absl::Status(usable.code(), absl::StrCat(files.certificate, ": ", usable.message()));
+  absl::StatusOr<CertificateInfo> own = inspect_certificate(*certificate);
+  if (!own.ok()) return own.status();
+  return std::make_shared<const Credentials>(files, *std::move(own));
+}
+
+Credentials::Credentials(CredentialFiles files, CertificateInfo own)
+    : files_(std::move(files)),
+      own_(std::move(own)),
+      provider_(std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+          files_.key, files_.certificate, files_.authorities, kWatchIntervalS)) {}
+
+Credentials::~Credentials() = default;
+
+std::shared_ptr<grpc::ChannelCredentials> Credentials::for_channel(Roles servers) const {
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(provider_);
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_verify_server_certs(true);
+  // Addresses say nothing: nodes are looked for where the map says, and their identity stands in the certificate.
+  options.set_check_call_host(false);
+  options.set_certificate_verifier(
+      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(self().cluster_id, servers));
+  return grpc::experimental::TlsCredentials(options);
+}
+
+std::shared_ptr<grpc::ServerCredentials> Credentials::for_server() const {
+  grpc::experimental::TlsServerCredentialsOptions options(provider_);
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.set_certificate_verifier(
+      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(self().cluster_id, Roles()));
+  std::shared_ptr<grpc::ServerCredentials> made = grpc::experimental::TlsServerCredentials(options);
+  made->SetAuthMetadataProcessor(std::make_shared<Doorkeeper>());
+  return made;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const CredentialsPtr& credentials, Roles servers) {
+  return credentials == nullptr ? grpc::InsecureChannelCredentials() : credentials->for_channel(servers);
+}
+
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const CredentialsPtr& credentials) {
+  return credentials == nullptr ? grpc::InsecureServerCredentials() : credentials->for_server();
+}
+
+std::optional<Identity> peer_identity(const grpc::AuthContext& context) {
+  const std::vector<grpc::string_ref> uris = context.FindPropertyValues(kPeerUri);
+  if (uris.size() != 1) return std::nullopt;
+  absl::StatusOr<Identity> identity = parse_identity_uri(std::string_view(uris[0].data(), uris[0].size()));
+  return identity.ok() ? std::optional(*std::move(identity)) : std::nullopt;
+}
+
+absl::Status check_node_is(const grpc::AuthContext& context, const std::string& uuid) {
+  const std::optional<Identity> peer = peer_identity(context);
+  if (!peer || peer->role != Role::kNode || peer->name == uuid) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("the caller's certificate is that of node ", peer->name, ", and the message is of another node"));
+}
+
+}  // namespace skua::control

@@ -1,0 +1,82 @@
+// Credentials: what a program shows its peers over gRPC, and whom it believes. Mutual TLS: both sides have a certificate
+// of the cluster's authority.
+//
+//     caller                                             server
+//       | -- TLS: certificate, authorities -------------> |  signed by an authority, of this cluster
+//       | <------------------------------- certificate -- |
+//       |  signed, of this cluster, of a role that        |
+//       |  the caller expects there                       |
+//       | -- call of a method --------------------------> |  may the caller's role call it (access.h)?
+//                                                         |  the handler: peer_identity()
+//
+// The certificate's and the authorities' files are watched: what is in them counts for connections that are made later.
+#ifndef SKUA_CONTROL_SECURITY_CREDENTIALS_H_
+#define SKUA_CONTROL_SECURITY_CREDENTIALS_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "control/security/certificates.h"
+#include "control/security/credential_files.h"
+#include "control/security/identity.h"
+
+namespace grpc {
+class AuthContext;
+class ChannelCredentials;
+class ServerCredentials;
+namespace experimental {
+class FileWatcherCertificateProvider;
+}
+}  // namespace grpc
+
+namespace skua::control {
+
+class Credentials;
+/// Null: without TLS.
+using CredentialsPtr = std::shared_ptr<const Credentials>;
+
+/// Thread: any.
+class Credentials {
+ public:
+  /// Null if `files` names none. FAILED_PRECONDITION, INVALID_ARGUMENT: in one line, which file cannot be used and what
+  /// to do.
+  static absl::StatusOr<CredentialsPtr> load(const CredentialFiles& files);
+
+  Credentials(CredentialFiles files, CertificateInfo own);
+  ~Credentials();
+  Credentials(const Credentials&) = delete;
+  Credentials& operator=(const Credentials&) = delete;
+
+  /// Of the certificate as it was when the program started.
+  [[nodiscard]] const Identity& self() const { return *own_.identity; }
+  [[nodiscard]] const CertificateInfo& certificate() const { return own_; }
+
+  /// For channels to servers of one of these roles.
+  [[nodiscard]] std::shared_ptr<grpc::ChannelCredentials> for_channel(Roles servers) const;
+  /// For servers: calls that access.h does not allow end with PERMISSION_DENIED and do not reach a handler.
+  [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> for_server() const;
+
+ private:
+  const CredentialFiles files_;
+  const CertificateInfo own_;
+  const std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> provider_;
+};
+
+/// The same for programs that may be without TLS: insecure credentials if `credentials` is null.
+[[nodiscard]] std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const CredentialsPtr& credentials,
+                                                                            Roles servers);
+[[nodiscard]] std::shared_ptr<grpc::ServerCredentials> server_credentials(const CredentialsPtr& credentials);
+
+/// Who is at the other end of a call; nothing if the connection has no TLS.
+[[nodiscard]] std::optional<Identity> peer_identity(const grpc::AuthContext& context);
+
+/// PERMISSION_DENIED if the peer is a node other than `uuid`: a node speaks for itself only. Other roles pass; access.h
+/// says what they may do.
+[[nodiscard]] absl::Status check_node_is(const grpc::AuthContext& context, const std::string& uuid);
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_SECURITY_CREDENTIALS_H_

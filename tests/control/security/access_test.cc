@@ -1,0 +1,80 @@
+#include "control/security/access.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "control/proto/bootstrap.pb.h"
+#include "control/proto/control.pb.h"
+#include "kvstore/node/admin.pb.h"
+
+namespace skua::control {
+namespace {
+
+using testing::HasSubstr;
+
+Identity of(Role role) {
+  return {"0c7b64f1-8f5e-4b0e-9d0c-0a1f6a3f5d11", role, "x"};
+}
+
+std::set<std::string> methods_of_services() {
+  std::set<std::string> methods;
+  for (const auto* file : {v1::GetStatusReply::descriptor()->file(), v1::DescribeReply::descriptor()->file(),
+                           node::v1::GetMetricsReply::descriptor()->file()}) {
+    for (int s = 0; s < file->service_count(); ++s) {
+      const auto* service = file->service(s);
+      for (int m = 0; m < service->method_count(); ++m) {
+        methods.insert(absl::StrCat("/", service->full_name(), "/", service->method(m)->name()));
+      }
+    }
+  }
+  return methods;
+}
+
+TEST(Access, ListsEachMethodOnceAndNoOther) {
+  std::set<std::string> listed;
+  for (const MethodAccess& access : method_access()) {
+    EXPECT_TRUE(listed.insert(std::string(access.method)).second) << access.method;
+    EXPECT_FALSE(access.roles.empty()) << access.method;
+  }
+  EXPECT_EQ(listed, methods_of_services());
+}
+
+TEST(Access, WhatChangesTheClusterIsForAdmins) {
+  for (const char* method : {"Tables/CreateTable", "Tables/DropTable", "Cluster/DrainNode", "Cluster/UndrainNode",
+                             "Cluster/MoveShard", "Cluster/TransferPrimary", "Cluster/RecoverShard"}) {
+    const std::string path = absl::StrCat("/skua.control.v1.", method);
+    for (const Role role : {Role::kControl, Role::kNode, Role::kMonitor, Role::kClient}) {
+      EXPECT_EQ(check_access(of(role), path).code(), absl::StatusCode::kPermissionDenied) << path << role_name(role);
+    }
+    EXPECT_TRUE(check_access(of(Role::kAdmin), path).ok()) << path;
+  }
+}
+
+TEST(Access, ClientsReadTheMapAndOpenSessionsAndSpeakForNoNode) {
+  EXPECT_TRUE(check_access(of(Role::kClient), "/skua.control.v1.ShardMap/WatchShardMap").ok());
+  EXPECT_TRUE(check_access(of(Role::kClient), "/skua.control.v1.Bootstrap/OpenSession").ok());
+  EXPECT_FALSE(check_access(of(Role::kMonitor), "/skua.control.v1.Bootstrap/OpenSession").ok());
+  for (const char* method : {"Register", "Heartbeat", "ReportReplicas", "Leave"}) {
+    EXPECT_FALSE(check_access(of(Role::kClient), absl::StrCat("/skua.control.v1.Membership/", method)).ok());
+  }
+}
+
+TEST(Access, UnknownMethodsAreForNobody) {
+  for (const char* method : {"", "/", "/skua.control.v1.Tables/", "/skua.control.v1.Tables/CreateTable/",
+                             "/skua.control.v1.tables/CreateTable", "/grpc.health.v1.Health/Check"}) {
+    EXPECT_FALSE(check_access(of(Role::kAdmin), method).ok()) << method;
+  }
+}
+
+TEST(Access, ARefusalSaysWhatHelps) {
+  EXPECT_THAT(std::string(check_access(of(Role::kClient), "/skua.control.v1.Tables/DropTable").message()),
+              HasSubstr("role client may not call DropTable, only admin: use such a certificate"));
+}
+
+}  // namespace
+}  // namespace skua::control
