@@ -21,8 +21,9 @@ bool is_option_name(const std::string& name) {
 
 Option& declare(Command& command, std::string name, OptionType type, std::string help, bool positional) {
   SKUA_CHECK(is_option_name(name), "an option's name is lower case letters, digits and dashes");
+  // Words that are told apart by their place may have the names of options: `get TABLE KEY` beside --key.
   for (const Option* other : visible_options(command)) {
-    SKUA_CHECK(other->state().name != name, "an option is declared twice");
+    SKUA_CHECK(positional || other->state().name != name, "an option is declared twice");
   }
   auto state = std::make_unique<OptionState>();
   state->name = std::move(name);

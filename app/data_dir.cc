@@ -125,13 +125,13 @@ absl::Status write_identity(const std::string& directory, const DataDirIdentity&
 }
 
 absl::StatusOr<DataDirIdentity> open_identity(const std::string& directory, const std::string& role,
-                                              int64_t newest_format_version) {
+                                              int64_t newest_format_version, const std::string& fresh_uuid) {
   absl::StatusOr<std::optional<DataDirIdentity>> found = read_identity(directory);
   if (!found.ok()) return found.status();
   if (!found->has_value()) {
     DataDirIdentity fresh{.role = role,
                           .format_version = newest_format_version,
-                          .node_uuid = random_uuid(),
+                          .node_uuid = fresh_uuid.empty() ? random_uuid() : fresh_uuid,
                           .cluster_id = "",
                           .secret = random_uuid()};
     if (absl::Status status = write_identity(directory, fresh); !status.ok()) return status;

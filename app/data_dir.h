@@ -48,11 +48,13 @@ struct DataDirIdentity {
 /// RESOURCE_EXHAUSTED for a full disk) names the path and the system's reason.
 [[nodiscard]] absl::Status write_identity(const std::string& directory, const DataDirIdentity& identity);
 
-/// The directory's identity; a directory without one gets a fresh node uuid, a secret and no cluster.
+/// The directory's identity; a directory without one gets `fresh_uuid` as its node uuid (a random one if it is empty), a
+/// secret and no cluster.
 /// FAILED_PRECONDITION when it has another role, or a format newer than `newest_format_version`
 /// (the message says which version is needed). Hold the DirectoryLock.
 [[nodiscard]] absl::StatusOr<DataDirIdentity> open_identity(const std::string& directory, const std::string& role,
-                                                            int64_t newest_format_version);
+                                                            int64_t newest_format_version,
+                                                            const std::string& fresh_uuid = "");
 
 /// Binds the directory to `cluster_id`: writes it when there was none, OK when it is the same,
 /// FAILED_PRECONDITION when the directory belongs to another cluster.

@@ -94,7 +94,7 @@ class Doorkeeper final : public grpc::AuthMetadataProcessor {
 
 }  // namespace
 
-absl::StatusOr<CredentialsPtr> Credentials::load(const CredentialFiles& files) {
+absl::StatusOr<CredentialsPtr> Credentials::load(const CredentialFiles& files, Roles roles) {
   if (files.empty()) return CredentialsPtr();
   const absl::StatusOr<std::string> certificate = read("certificate", files.certificate);
   if (!certificate.ok()) return certificate.status();
@@ -106,6 +106,11 @@ absl::StatusOr<CredentialsPtr> Credentials::load(const CredentialFiles& files) {
   if (!usable.ok()) return absl::Status(usable.code(), absl::StrCat(files.certificate, ": ", usable.message()));
   absl::StatusOr<CertificateInfo> own = inspect_certificate(*certificate);
   if (!own.ok()) return own.status();
+  if (!roles.empty() && !roles.contains(own->identity->role)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        files.certificate, " is the certificate of ", own->identity->describe(), ", and this program needs ",
+        "one of the role ", roles_text(roles), ": skuactl cert issue ROLE NAME"));
+  }
   return std::make_shared<const Credentials>(files, *std::move(own));
 }
 

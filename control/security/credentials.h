@@ -42,8 +42,8 @@ using CredentialsPtr = std::shared_ptr<const Credentials>;
 class Credentials {
  public:
   /// Null if `files` names none. FAILED_PRECONDITION, INVALID_ARGUMENT: in one line, which file cannot be used and what
-  /// to do.
-  static absl::StatusOr<CredentialsPtr> load(const CredentialFiles& files);
+  /// to do. `roles`: those that the program's certificate may have; empty: any.
+  static absl::StatusOr<CredentialsPtr> load(const CredentialFiles& files, Roles roles = {});
 
   Credentials(CredentialFiles files, CertificateInfo own);
   ~Credentials();

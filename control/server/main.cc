@@ -20,11 +20,13 @@
 #include "app/lock_file.h"
 #include "app/log.h"
 #include "app/process.h"
+#include "app/security_options.h"
 #include "app/signals.h"
 #include "app/uuid.h"
 #include "app/version.h"
 #include "control/client/what_answers.h"
 #include "control/proto/grpc_log.h"
+#include "control/security/credentials.h"
 #include "control/server/control_server.h"
 #include "control/server/grpc_listener.h"
 #include "control/store/embedded_store.h"
@@ -45,6 +47,7 @@ struct Settings {
   std::string advertise_address;
   std::string cluster_name;
   std::string cluster_id;
+  CredentialFiles credential_files;
   DurationNs heartbeat_interval_ns = 500 * kMillisecond;
   DurationNs suspect_after_ns = 3 * kSecond;
   DurationNs replace_after_ns = 30 * kSecond;
@@ -84,6 +87,7 @@ void parse_settings(int argc, char** argv, Settings& settings) {
       .add_string("cluster-id", &settings.cluster_id,
                   "The cluster's id, a UUID: kept when it is created (a fresh one by default), checked later.")
       .value_name("UUID");
+  app::add_security_options(program, &settings.credential_files);
   program.add_duration("heartbeat-interval", &settings.heartbeat_interval_ns, "How often nodes report.")
       .range(10 * kMillisecond, 60 * kSecond);
   program
@@ -285,6 +289,23 @@ void check_before_start(const Settings& settings) {
   give_up(status);
 }
 
+/// The certificate names the cluster: what the options and the data directory say must agree with it.
+CredentialsPtr load_credentials(Settings& settings) {
+  CredentialsPtr credentials = value_or_give_up(Credentials::load(settings.credential_files, Role::kControl));
+  if (credentials == nullptr) return nullptr;
+  const std::string& cluster_id = credentials->self().cluster_id;
+  std::string other = settings.cluster_id;
+  const auto known = value_or_give_up(app::read_identity(settings.data_dir));
+  if (known && !known->cluster_id.empty()) other = known->cluster_id;
+  if (!other.empty() && other != cluster_id) {
+    give_up(absl::FailedPreconditionError(absl::StrCat(
+        "--cert is of cluster ", cluster_id, ", and --cluster-id or the data directory ", settings.data_dir,
+        " of cluster ", other, "; make an authority for that one: skuactl cert init DIR --cluster-id ", other)));
+  }
+  settings.cluster_id = cluster_id;
+  return credentials;
+}
+
 ControlServerOptions server_options(const Settings& settings, ClusterIdentity cluster, const app::Logger& logger) {
   ControlServerOptions options;
   options.listen_address = settings.listen_address;
@@ -312,6 +333,7 @@ int run(int argc, char** argv) {
                                      ControlServer::check(server_options(settings, named_cluster(settings), logger))}) {
     if (!status.ok()) give_up(status);
   }
+  const CredentialsPtr credentials = load_credentials(settings);
   if (settings.check_config) {
     std::puts("the configuration is valid");
     return app::finish_output(kProgram);
@@ -333,8 +355,10 @@ int run(int argc, char** argv) {
   ClusterIdentity cluster = wanted_cluster(settings, identity);
   const bool is_new = settings.metadata == kEmbedded && !is_there(settings.data_dir + "/metadata");
   if (metadata.store == nullptr) metadata = open_metadata(settings);
-  const auto server = value_or_give_up(ControlServer::start(server_options(settings, std::move(cluster), logger),
-                                                            std::move(metadata.store), std::move(metadata.election)));
+  ControlServerOptions options = server_options(settings, std::move(cluster), logger);
+  options.credentials = credentials;
+  const auto server =
+      value_or_give_up(ControlServer::start(options, std::move(metadata.store), std::move(metadata.election)));
   if (is_new) {
     logger.info("a new cluster was made in this data directory; its nodes join when they are started",
                 {{"data_dir", settings.data_dir}, {"cluster_id", server->cluster_id()}});

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "control/client/admin_client.h"
+#include "control/security/credentials.h"
 
 namespace skua::kv {
 namespace {
@@ -23,14 +24,21 @@ TableInfo info_of(const control::TableSummary& summary) {
 }  // namespace
 
 struct Admin::Impl {
+  Impl(const std::string& control_address, DurationNs timeout_ns,
+       const absl::StatusOr<control::CredentialsPtr>& credentials)
+      : usable(credentials.status()), client(control_address, timeout_ns, credentials.ok() ? *credentials : nullptr) {}
+
+  const absl::Status usable;
   control::AdminClient client;
 };
 
-Admin::Admin(const std::string& control_address, std::chrono::milliseconds timeout)
-    : impl_(new Impl{control::AdminClient(control_address, timeout.count() * kMillisecond)}) {}
+Admin::Admin(const std::string& control_address, std::chrono::milliseconds timeout,
+             const control::CredentialFiles& credentials)
+    : impl_(new Impl(control_address, timeout.count() * kMillisecond, control::Credentials::load(credentials))) {}
 Admin::~Admin() = default;
 
 absl::StatusOr<CreatedTable> Admin::create_table(const NewTable& table) {
+  if (!impl_->usable.ok()) return impl_->usable;
   control::CreateTableOptions options;
   options.name = table.name;
   options.shard_count = table.shard_count;
@@ -45,6 +53,7 @@ absl::StatusOr<CreatedTable> Admin::create_table(const NewTable& table) {
 }
 
 absl::StatusOr<std::vector<TableInfo>> Admin::list_tables() {
+  if (!impl_->usable.ok()) return impl_->usable;
   absl::StatusOr<std::vector<control::TableSummary>> found = impl_->client.list_tables();
   if (!found.ok()) return found.status();
   std::vector<TableInfo> tables;
@@ -53,12 +62,14 @@ absl::StatusOr<std::vector<TableInfo>> Admin::list_tables() {
 }
 
 absl::StatusOr<std::vector<std::string>> Admin::troubles() {
+  if (!impl_->usable.ok()) return impl_->usable;
   absl::StatusOr<control::ClusterStatus> status = impl_->client.status();
   if (!status.ok()) return status.status();
   return std::move(status->troubles);
 }
 
 absl::Status Admin::drop_table(std::string_view name) {
+  if (!impl_->usable.ok()) return impl_->usable;
   return impl_->client.drop_table(std::string(name)).status();
 }
 

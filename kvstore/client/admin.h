@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/security/credential_files.h"
 
 namespace skua::kv {
 
@@ -64,9 +65,10 @@ struct CreatedTable {
 /// address. Thread: any.
 class Admin {
  public:
-  /// `control_address`: as ClientOptions::control_address.
+  /// `control_address`, `credentials`: as in ClientOptions. If the credentials cannot be used, all calls fail and say why.
   explicit Admin(const std::string& control_address,
-                 std::chrono::milliseconds timeout = std::chrono::milliseconds(5000));
+                 std::chrono::milliseconds timeout = std::chrono::milliseconds(5000),
+                 const control::CredentialFiles& credentials = {});
   ~Admin();
   Admin(const Admin&) = delete;
   Admin& operator=(const Admin&) = delete;

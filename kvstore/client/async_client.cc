@@ -3,6 +3,7 @@
 #include <random>
 #include <utility>
 
+#include "control/security/credentials.h"
 #include "kvstore/client/async_client_impl.h"
 #include "kvstore/client/control_access.h"
 #include "rpc/transport/tcp/tcp_transport.h"
@@ -36,10 +37,13 @@ absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::create(ClientOptions o
   std::random_device device;
   const uint64_t fresh = (uint64_t{device()} << 32) | device();
   if (options.seed == 0) options.seed = fresh;
+  absl::StatusOr<control::CredentialsPtr> credentials = control::Credentials::load(options.credentials);
+  if (!credentials.ok()) return credentials.status();
   absl::StatusOr<std::shared_ptr<rpc::Transport>> transport = make_client_transport(fresh, options.make_transport);
   if (!transport.ok()) return transport.status();
   auto impl = std::make_unique<Impl>(std::make_unique<SteadyClock>(), std::move(*transport),
-                                     make_control_access(options.control_address), options, draw_client_id());
+                                     make_control_access(options.control_address, *std::move(credentials)), options,
+                                     draw_client_id());
   return std::make_unique<AsyncClient>(std::move(impl));
 }
 

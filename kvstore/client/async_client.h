@@ -40,7 +40,8 @@ namespace skua::kv {
 /// Use by another thread is reported and ends the process. Results must be destroyed before the client.
 class AsyncClient : public ClientCalls<AsyncClient> {
  public:
-  /// Connects to nothing yet. INVALID_ARGUMENT: an option is out of range. RESOURCE_EXHAUSTED: no memory for the
+  /// Connects to nothing yet. INVALID_ARGUMENT: an option is out of range. FAILED_PRECONDITION: a certificate cannot be
+  /// used. RESOURCE_EXHAUSTED: no memory for the
   /// receive buffers. Also the errors of options.make_transport.
   static absl::StatusOr<std::unique_ptr<AsyncClient>> create(ClientOptions options);
   /// Ends all operations in flight: their callbacks run with CANCELLED.

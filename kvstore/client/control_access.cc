@@ -11,13 +11,16 @@ namespace {
 
 class ControlAccess final : public ClusterAccess {
  public:
-  explicit ControlAccess(std::string control_address)
-      : control_address_(std::move(control_address)), bootstrap_(std::in_place) {}
+  ControlAccess(std::string control_address, control::CredentialsPtr credentials)
+      : control_address_(std::move(control_address)),
+        credentials_(std::move(credentials)),
+        bootstrap_(std::in_place, credentials_) {}
   ~ControlAccess() override { stop(); }
 
   void start(MapFn on_map) override {
     control::ShardMapCacheOptions options;
     options.control_address = control_address_;
+    options.credentials = credentials_;
     options.on_change = std::move(on_map);
     map_ = std::make_unique<control::ShardMapCache>(std::move(options));
     map_->start();
@@ -61,14 +64,15 @@ class ControlAccess final : public ClusterAccess {
 
  private:
   const std::string control_address_;
+  const control::CredentialsPtr credentials_;
   std::optional<control::BootstrapClient> bootstrap_;
   std::unique_ptr<control::ShardMapCache> map_;
 };
 
 }  // namespace
 
-std::unique_ptr<ClusterAccess> make_control_access(std::string control_address) {
-  return std::make_unique<ControlAccess>(std::move(control_address));
+std::unique_ptr<ClusterAccess> make_control_access(std::string control_address, control::CredentialsPtr credentials) {
+  return std::make_unique<ControlAccess>(std::move(control_address), std::move(credentials));
 }
 
 }  // namespace skua::kv

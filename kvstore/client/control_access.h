@@ -5,11 +5,13 @@
 #include <memory>
 #include <string>
 
+#include "control/security/credentials.h"
 #include "kvstore/client/cluster_access.h"
 
 namespace skua::kv {
 
-[[nodiscard]] std::unique_ptr<ClusterAccess> make_control_access(std::string control_address);
+[[nodiscard]] std::unique_ptr<ClusterAccess> make_control_access(std::string control_address,
+                                                                 control::CredentialsPtr credentials);
 
 }  // namespace skua::kv
 

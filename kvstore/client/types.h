@@ -32,6 +32,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/security/credential_files.h"
 #include "kvstore/types/durability.h"
 #include "rpc/base/lease.h"
 #include "rpc/protocol/traffic_settings.h"
@@ -53,6 +54,8 @@ struct ClientOptions {
   /// Where the control plane listens: "host:port". If there are several control processes: all their addresses,
   /// separated by commas.
   std::string control_address = "127.0.0.1:7400";
+  /// The client's certificate and whom it believes (docs/security.md). Empty: without TLS, for a cluster without.
+  control::CredentialFiles credentials{};
   /// Timeout of operations whose options give none. It covers everything: finding the cluster, opening sessions, all
   /// attempts. Above 0, at most one hour.
   std::chrono::nanoseconds timeout = std::chrono::seconds(5);

@@ -16,6 +16,7 @@ void add_table_commands(app::Program& program, const Globals& globals);
 void add_node_commands(app::Program& program, const Globals& globals);
 void add_shard_commands(app::Program& program, const Globals& globals);
 void add_store_commands(app::Program& program, const Globals& globals);
+void add_cert_commands(app::Program& program, const Globals& globals);
 void add_status_command(app::Program& program, const Globals& globals);
 void add_doctor_command(app::Program& program, const Globals& globals);
 

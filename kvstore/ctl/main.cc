@@ -1,9 +1,11 @@
 // skuactl: the command line for operators and users of a cluster.
 #include <string>
+#include <utility>
 
 #include "app/config.h"
 #include "app/exit.h"
 #include "app/process.h"
+#include "app/security_options.h"
 #include "app/transport_options.h"
 #include "control/proto/grpc_log.h"
 #include "kvstore/ctl/commands.h"
@@ -46,6 +48,7 @@ int main(int argc, char** argv) {
       .range(skua::kMillisecond, 3600 * skua::kSecond);
   program.add_choice<bool>("output", &globals.json, {{"text", false}, {"json", true}}, "How answers are printed.");
   program.add_bool("raw-keys", &globals.raw_keys, "Take keys as they are: a backslash is a backslash.");
+  skua::app::add_security_options(program, &globals.credential_files);
   add_transport_options(program, globals);
   program.example("skuactl status", "nodes, tables and who is missing");
   program.example("skuactl table create notes --shards 6 --replicas 3", "a table, each shard on three nodes");
@@ -59,12 +62,16 @@ int main(int argc, char** argv) {
   ctl::add_node_commands(program, globals);
   ctl::add_shard_commands(program, globals);
   ctl::add_store_commands(program, globals);
+  ctl::add_cert_commands(program, globals);
   ctl::add_doctor_command(program, globals);
   program.parse_or_exit(argc, argv);
   const char* const transport = kTransportNames[static_cast<size_t>(globals.transport)];
   if (const absl::Status flags = skua::app::check_transport_flags(program.selected(), transport); !flags.ok()) {
     skua::app::fail_usage(ctl::kProgram, skua::std_view(flags.message()));
   }
+  auto credentials = skua::control::Credentials::load(globals.credential_files);
+  if (!credentials.ok()) skua::app::fail_usage(ctl::kProgram, skua::std_view(credentials.status().message()));
+  globals.credentials = *std::move(credentials);
   const int code = program.run();
   return code == skua::app::kExitOk ? skua::app::finish_output(ctl::kProgram) : code;
 }

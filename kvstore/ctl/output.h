@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "app/signals.h"
+#include "control/security/credentials.h"
 #include "kvstore/client/dpdk.h"
 #include "kvstore/client/verbs.h"
 #include "rpc/base/clock.h"
@@ -25,6 +26,9 @@ enum class TransportKind : uint8_t { kTcp, kDpdk, kVerbs };
 /// The options that every command has.
 struct Globals {
   std::string control_address = "127.0.0.1:7400";
+  control::CredentialFiles credential_files;
+  /// What credential_files say; null: none were given.
+  control::CredentialsPtr credentials;
   DurationNs timeout_ns = 5 * kSecond;
   bool json = false;
   /// Keys on the command line are taken as they are, without the escapes of key_text.h.

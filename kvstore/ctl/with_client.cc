@@ -23,13 +23,14 @@ int with_client(const Globals& globals, const std::string& table, const std::fun
   const TimeNs end = clock.now_ns() + globals.timeout_ns;
   ClientOptions options;
   options.control_address = globals.control_address;
+  options.credentials = globals.credential_files;
   if (globals.transport != TransportKind::kTcp) {
     absl::StatusOr<TransportMaker> maker =
         globals.transport == TransportKind::kDpdk ? dpdk_transports(globals.dpdk, 1) : verbs_transports(globals.verbs);
     if (!maker.ok()) app::fail_usage(kProgram, std_view(maker.status().message()));
     options.make_transport = *std::move(maker);
   }
-  control::AdminClient admin(globals.control_address, globals.timeout_ns);
+  control::AdminClient admin(globals.control_address, globals.timeout_ns, globals.credentials);
   const auto tables = admin.list_tables();
   if (!tables.ok()) return report_failure(tables.status());
   if (const absl::Status known = check_table(admin, *tables, table); !known.ok()) return report_failure(known);

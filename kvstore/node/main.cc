@@ -24,6 +24,7 @@
 #include "app/uuid.h"
 #include "app/version.h"
 #include "control/proto/grpc_log.h"
+#include "control/security/credentials.h"
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/node/data_dir_checks.h"
 #include "kvstore/node/disk_sizes.h"
@@ -31,6 +32,7 @@
 #include "kvstore/node/machine_memory.h"
 #include "kvstore/node/memory_budget.h"
 #include "kvstore/node/node.h"
+#include "kvstore/node/node_identity.h"
 #include "kvstore/node/node_limits.h"
 #include "kvstore/node/node_state.h"
 #include "kvstore/node/process_limits.h"
@@ -402,7 +404,7 @@ size_t threads_of(const SkuadOptions& config) {
          static_cast<size_t>(config.background_threads);
 }
 
-int serve(const SkuadOptions& config, app::StopSignal& stop) {
+int serve(const SkuadOptions& config, const control::CredentialsPtr& credentials, app::StopSignal& stop) {
   const app::Logger logger(config.log);
   const MemoryBudget memory = value_or_fail(memory_budget(config));
   ok_or_fail(check_file_size_limit());
@@ -410,13 +412,18 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   DataDir data;
   const bool exists = value_or_fail(data_dir_exists(config.data_dir));
   if (exists && !take_data_dir(config, logger, stop, data)) return stopped(logger, absl::OkStatus());
+  if (credentials != nullptr) {
+    ok_or_fail(
+        check_node_identity(config.data_dir, data.identity.node_uuid, data.identity.cluster_id, credentials->self()));
+  }
   const std::string disk = nearest_directory(config.data_dir);
   const uint64_t disk_bytes = value_or_fail(disk_bytes_of(disk));
   ok_or_fail(check_disk(disk, disk_bytes, config.workers, disk_sizes(config, disk_bytes)));
   const Network network = open_network(config, logger);  // outlives the node, whose workers use it
   if (!data.lock) data.lock = room_or_fail(app::DirectoryLock::acquire(config.data_dir, kProgram));
   if (data.identity.node_uuid.empty()) {
-    data.identity = room_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion));
+    const std::string uuid = credentials == nullptr ? std::string() : credentials->self().name;
+    data.identity = room_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion, uuid));
   }
   log_start(config, logger, data.identity, memory);
 
@@ -425,7 +432,9 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   NodeOptions options = node_options(config, memory, network);
   options.node_uuid = data.identity.node_uuid;
   options.secret = data.identity.secret;
+  options.credentials = credentials;
   options.cluster_id = data.identity.cluster_id;
+  if (credentials != nullptr) options.cluster_id = credentials->self().cluster_id;
   absl::Status told;
   options.wait_for_room = [&](const absl::Status& why) {
     told_to_stop = !pause_for_room(logger, stop, why, told);
@@ -466,11 +475,12 @@ int run(int argc, const char* const* argv) {
   static_cast<void>(value_or_fail(memory_budget(config)));
   ok_or_fail(check_fits(config.memory, machine_memory()));
   ok_or_fail(check_listening(listening_of(config)));
+  const auto credentials = value_or_fail(control::Credentials::load(config.credentials, control::Role::kNode));
   if (config.check_config) {
     std::puts("the configuration is valid");
     return app::finish_output(kProgram);
   }
-  return serve(config, *stop);
+  return serve(config, credentials, *stop);
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ absl::Status NodeImpl::make_transports(const std::string& cluster_id) {
 }
 
 absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered recovered) {
-  bootstrap_ = make_grpc_peer_bootstrap();
+  bootstrap_ = make_grpc_peer_bootstrap(options_.credentials);
   make_map_cache(cluster_id);  // before the workers, because they call hurry()
   std::vector<WorkerCommands*> hosts;
   std::vector<Worker*> watched;
@@ -160,6 +160,7 @@ ReplicationEvents NodeImpl::replication_events(uint32_t worker) {
 void NodeImpl::make_map_cache(const std::string& cluster_id) {
   map_cache_ = std::make_unique<control::ShardMapCache>(
       control::ShardMapCacheOptions{.control_address = options_.control_address,
+                                    .credentials = options_.credentials,
                                     .cluster_id = cluster_id,
                                     .on_change =
                                         [this](std::shared_ptr<const control::ShardMap> map) {
@@ -178,7 +179,7 @@ void NodeImpl::make_map_cache(const std::string& cluster_id) {
 
 absl::Status NodeImpl::start_grpc() {
   admin_ = make_admin_service([this] { return metrics(); });
-  auto server = control::BootstrapServer::start(options_.grpc_address, *this, {admin_.get()});
+  auto server = control::BootstrapServer::start(options_.grpc_address, *this, {admin_.get()}, options_.credentials);
   if (!server.ok()) return server.status();
   grpc_ = *std::move(server);
   advertised_address_ = with_host(grpc_->address(), options_.advertise_host);
@@ -189,6 +190,7 @@ absl::Status NodeImpl::start_grpc() {
 void NodeImpl::start_agent() {
   control::NodeAgentOptions agent;
   agent.control_address = options_.control_address;
+  agent.credentials = options_.credentials;
   agent.cluster_id = options_.cluster_id;
   agent.node = {.uuid = options_.node_uuid,
                 .incarnation = state_.incarnation,

@@ -35,6 +35,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/security/credentials.h"
 #include "kvstore/log/durable_write.h"
 #include "kvstore/node/memory_budget.h"
 #include "kvstore/service/shard_server.h"
@@ -66,6 +67,8 @@ struct NodeOptions {
   std::string zone;
 
   std::string control_address;
+  /// What to show the control plane, other nodes and clients; null: without TLS. Its name is `node_uuid`.
+  control::CredentialsPtr credentials;
   /// Where the gRPC server listens. Port 0 takes a free port.
   std::string grpc_address;
   /// Address or name that others are told instead of the host in `grpc_address`. Empty: they are told that host.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "app/address.h"
+#include "app/security_options.h"
 #include "app/transport_options.h"
 #include "app/value_text.h"
 #include "kvstore/log/device.h"
@@ -97,6 +98,7 @@ void declare(app::Program& program, SkuadOptions& options) {
                   "The control plane; several addresses with commas between them.")
       .value_name("HOST:PORT")
       .addresses();
+  app::add_security_options(program, &options.credentials);
   program
       .add_string("grpc-address", &options.grpc_address,
                   "Where to listen for bootstrap and admin requests; port 0 takes a free one.")

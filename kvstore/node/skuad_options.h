@@ -8,6 +8,7 @@
 
 #include "app/config.h"
 #include "app/log.h"
+#include "control/security/credential_files.h"
 #include "kvstore/log/log.h"
 #include "kvstore/node/listening.h"
 #include "kvstore/node/node.h"
@@ -25,6 +26,7 @@ enum class TransportKind : uint8_t { kTcp, kDpdk, kVerbs };
 struct SkuadOptions {
   std::string data_dir;
   std::string control_address = "127.0.0.1:7400";
+  control::CredentialFiles credentials;
   std::string grpc_address = "127.0.0.1:7410";
   std::string data_address = "127.0.0.1:7420";
   std::string advertise_host;

@@ -15,7 +15,8 @@ namespace {
 
 class GrpcPeerBootstrap final : public PeerBootstrap {
  public:
-  GrpcPeerBootstrap() : thread_([this] { run(); }) {}
+  explicit GrpcPeerBootstrap(control::CredentialsPtr credentials)
+      : credentials_(std::move(credentials)), thread_([this] { run(); }) {}
 
   ~GrpcPeerBootstrap() override {
     {
@@ -61,7 +62,7 @@ class GrpcPeerBootstrap final : public PeerBootstrap {
   void run() {
     // The name is for people who look at top(1). A failure has no effect.
     static_cast<void>(pthread_setname_np(pthread_self(), "peer-bootstrap"));
-    client_.emplace();
+    client_.emplace(credentials_);
     std::unique_lock lock(mutex_);
     while (true) {
       wake_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
@@ -77,6 +78,7 @@ class GrpcPeerBootstrap final : public PeerBootstrap {
     client_.reset();
   }
 
+  const control::CredentialsPtr credentials_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Job> jobs_;
@@ -87,8 +89,8 @@ class GrpcPeerBootstrap final : public PeerBootstrap {
 
 }  // namespace
 
-std::unique_ptr<PeerBootstrap> make_grpc_peer_bootstrap() {
-  return std::make_unique<GrpcPeerBootstrap>();
+std::unique_ptr<PeerBootstrap> make_grpc_peer_bootstrap(control::CredentialsPtr credentials) {
+  return std::make_unique<GrpcPeerBootstrap>(std::move(credentials));
 }
 
 }  // namespace skua::kv

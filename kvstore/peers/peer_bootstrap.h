@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "control/client/bootstrap_client.h"
+#include "control/security/credentials.h"
 
 namespace skua::kv {
 
@@ -29,7 +30,7 @@ class PeerBootstrap {
 /// An implementation with gRPC and a thread of its own: calls only put a job into a queue, so they suit polling
 /// threads. One instance serves all workers of a node. The destructor cancels all requests, queued or under way, and
 /// joins the thread. RESOURCE_EXHAUSTED: the queue is full (kPeerBootstrapJobsMax).
-[[nodiscard]] std::unique_ptr<PeerBootstrap> make_grpc_peer_bootstrap();
+[[nodiscard]] std::unique_ptr<PeerBootstrap> make_grpc_peer_bootstrap(control::CredentialsPtr credentials = nullptr);
 
 }  // namespace skua::kv
 

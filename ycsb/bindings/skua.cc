@@ -182,7 +182,8 @@ void SkuaSession::finish(Slot& slot, const kv::Outcome& outcome, OpResult result
 /// operations may take. Errors: as skuactl has them; NOT_FOUND with the nearest name, and without any table with the
 /// cluster's troubles, which may say why there is none.
 absl::Status find_table(const kv::ClientOptions& options, const std::string& table) {
-  kv::Admin admin(options.control_address, std::chrono::duration_cast<std::chrono::milliseconds>(options.timeout));
+  kv::Admin admin(options.control_address, std::chrono::duration_cast<std::chrono::milliseconds>(options.timeout),
+                  options.credentials);
   const absl::StatusOr<std::vector<kv::TableInfo>> tables = admin.list_tables();
   if (!tables.ok()) return tables.status();
   std::vector<std::string> names;
@@ -304,6 +305,7 @@ absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context
   PropertyReader in(context.properties);
   kv::ClientOptions options;
   options.control_address = in.text("skua.control", "127.0.0.1:7400");
+  options.credentials = {in.text("skua.cert", ""), in.text("skua.key", ""), in.text("skua.ca", "")};
   options.timeout = std::chrono::milliseconds(in.whole("skua.timeout", 10'000, 1, 3'600'000, "milliseconds"));
   // Driver threads that spin while they wait take the processor from a server on the same machine.
   options.spin = std::chrono::microseconds(in.whole("skua.spin", 0, 0, 1'000'000, "microseconds"));
@@ -340,8 +342,11 @@ std::vector<std::string> doubts(const Properties& properties) {
   return out;
 }
 
-constexpr std::array<std::array<std::string_view, 3>, 25> kProperties = {{
+constexpr std::array<std::array<std::string_view, 3>, 28> kProperties = {{
     {"skua.control", "127.0.0.1:7400", "address of the control plane; several with commas"},
+    {"skua.cert", "", "this program's certificate; with it skua.key and skua.ca: without them no TLS"},
+    {"skua.key", "", "its private key"},
+    {"skua.ca", "", "certificates of the authorities that are believed"},
     {"skua.timeout", "10000", "per operation, in milliseconds"},
     {"skua.spin", "0", "how long a waiting thread spins before it sleeps, in microseconds"},
     {"skua.durability", "default", "what a write waits for: memory, flush or sync; default: what the nodes are set to"},
@@ -369,7 +374,8 @@ constexpr std::array<std::array<std::string_view, 3>, 25> kProperties = {{
     {"skua.verbs.send_packets", "256", "packets that each thread may have under way"},
 }};
 
-constexpr std::array<std::array<std::string_view, 2>, 1> kOptions = {{{"control-address", "skua.control"}}};
+constexpr std::array<std::array<std::string_view, 2>, 4> kOptions = {
+    {{"control-address", "skua.control"}, {"cert", "skua.cert"}, {"key", "skua.key"}, {"ca", "skua.ca"}}};
 
 }  // namespace
 

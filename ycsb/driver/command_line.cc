@@ -31,7 +31,8 @@ constexpr std::array<Option, 10> kOptions = {{
     {"t", "dotransactions", "true"},
     {"run", "dotransactions", "true"},
 }};
-constexpr std::array<std::string_view, 6> kOtherOptions = {"p", "P", "config", "control-address", "help", "version"};
+constexpr std::array<std::string_view, 9> kOtherOptions = {"p",   "P",  "config", "control-address", "cert",
+                                                           "key", "ca", "help",   "version"};
 
 std::string_view strip_dashes(std::string_view argument) {
   argument.remove_prefix(argument.starts_with("--") ? 2 : 1);
@@ -312,6 +313,7 @@ std::string help_text(std::span<const BindingEntry> bindings) {
       "  -P FILE          properties from a file; may be repeated, later ones win\n"
       "  -p NAME=VALUE    one property; wins over files\n"
       "  --control-address HOST:PORT[,...]  where Skua's control plane is (binding skua)\n"
+      "  --cert FILE --key FILE --ca FILE   this program's certificate, for clusters with TLS (binding skua)\n"
       "  --config FILE    TOML, as the other programs of Skua read it: control_address, transport, dpdk_*, verbs_*\n"
       "  -threads N       driver threads (1)\n"
       "  -inflight N      operations in flight per thread (1)\n"

@@ -54,6 +54,9 @@ class SkuaOptions {
   SkuaOptions() : program_({.name = std::string(kProgram), .summary = "the options of the binding skua"}) {
     add("control-address", program_.add_string("control-address", &control_, "Where the control plane listens."),
         [this] { return control_; });
+    for (const auto& [name, to] : {std::pair{"cert", &cert_}, {"key", &key_}, {"ca", &ca_}}) {
+      add(name, program_.add_string(name, to, "A file of the program's credentials."), [to = to] { return *to; });
+    }
     add("transport", program_.add_string("transport", &transport_, "What requests travel by."), [this] {
       return transport_;
     }).one_of({"tcp", "dpdk", "verbs"});
@@ -106,6 +109,9 @@ class SkuaOptions {
 
   app::Program program_;
   std::string control_;
+  std::string cert_;
+  std::string key_;
+  std::string ca_;
   std::string transport_ = "tcp";
   skua::rpc::DpdkSettings dpdk_;
   skua::rpc::VerbsSettings verbs_;

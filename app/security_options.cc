@@ -1,0 +1,19 @@
+#include "app/security_options.h"
+
+namespace skua::app {
+
+void add_security_options(Command& command, control::CredentialFiles* files) {
+  command
+      .add_string(
+          "cert", &files->certificate,
+          "This program's certificate (skuactl cert issue). With it, --key and --ca, all gRPC goes over TLS, and "
+          "both sides show who they are. Read again when it changes.")
+      .value_name("FILE");
+  command.add_string("key", &files->key, "The certificate's private key.").value_name("FILE");
+  command
+      .add_string("ca", &files->authorities,
+                  "Certificates of the authorities whose certificates are believed; two while one is replaced.")
+      .value_name("FILE");
+}
+
+}  // namespace skua::app

@@ -1,0 +1,15 @@
+// Options about certificates, the same in every program.
+#ifndef SKUA_APP_SECURITY_OPTIONS_H_
+#define SKUA_APP_SECURITY_OPTIONS_H_
+
+#include "app/config.h"
+#include "control/security/credential_files.h"
+
+namespace skua::app {
+
+/// --cert, --key and --ca. All three go together; without them a program speaks without TLS.
+void add_security_options(Command& command, control::CredentialFiles* files);
+
+}  // namespace skua::app
+
+#endif  // SKUA_APP_SECURITY_OPTIONS_H_

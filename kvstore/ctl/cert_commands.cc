@@ -1,0 +1,236 @@
+// skuactl cert: makes a cluster's authority and issues certificates. Works on files and needs no cluster.
+//
+//   DIR/ca.pem, ca.key        the authority (cert init); ca.key never leaves the machine where certificates are issued
+//   OUT/NAME.pem, NAME.key    what a program needs (cert issue), besides ca.pem
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "app/exit.h"
+#include "app/file.h"
+#include "app/uuid.h"
+#include "app/value_text.h"
+#include "control/security/certificates.h"
+#include "kvstore/ctl/commands.h"
+#include "kvstore/ctl/output.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::ctl {
+namespace {
+
+using control::CertificateAndKey;
+using control::CertificateInfo;
+using control::Identity;
+using control::Role;
+
+constexpr control::WallSeconds kDayS = 86'400;
+constexpr size_t kFileBytesMax = 1 << 20;
+constexpr mode_t kSecret = 0600;
+constexpr mode_t kPublic = 0644;
+
+struct InitArguments {
+  std::string directory;
+  std::string cluster_id;
+  int days = 3650;
+};
+
+struct IssueArguments {
+  std::string role;
+  std::string name;
+  std::string authority = ".";
+  std::string out = ".";
+  std::string hosts;
+  int days = 365;
+};
+
+/// Writes a file that was not there: a key that is overwritten is lost.
+absl::Status write_new(const std::string& path, std::string_view text, mode_t mode) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (fd < 0) {
+    return errno == EEXIST
+               ? absl::AlreadyExistsError(absl::StrCat(path, " is there already: give another place, or move it away"))
+               : absl::ErrnoToStatus(errno, path);
+  }
+  const bool written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
+  const int error = errno;
+  if (close(fd) == 0 && written) return absl::OkStatus();
+  unlink(path.c_str());
+  return absl::ErrnoToStatus(error, path);
+}
+
+absl::Status make_directory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  return error ? absl::InvalidArgumentError(absl::StrCat(path, " cannot be made: ", error.message()))
+               : absl::OkStatus();
+}
+
+/// The pair of files, the key first: a certificate without its key would look as if it could be used.
+absl::Status write_pair(const std::string& stem, const CertificateAndKey& made) {
+  const std::string key_path = stem + ".key";
+  if (absl::Status status = write_new(key_path, made.key, kSecret); !status.ok()) return status;
+  absl::Status status = write_new(stem + ".pem", made.certificate, kPublic);
+  if (!status.ok()) unlink(key_path.c_str());
+  return status;
+}
+
+int init(const InitArguments& arguments) {
+  const std::string cluster_id = arguments.cluster_id.empty() ? app::random_uuid() : arguments.cluster_id;
+  const control::WallSeconds now = std::time(nullptr);
+  const absl::StatusOr<CertificateAndKey> made =
+      control::make_authority(cluster_id, {now, now + arguments.days * kDayS});
+  if (!made.ok()) app::fail_usage(kProgram, absl::StrCat("--cluster-id: ", made.status().message()));
+  if (absl::Status status = make_directory(arguments.directory); !status.ok()) return report_failure(status);
+  if (absl::Status status = write_pair(arguments.directory + "/ca", *made); !status.ok()) return report_failure(status);
+  std::printf("%s/ca.pem, ca.key: the authority of cluster %s, valid until %s\n", arguments.directory.c_str(),
+              cluster_id.c_str(), control::wall_time_text(now + arguments.days * kDayS).c_str());
+  std::printf("Keep ca.key secret and safe: whoever has it can be anybody in the cluster.\n");
+  std::printf("Next: skuactl cert issue control NAME --authority %s\n", arguments.directory.c_str());
+  return app::kExitOk;
+}
+
+absl::StatusOr<CertificateAndKey> read_authority(const std::string& directory) {
+  CertificateAndKey authority;
+  for (const auto& [name, to] : {std::pair{"/ca.pem", &authority.certificate}, {"/ca.key", &authority.key}}) {
+    absl::StatusOr<std::string> text = app::read_file(directory + name, kFileBytesMax);
+    if (!text.ok()) {
+      return absl::Status(text.status().code(), absl::StrCat(text.status().message(),
+                                                             ": give --authority the directory "
+                                                             "that skuactl cert init made"));
+    }
+    *to = *std::move(text);
+  }
+  return authority;
+}
+
+std::vector<std::string> split_hosts(const std::string& text) {
+  std::vector<std::string> hosts;
+  size_t begin = 0;
+  while (begin <= text.size() && !text.empty()) {
+    const size_t comma = std::min(text.find(',', begin), text.size());
+    hosts.push_back(text.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  return hosts;
+}
+
+int issue(const IssueArguments& arguments) {
+  const absl::StatusOr<CertificateAndKey> authority = read_authority(arguments.authority);
+  if (!authority.ok()) return report_failure(authority.status());
+  const absl::StatusOr<CertificateInfo> of_authority = control::inspect_certificate(authority->certificate);
+  if (!of_authority.ok()) return report_failure(of_authority.status());
+  Identity identity{of_authority->cluster_id, *control::role_of(arguments.role), arguments.name};
+  if (identity.role == Role::kNode && identity.name.empty()) identity.name = app::random_uuid();
+  if (absl::Status status = control::check_identity(identity); !status.ok()) {
+    app::fail_usage(kProgram, absl::StrCat("NAME: ", status.message()));
+  }
+  const control::WallSeconds now = std::time(nullptr);
+  const absl::StatusOr<CertificateAndKey> made = control::issue_certificate(
+      *authority, identity, split_hosts(arguments.hosts), {now, now + arguments.days * kDayS});
+  if (!made.ok()) return report_failure(made.status());
+  if (absl::Status status = make_directory(arguments.out); !status.ok()) return report_failure(status);
+  const std::string stem = absl::StrCat(arguments.out, "/", identity.name);
+  if (absl::Status status = write_pair(stem, *made); !status.ok()) return report_failure(status);
+  std::printf("%s.pem, %s.key: %s of cluster %s, valid until %s\n", stem.c_str(), identity.name.c_str(),
+              identity.describe().c_str(), identity.cluster_id.c_str(),
+              control::wall_time_text(control::inspect_certificate(made->certificate)->valid.until).c_str());
+  std::printf("Use: --cert %s.pem --key %s.key --ca %s/ca.pem\n", stem.c_str(), stem.c_str(),
+              arguments.authority.c_str());
+  return app::kExitOk;
+}
+
+void print_text(const CertificateInfo& info, const std::string& judged) {
+  const std::string who = info.is_authority ? std::string("authority") : info.identity->describe();
+  std::printf("%s of cluster %s\n", who.c_str(), info.cluster_id.c_str());
+  std::printf("valid        %s to %s (%s)\n", control::wall_time_text(info.valid.from).c_str(),
+              control::wall_time_text(info.valid.until).c_str(), judged.c_str());
+  if (!info.hosts.empty()) std::printf("hosts        %s\n", absl::StrJoin(info.hosts, ", ").c_str());
+  std::printf("serial       %s\nfingerprint  %s\n", info.serial.c_str(), info.fingerprint.c_str());
+}
+
+std::string judge(const CertificateInfo& info, control::WallSeconds now) {
+  if (now >= info.valid.until) return "expired";
+  if (now < info.valid.from) return "not valid yet";
+  const control::WallSeconds days = (info.valid.until - now) / kDayS;
+  return days == 0 ? "less than a day left" : absl::StrCat(days, days == 1 ? " day left" : " days left");
+}
+
+int show(const Globals& globals, const std::string& path) {
+  const absl::StatusOr<std::string> text = app::read_file(path, kFileBytesMax);
+  if (!text.ok()) return report_failure(text.status());
+  const absl::StatusOr<CertificateInfo> info = control::inspect_certificate(*text);
+  if (!info.ok()) {
+    return report_failure(absl::Status(info.status().code(), absl::StrCat(path, ": ", info.status().message())));
+  }
+  const control::WallSeconds now = std::time(nullptr);
+  if (!globals.json) {
+    print_text(*info, judge(*info, now));
+  } else {
+    print_json({{"cluster_id", info->cluster_id},
+                {"authority", info->is_authority},
+                {"role", info->is_authority ? "" : control::role_name(info->identity->role)},
+                {"name", info->is_authority ? "" : info->identity->name},
+                {"valid_from_s", info->valid.from},
+                {"valid_until_s", info->valid.until},
+                {"valid", now >= info->valid.from && now < info->valid.until},
+                {"hosts", info->hosts},
+                {"serial", info->serial},
+                {"fingerprint", info->fingerprint}});
+  }
+  return app::kExitOk;
+}
+
+}  // namespace
+
+void add_cert_commands(app::Program& program, const Globals& globals) {
+  app::Command& group = program.add_command("cert", "Certificates: who may call whom.");
+
+  app::Command& init_command = group.add_command("init", "Makes the authority of a new cluster.");
+  const auto init_arguments = std::make_shared<InitArguments>();
+  init_command.add_positional("dir", &init_arguments->directory,
+                              "Where ca.pem and ca.key go; made if it is not there.");
+  init_command
+      .add_string("cluster-id", &init_arguments->cluster_id, "Of a cluster that exists; a fresh one by default.")
+      .value_name("UUID");
+  init_command.add_int("days", &init_arguments->days, "How long the authority is valid.").range(1, 36'500).unit("days");
+  init_command.example("skuactl cert init ca", "an authority in the directory ca");
+  init_command.action([init_arguments] { return init(*init_arguments); });
+
+  app::Command& issue_command = group.add_command("issue", "Issues a certificate for a program or a person.");
+  const auto issue_arguments = std::make_shared<IssueArguments>();
+  issue_command.add_positional("role", &issue_arguments->role, "control, node, admin, monitor or client.")
+      .one_of({"control", "node", "admin", "monitor", "client"});
+  issue_command
+      .add_positional("name", &issue_arguments->name, "Who it is for. Of a node: its uuid; a fresh one if left out.")
+      .optional();
+  issue_command.add_string("authority", &issue_arguments->authority, "The directory that cert init made.")
+      .value_name("DIR");
+  issue_command.add_string("out", &issue_arguments->out, "Where NAME.pem and NAME.key go; made if it is not there.")
+      .value_name("DIR");
+  issue_command.add_string("hosts", &issue_arguments->hosts, "Names and IP addresses of a server, with commas.")
+      .value_name("HOST,...");
+  issue_command.add_int("days", &issue_arguments->days, "How long it is valid.").range(1, 36'500).unit("days");
+  issue_command.example("skuactl cert issue node --authority ca --out node1", "a certificate for a new node");
+  issue_command.example("skuactl cert issue client app-7 --authority ca --out app-7", "one for an application");
+  issue_command.action([issue_arguments] { return issue(*issue_arguments); });
+
+  app::Command& show_command = group.add_command("show", "Says what a certificate's file says.");
+  const auto path = std::make_shared<std::string>();
+  show_command.add_positional("file", path.get(), "A certificate in PEM form.");
+  show_command.example("skuactl cert show node1/*.pem", "whose it is, and until when");
+  show_command.action([path, &globals] { return show(globals, *path); });
+}
+
+}  // namespace skua::kv::ctl
