@@ -1,6 +1,5 @@
 // skuactl: the command line for operators and users of a cluster.
 #include <string>
-#include <utility>
 
 #include "app/config.h"
 #include "app/exit.h"
@@ -69,9 +68,6 @@ int main(int argc, char** argv) {
   if (const absl::Status flags = skua::app::check_transport_flags(program.selected(), transport); !flags.ok()) {
     skua::app::fail_usage(ctl::kProgram, skua::std_view(flags.message()));
   }
-  auto credentials = skua::control::Credentials::load(globals.credential_files);
-  if (!credentials.ok()) skua::app::fail_usage(ctl::kProgram, skua::std_view(credentials.status().message()));
-  globals.credentials = *std::move(credentials);
   const int code = program.run();
   return code == skua::app::kExitOk ? skua::app::finish_output(ctl::kProgram) : code;
 }

@@ -27,7 +27,7 @@ constexpr DurationNs kPauseNs = 200 * kMillisecond;
 constexpr auto kPause = std::chrono::nanoseconds(kPauseNs);
 
 int list(const Globals& globals) {
-  AdminClient admin(globals.control_address, globals.timeout_ns, globals.credentials);
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
   const absl::StatusOr<ClusterStatus> status = admin.status();
   if (!status.ok()) return report_failure(status.status());
   if (globals.json) {
@@ -41,7 +41,7 @@ int list(const Globals& globals) {
 /// Finds the node called `name` and runs `use` with it. Reports a failure if there is no such node.
 int with_node(const Globals& globals, const std::string& name,
               const std::function<int(AdminClient&, const ClusterStatus::Node&)>& use) {
-  AdminClient admin(globals.control_address, globals.timeout_ns, globals.credentials);
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
   const absl::StatusOr<ClusterStatus> status = admin.status();
   if (!status.ok()) return report_failure(status.status());
   const absl::StatusOr<ClusterStatus::Node> node = find_node(*status, name);

@@ -54,6 +54,12 @@ std::string read_standard_input() {
 
 }  // namespace
 
+control::CredentialsPtr credentials_of(const Globals& globals) {
+  absl::StatusOr<control::CredentialsPtr> credentials = control::Credentials::load(globals.credential_files);
+  if (!credentials.ok()) app::fail_usage(kProgram, std_view(credentials.status().message()));
+  return *std::move(credentials);
+}
+
 int report_failure(const absl::Status& status) {
   constexpr char kGrpcsWords[] = ": Deadline Exceeded";
   std::string line = absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message());

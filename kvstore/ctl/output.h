@@ -27,8 +27,6 @@ enum class TransportKind : uint8_t { kTcp, kDpdk, kVerbs };
 struct Globals {
   std::string control_address = "127.0.0.1:7400";
   control::CredentialFiles credential_files;
-  /// What credential_files say; null: none were given.
-  control::CredentialsPtr credentials;
   DurationNs timeout_ns = 5 * kSecond;
   bool json = false;
   /// Keys on the command line are taken as they are, without the escapes of key_text.h.
@@ -37,6 +35,9 @@ struct Globals {
   rpc::DpdkSettings dpdk = dpdk_client_settings();
   rpc::VerbsSettings verbs;
 };
+
+/// What globals.credential_files say; null: none were given. Ends the program with a usage error if they cannot be used.
+[[nodiscard]] control::CredentialsPtr credentials_of(const Globals& globals);
 
 /// Prints `skuactl: CODE: message` on stderr and returns the exit code 1.
 int report_failure(const absl::Status& status);

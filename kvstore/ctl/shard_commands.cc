@@ -63,7 +63,7 @@ absl::Status check_shard(const ClusterStatus& status, const std::string& name, i
 
 int show(const Globals& globals, const ShardArguments& arguments) {
   const int64_t only = shard_number(arguments.shard);
-  AdminClient admin(globals.control_address, globals.timeout_ns, globals.credentials);
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
   const absl::StatusOr<ClusterStatus> status = admin.status();
   if (!status.ok()) return report_failure(status.status());
   if (const absl::Status known = check_shard(*status, arguments.table, only); !known.ok()) return report_failure(known);
@@ -93,7 +93,7 @@ int change_shard(
     const Globals& globals, const ShardArguments& arguments, const char* done, const std::string& warning,
     const std::function<absl::Status(AdminClient&, uint32_t, const std::string& from, const std::string& to)>& change) {
   const int64_t shard = shard_number(arguments.shard);
-  AdminClient admin(globals.control_address, globals.timeout_ns, globals.credentials);
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
   const absl::StatusOr<ClusterStatus> status = admin.status();
   if (!status.ok()) return report_failure(status.status());
   if (const absl::Status known = check_shard(*status, arguments.table, shard); !known.ok())

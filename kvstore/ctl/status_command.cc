@@ -124,7 +124,7 @@ absl::StatusOr<Report> look_until_settled(AdminClient& admin, DurationNs limit_n
 int print_status(const Globals& globals, DurationNs wait_settled_ns) {
   absl::StatusOr<std::unique_ptr<app::StopSignal>> stop = stop_signal_of_wait(wait_settled_ns);
   if (!stop.ok()) return report_failure(stop.status());
-  AdminClient admin(globals.control_address, globals.timeout_ns, globals.credentials);
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
   bool stopped = false;
   const absl::StatusOr<Report> report = look_until_settled(admin, wait_settled_ns, stop->get(), stopped);
   if (!report.ok()) return report_failure(report.status());

@@ -93,7 +93,7 @@ int create(const Globals& globals, const CreateArguments& arguments) {
   const absl::StatusOr<std::unique_ptr<app::StopSignal>> stop = stop_signal_of_wait(arguments.wait_ns);
   if (!stop.ok()) return report_failure(stop.status());
   const TimeNs end = SteadyClock().now_ns() + arguments.wait_ns;
-  AdminClient admin(globals.control_address, globals.timeout_ns, globals.credentials);
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
   control::CreateTableOptions wanted = arguments.wanted;
   wanted.wait_ready_ms = wait_ms(arguments.wait_ns);
   absl::StatusOr<control::CreatedTable> made = admin.create_table(wanted);
@@ -118,7 +118,7 @@ int create(const Globals& globals, const CreateArguments& arguments) {
 }
 
 int list(const Globals& globals) {
-  AdminClient admin(globals.control_address, globals.timeout_ns, globals.credentials);
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
   const absl::StatusOr<std::vector<control::TableSummary>> tables = admin.list_tables();
   if (!tables.ok()) return report_failure(tables.status());
   if (!globals.json) {
@@ -132,7 +132,7 @@ int list(const Globals& globals) {
 }
 
 int drop(const Globals& globals, const std::string& name, bool yes) {
-  AdminClient admin(globals.control_address, globals.timeout_ns, globals.credentials);
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
   const absl::StatusOr<std::vector<control::TableSummary>> tables = admin.list_tables();
   if (!tables.ok()) return report_failure(tables.status());
   if (const absl::Status known = check_table(admin, *tables, name); !known.ok()) return report_failure(known);

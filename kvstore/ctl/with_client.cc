@@ -30,7 +30,7 @@ int with_client(const Globals& globals, const std::string& table, const std::fun
     if (!maker.ok()) app::fail_usage(kProgram, std_view(maker.status().message()));
     options.make_transport = *std::move(maker);
   }
-  control::AdminClient admin(globals.control_address, globals.timeout_ns, globals.credentials);
+  control::AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
   const auto tables = admin.list_tables();
   if (!tables.ok()) return report_failure(tables.status());
   if (const absl::Status known = check_table(admin, *tables, table); !known.ok()) return report_failure(known);

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""A cluster with certificates, as real processes: who gets in and who does not, and that certificates and the authority are
+replaced under load without a failed operation.
+
+  secure_cluster_test.py --bin build/release/bin [WORD]
+"""
+
+import glob
+import os
+import shutil
+import subprocess
+import time
+
+import cluster_test
+import mistakes
+from cluster_test import Cluster, Process, wait_for
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+NODES = 3
+ROTATIONS = 8  # of all certificates
+OPERATIONS_PER_S = 2000
+
+
+class SecureCluster(Cluster):
+    """Each process has a directory of its own for its certificate; skuactl acts as an administrator."""
+
+    def __init__(self, nodes):
+        self.identity = "admin"
+        super().__init__(nodes)
+
+    def path(self, *parts):
+        return os.path.join(self.directory, *parts)
+
+    def cert(self, *arguments):
+        result = subprocess.run([f"{cluster_test.BIN}/skuactl", "cert", *arguments], capture_output=True, text=True, check=False,
+                                timeout=cluster_test.LIMIT_S)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    def authority(self, name="ca"):
+        directory = self.path(name)
+        if not os.path.exists(directory):
+            of_cluster = []
+            if name != "ca":
+                of_cluster = ["--cluster-id", self.cluster_id()]
+            self.cert("init", directory, *of_cluster)
+        return directory
+
+    def cluster_id(self):
+        said = self.cert("show", self.path("ca", "ca.pem"))
+        return said.split(" of cluster ")[1].split()[0]
+
+    def issue(self, name, role, authority="ca", *more):
+        """A certificate in certs/NAME; one that is there is replaced, file by file, as programs that renew do it."""
+        new, place = self.path("new"), self.path("certs", name)
+        shutil.rmtree(new, ignore_errors=True)
+        words = list(more)
+        if role == "node" and os.path.exists(f"{place}/uuid"):
+            with open(f"{place}/uuid", encoding="ascii") as uuid:
+                words = [uuid.read(), *words]
+        elif role != "node" and not words:
+            words = [name]
+        self.cert("issue", role, *words, "--authority", self.authority(authority), "--out", new)
+        os.makedirs(place, exist_ok=True)
+        pem, = glob.glob(f"{new}/*.pem")
+        key, = glob.glob(f"{new}/*.key")
+        with open(f"{place}/uuid", "w", encoding="ascii") as uuid:
+            uuid.write(os.path.basename(pem)[:-len(".pem")])
+        # A program that reads between the two sees a pair that does not fit, keeps what it has and reads again.
+        os.replace(key, f"{place}/key")
+        os.replace(pem, f"{place}/cert")
+        if not os.path.exists(f"{place}/ca"):
+            shutil.copy(f"{self.path(authority)}/ca.pem", f"{place}/ca")
+
+    def trust(self, name, *authorities):
+        place = self.path("certs", name)
+        with open(f"{place}/ca.new", "w", encoding="ascii") as to:
+            for authority in authorities:
+                with open(self.path(authority, "ca.pem"), encoding="ascii") as pem:
+                    to.write(pem.read())
+        os.replace(f"{place}/ca.new", f"{place}/ca")
+
+    def credentials(self, name):
+        place = self.path("certs", name)
+        return ("--cert", f"{place}/cert", "--key", f"{place}/key", "--ca", f"{place}/ca")
+
+    def start_control(self):
+        if not os.path.exists(self.path("certs", "control")):
+            self.issue("control", "control")
+            self.issue("admin", "admin")
+        self.processes["control"] = Process(
+            self.directory, "control", f"{cluster_test.BIN}/skua-control", "--listen-address", self.control_address,
+            "--data-dir", self.path("control"), *self.credentials("control"))
+
+    def start_node(self, index):
+        name = f"node{index}"
+        if not os.path.exists(self.path("certs", name)):
+            self.issue(name, "node")
+        self.node_arguments = self.credentials(name)
+        super().start_node(index)
+
+    def ctl(self, *arguments, timeout="20s"):
+        return super().ctl(*self.credentials(self.identity), *arguments, timeout=timeout)
+
+    def as_(self, name, *arguments):
+        identity, self.identity = self.identity, name
+        try:
+            return self.ctl(*arguments)
+        finally:
+            self.identity = identity
+
+
+class SecureClusterTest(mistakes.MistakesTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = SecureCluster(NODES)
+        cls.addClassCleanup(cls.cluster.close)
+        cls.cluster.issue("app", "client")
+        cls.cluster.issue("eyes", "monitor")
+        made = cls.cluster.ctl("table", "create", "usertable", "--shards", "3", "--replicas", "3")
+        assert made.returncode == 0, made.stderr
+
+    def test_EachRoleDoesWhatIsItsOwn(self):
+        self.ok(self.cluster.as_("app", "put", "usertable", "k", "v"))
+        self.assertEqual(self.ok(self.cluster.as_("app", "get", "usertable", "k")).strip(), "v")
+        self.ok(self.cluster.as_("eyes", "status"))
+        for name, words in (("app", ["table", "drop", "usertable", "--yes"]), ("eyes", ["table", "create", "t2"]),
+                            ("app", ["node", "drain", "x"])):
+            result = self.cluster.as_(name, *words)
+            self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("may not call DropTable, only admin", self.cluster.as_("app", "table", "drop", "usertable", "--yes").stderr)
+        # A monitor opens no session, so it reads no data.
+        result = self.cluster.as_("eyes", "get", "usertable", "k")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("may not call OpenSession", result.stderr)
+
+    def test_Strangers_GetOneLineThatSaysWhy(self):
+        def without(*more):
+            return subprocess.run([f"{cluster_test.BIN}/skuactl", "--control-address", self.cluster.control_address, "--timeout",
+                                   "5s", *more], capture_output=True, text=True, check=False, timeout=cluster_test.LIMIT_S)
+        plain = without("status")
+        self.assertEqual(plain.returncode, 1)
+        self.assertIn("give --cert, --key and --ca", plain.stderr)
+        self.cluster.issue("eve", "admin", "ca-of-eve")
+        self.cluster.trust("eve", "ca")
+        forged = without(*self.cluster.credentials("eve"), "status")
+        self.assertEqual(forged.returncode, 2)
+        self.assertIn("none of the trusted authorities has signed it", forged.stderr)
+        # Trusting itself, it gets as far as the other side.
+        self.cluster.trust("eve", "ca", "ca-of-eve")
+        refused = without(*self.cluster.credentials("eve"), "status")
+        self.assertEqual(refused.returncode, 1)
+        self.assertEqual(refused.stderr.count("\n"), 1, refused.stderr)
+        self.assertIn("do not trust each other", refused.stderr)
+
+    def test_ANodeKeepsItsCertificate(self):
+        cluster = self.cluster
+        process = cluster.processes["node0"]
+        self.assertEqual(process.stop(), 0)
+        self.addCleanup(cluster.start_node, 0)
+        node0 = ["--data-dir", cluster.path("node0"), "--grpc-address", "127.0.0.1:0", "--data-address", "127.0.0.1:0",
+                 "--control-address", cluster.control_address]
+        for name, word in (("node1", "have one issued: skuactl cert issue node"), ("app", "needs one of the role node")):
+            result = subprocess.run([f"{cluster_test.BIN}/skuad", *node0, *cluster.credentials(name)], capture_output=True,
+                                    text=True, check=False, timeout=cluster_test.LIMIT_S)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(word, result.stderr)
+
+    def test_KilledNode_ComesBack(self):
+        self.cluster.processes["node1"].kill9()
+        self.cluster.start_node(1)
+        wait_for("the node to be back", lambda: self.cluster.alive_count() == NODES)
+        self.ok(self.cluster.ctl("status", "--wait-settled", "60s"))
+
+    def ycsb(self, phase, *more):
+        return subprocess.Popen(
+            [f"{cluster_test.BIN}/skua-ycsb", phase, "skua", "-P", f"{ROOT}/ycsb/workloads/workloada", "-p",
+             "recordcount=1000", "--control-address", self.cluster.control_address, *self.cluster.credentials("app"),
+             "-threads", "2", "-inflight", "4", *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def test_CertificatesAndAuthority_AreReplacedUnderLoad(self):
+        cluster = self.cluster
+        load = self.ycsb("load")
+        said = load.communicate(timeout=cluster_test.LIMIT_S)[0]
+        self.assertEqual(load.returncode, 0, said)
+        seconds = ROTATIONS * 3
+        run = self.ycsb("run", "-target", str(OPERATIONS_PER_S), "-p", f"operationcount={OPERATIONS_PER_S * seconds}")
+        self.addCleanup(run.kill)
+        processes = {"control": "control", **{f"node{i}": "node" for i in range(NODES)}, "app": "client", "admin": "admin",
+                     "eyes": "monitor"}
+        cluster.authority("ca2")
+        # First all believe both authorities, then the new one signs, then nobody believes the old one.
+        for name in processes:
+            cluster.trust(name, "ca", "ca2")
+        time.sleep(2)  # files are looked at once a second
+        for rotation in range(ROTATIONS):
+            for name, role in processes.items():
+                cluster.issue(name, role, "ca" if rotation < ROTATIONS // 2 else "ca2")
+            time.sleep(1.5)
+            self.ok(cluster.ctl("status"))
+            # New sessions, with what is there now.
+            self.ok(cluster.as_("app", "put", "usertable", "rotation", str(rotation)))
+        for name in processes:
+            cluster.trust(name, "ca2")
+        out = run.communicate(timeout=cluster_test.LIMIT_S + seconds)[0]
+        self.assertEqual(run.returncode, 0, out[-2000:])
+        returns = [line for line in out.splitlines() if "Return=" in line]
+        self.assertTrue(returns)
+        self.assertTrue(all("Return=OK" in line for line in returns), returns)
+        cluster.processes["node2"].kill9()
+        cluster.start_node(2)
+        wait_for("a node to come back with the new authority", lambda: cluster.alive_count() == NODES)
+        self.ok(cluster.ctl("status", "--wait-settled", "60s"))
+
+
+if __name__ == "__main__":
+    mistakes.main()
