@@ -289,7 +289,8 @@ void ClusterCore::note_alive(const std::string& uuid, uint64_t applied_revision,
   NodeStatus& status = status_[uuid];
   if (status.liveness != Liveness::kAlive) views_.note_return(uuid, now);
   status.heard_ns = now;
-  status.applied_revision = applied_revision;
+  // No node has applied a map that there has not been.
+  status.applied_revision = std::min(applied_revision, state_.map_revision);
   set_liveness(uuid, Liveness::kAlive, decision);
 }
 

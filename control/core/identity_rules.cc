@@ -122,6 +122,11 @@ absl::Status check_node_info(const NodeInfo& node) {
                      "\" is not a lower-case UUID. The node's identity file is damaged or "
                      "from another program"));
   }
+  if (node.uuid.starts_with("00000000-0000-0000")) {
+    return absl::InvalidArgumentError(absl::StrCat("node identity ", node.uuid,
+                                                   " begins with zeros, which stand for no node. Give the node an "
+                                                   "empty data directory, in which it draws another one"));
+  }
   if (!is_uuid(node.instance)) {
     // The instance is never shown: a process that knows it can send messages in the node's name.
     return absl::InvalidArgumentError(absl::StrCat(

@@ -121,11 +121,13 @@ class MembershipService final : public v1::Membership::CallbackService {
       return queued(context, reactor, self);
     }
     return queued(context, reactor,
-                  controller_.submit(from_proto(*request),
-                                     [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
-                                       reply->set_map_revision(core.state().map_revision);
-                                       finish(context, reactor, decision.status);
-                                     }));
+                  controller_.submit(
+                      from_proto(*request),
+                      [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
+                        reply->set_map_revision(core.state().map_revision);
+                        finish(context, reactor, decision.status);
+                      },
+                      peer_host(context->peer())));
   }
 
  private:

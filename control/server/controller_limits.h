@@ -51,6 +51,8 @@ inline constexpr int kProbeReplyMax = 1 << 20;
 inline constexpr size_t kProbeTroubleMax = 200;
 /// Handshake offers in Bootstrap.
 inline constexpr size_t kOfferMax = 64 * 1024;
+/// Open calls of one connection, also watches; a caller keeps further ones back itself.
+inline constexpr size_t kCallsPerConnectionMax = 128;
 /// Threads that serve Bootstrap on a node: each may wait for a worker.
 inline constexpr int kBootstrapThreadsMax = 32;
 

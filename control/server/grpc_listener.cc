@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "control/server/controller_limits.h"
 
 namespace skua::control {
 namespace {
@@ -101,6 +102,8 @@ absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string&
   // A connection is a file descriptor, which a node's files need as well: whoever says nothing does not keep one.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 60'000);
+  // Each call that is open holds memory, a reply that its caller does not read up to a shard map's size.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(kCallsPerConnectionMax));
   auto inside = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, server_credentials(credentials));
   listener.server = builder.BuildAndStart();

@@ -6,6 +6,7 @@
 #include "kvstore/client/client_limits.h"
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/codec/text.h"
+#include "rpc/base/printable.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
@@ -15,8 +16,7 @@ namespace {
 /// advice.
 std::string shown_outcome(std::string_view text) {
   text = text.substr(0, text.find(". "));
-  if (text.size() <= kShownOutcomeBytesMax) return std::string(text);
-  return absl::StrCat(absl_view(text.substr(0, kShownOutcomeBytesMax)), "...");
+  return printable(text, kShownOutcomeBytesMax);  // a node's words, which applications may log
 }
 
 /// The number of attempts, and how the last failed attempt ended. FailureDetail has more of them. `whom`: the node that

@@ -71,7 +71,7 @@ void print_text(const Report& report) {
   std::printf("\n%s", table(table_rows(status.tables)).c_str());
   for (const auto& node : status.nodes) {
     if (node.trouble.empty()) continue;
-    std::printf("\nTROUBLE at %s: %s\n", node.info.uuid.c_str(), printable(node.trouble).c_str());
+    std::printf("\nTROUBLE at %s: %s\n", printable(node.info.uuid).c_str(), printable(node.trouble).c_str());
   }
   for (const std::string& trouble : status.troubles) std::printf("\nTROUBLE: %s\n", printable(trouble).c_str());
   if (report.unsettled.empty()) return;

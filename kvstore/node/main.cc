@@ -125,7 +125,7 @@ rpc::EndpointOptions endpoint_options(const SkuadOptions& config, const MemoryBu
   endpoint.protocol.message_max_bytes = kMessageBytesMax;
   endpoint.answers_limit_bytes = std::max(memory.messages, kAnswersMin);
   endpoint.sessions_max = config.sessions_max;
-  endpoint.sessions_reserved = config.sessions_max / 16;
+  endpoint.sessions_reserved = config.sessions_max / 4;
   endpoint.sessions_per_peer_max = std::min(config.sessions_max, kSessionsPerPeerMax);
   endpoint.sessions_per_host_max = std::max(config.sessions_max / 2, 1u);
   endpoint.memory_limit_bytes = memory.messages;

@@ -131,7 +131,7 @@ void declare(app::Program& program, SkuadOptions& options) {
       .unit("threads");
   program
       .add_int("sessions-max", &options.sessions_max,
-               "Sessions of one worker. A sixteenth of them is kept for other nodes.")
+               "Sessions of one worker. A quarter of them is kept for other nodes.")
       .range(1, 65536)
       .unit("sessions");
   program.add_size("message-memory", &options.message_memory,

@@ -97,6 +97,14 @@ TEST(Heartbeat, TroubleIsShownUntilItEndsAndIsBounded) {
   EXPECT_EQ(cluster.core.node_status(node.uuid)->trouble, "");
 }
 
+TEST(Heartbeat, NoNodeHasAppliedAMapOfTheFuture) {
+  TestCluster cluster;
+  const NodeInfo node = test_node(1, 1);
+  ASSERT_TRUE(cluster.register_node(node).ok());
+  ASSERT_TRUE(cluster.step(NodeHeartbeat{node.uuid, 1, node.instance, UINT64_MAX, false, ""}).status.ok());
+  EXPECT_EQ(cluster.core.node_status(node.uuid)->applied_revision, cluster.core.state().map_revision);
+}
+
 TEST(Heartbeat, CopiesAreRemembered) {
   TestCluster cluster;
   const NodeInfo node = test_node(1, 1);
@@ -193,6 +201,7 @@ TEST(Register, MalformedDescriptionsAreRefused) {
     return cluster.register_node(node).code() == StatusCode::kInvalidArgument;
   };
   EXPECT_TRUE(refused([](NodeInfo& n) { n.uuid = "x"; }));
+  EXPECT_TRUE(refused([](NodeInfo& n) { n.uuid = "00000000-0000-0000-9a55-0d7a3a4f8b10"; }));
   EXPECT_TRUE(refused([](NodeInfo& n) { n.instance.clear(); }));
   EXPECT_TRUE(refused([](NodeInfo& n) { n.incarnation = 0; }));
   EXPECT_TRUE(refused([](NodeInfo& n) { n.worker_count = 0; }));

@@ -51,6 +51,12 @@ TEST_F(CommandQueueTest, AFullLaneOfOthersHoldsNeitherNodesNorNewcomersUp) {
   EXPECT_EQ(round()[0], "heartbeat") << "before what waited longer";
 }
 
+TEST_F(CommandQueueTest, OneHostFillsAPartOfTheJoiningLaneOnly) {
+  for (size_t i = 0; i < kJoiningPerSourceMax; ++i) ASSERT_TRUE(push(Lane::kJoining, "leave", "ipv4:10.0.0.9").ok());
+  EXPECT_EQ(push(Lane::kJoining, "leave", "ipv4:10.0.0.9").code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(push(Lane::kJoining, "register", "ipv4:10.0.0.1").ok());
+}
+
 TEST_F(CommandQueueTest, AFloodOfRegistrationsHoldsNoHeartbeatUp) {
   for (size_t i = 0; i < kJoiningMax; ++i) ASSERT_TRUE(push(Lane::kJoining, "register").ok());
   EXPECT_EQ(push(Lane::kJoining, "register").code(), StatusCode::kResourceExhausted);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -13,9 +14,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "control/server/controller_limits.h"
 #include "tests/control/wait.h"
 
 namespace skua::control {
@@ -82,6 +87,56 @@ TEST(Listen, WildcardsTakeBothKindsOfConnections) {
     const std::string port = split_address((*server)->address)->port;
     EXPECT_TRUE(answers("127.0.0.1:" + port));
   }
+}
+
+/// Takes calls and never ends them.
+class Holder final : public grpc::CallbackGenericService {
+ public:
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* /*context*/) override {
+    ++held;
+    return new Held;  // NOLINT(cppcoreguidelines-owning-memory): deletes itself
+  }
+  std::atomic<size_t> held{0};
+
+ private:
+  struct Held final : grpc::ServerGenericBidiReactor {
+    void OnCancel() override { Finish(grpc::Status::CANCELLED); }
+    void OnDone() override { delete this; }  // NOLINT(cppcoreguidelines-owning-memory)
+  };
+};
+
+TEST(Listen, OneConnectionHasABoundedNumberOfOpenCalls) {
+  Holder holder;
+  grpc::ServerBuilder builder;
+  builder.RegisterCallbackGenericService(&holder);
+  absl::StatusOr<Listener> listener = listen(builder, "127.0.0.1:0");
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  grpc::GenericStub stub(grpc::CreateChannel(listener->address, grpc::InsecureChannelCredentials()));
+  grpc::CompletionQueue queue;
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::GenericClientAsyncReaderWriter>> calls;
+  for (size_t i = 0; i < kCallsPerConnectionMax + 50; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    calls.push_back(stub.PrepareCall(contexts.back().get(), "/a/b", &queue));
+    calls.back()->StartCall(nullptr);
+  }
+  EXPECT_TRUE(eventually([&] { return holder.held >= kCallsPerConnectionMax; }));
+  // Another connection has calls of its own: the server is not what holds the others back.
+  EXPECT_EQ(holder.held, kCallsPerConnectionMax);
+  grpc::ChannelArguments alone;
+  alone.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  grpc::GenericStub other(grpc::CreateCustomChannel(listener->address, grpc::InsecureChannelCredentials(), alone));
+  contexts.push_back(std::make_unique<grpc::ClientContext>());
+  calls.push_back(other.PrepareCall(contexts.back().get(), "/a/b", &queue));
+  calls.back()->StartCall(nullptr);
+  EXPECT_TRUE(eventually([&] { return holder.held == kCallsPerConnectionMax + 1; }));
+  for (const auto& context : contexts) context->TryCancel();
+  queue.Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue.Next(&tag, &ok)) continue;
+  calls.clear();
+  listener->shut_down(std::chrono::system_clock::now());
 }
 
 /// Another process: connects to the port that it reads from `port_pipe`, again and again, and says nothing. Only calls that
