@@ -24,6 +24,11 @@ bool is_name(std::string_view name) {
   return !name.empty() && name.size() <= kPrincipalNameMax && std::all_of(name.begin(), name.end(), allowed);
 }
 
+absl::Status no_uri() {
+  return absl::InvalidArgumentError(
+      "not skua://CLUSTER-ID/ROLE/NAME, where ROLE is control, node, admin, monitor or client");
+}
+
 }  // namespace
 
 const char* role_name(Role role) {
@@ -71,14 +76,12 @@ std::string identity_uri(const Identity& identity) {
 }
 
 absl::StatusOr<Identity> parse_identity_uri(std::string_view uri) {
-  const absl::Status wrong = absl::InvalidArgumentError(
-      "not skua://CLUSTER-ID/ROLE/NAME, where ROLE is control, node, admin, monitor or client");
-  if (!uri.starts_with(kScheme)) return wrong;
+  if (!uri.starts_with(kScheme)) return no_uri();
   uri.remove_prefix(kScheme.size());
   const std::vector<std::string> parts = absl::StrSplit(absl_view(uri), '/');
-  if (parts.size() != 3) return wrong;
+  if (parts.size() != 3) return no_uri();
   const std::optional<Role> role = role_of(parts[1]);
-  if (!role) return wrong;
+  if (!role) return no_uri();
   Identity identity{parts[0], *role, parts[2]};
   if (absl::Status status = check_identity(identity); !status.ok()) return status;
   return identity;
