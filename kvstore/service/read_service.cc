@@ -110,8 +110,7 @@ void ReadService::answer_get(Get& get, const ItemKey& key, MemoryTier::Lookup& f
     }
   }
   if (found.found == MemoryTier::Found::kHit) [[likely]] {
-    return answer_value(get.reply, shard, found.value, Place::kMemoryTier,
-                        remaining_ms(get.wants_ttl, found.expiry));
+    return answer_value(get.reply, shard, found.value, Place::kMemoryTier, remaining_ms(get.wants_ttl, found.expiry));
   }
   if (found.found == MemoryTier::Found::kAbsent) {
     return replies_.error(get.reply, Method::kGet, replies_.head_of(shard, KvStatus::kNotFound));
@@ -129,13 +128,13 @@ void ReadService::answer_get(Get& get, const ItemKey& key, MemoryTier::Lookup& f
 /// than a pending request should pin.
 void ReadService::confirm_get(Get& get) {
   HeldShard& shard = *get.shard;
-  admission_.confirm(shard, [this, &shard, bytes = std::move(get.request),
-                             reply = std::move(get.reply)](bool confirmed) mutable {
-    const absl::StatusOr<GetRequest> request = decode_get(bytes.bytes());
-    if (!confirmed || !request.ok()) return admission_.refuse_stale(reply, Method::kGet, shard);
-    gather(shard, *request, bytes, reply, true);
-    burst_end();
-  });
+  admission_.confirm(
+      shard, [this, &shard, bytes = std::move(get.request), reply = std::move(get.reply)](bool confirmed) mutable {
+        const absl::StatusOr<GetRequest> request = decode_get(bytes.bytes());
+        if (!confirmed || !request.ok()) return admission_.refuse_stale(reply, Method::kGet, shard);
+        gather(shard, *request, bytes, reply, true);
+        burst_end();
+      });
 }
 
 /// The time in ms until a key expires; at least 1. 0: the key never expires, or the client did not ask.
@@ -150,8 +149,7 @@ uint64_t ReadService::remaining_ms(bool wants_ttl, uint64_t expires_at) const {
 ///                                half of the memory: an idle caller keeps its last replies, and must not make writes
 ///                                wait for room
 ///   larger, and not in memory    from the copy that the shard has made of the value in the database
-void ReadService::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value, Place place,
-                               uint64_t ttl_ms) {
+void ReadService::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value, Place place, uint64_t ttl_ms) {
   const size_t size = value.bytes().size();
   const bool has_body = !is_inline(size, ttl_ms);
   if (!has_body && ttl_ms == 0) [[likely]] {

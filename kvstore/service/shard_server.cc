@@ -34,8 +34,7 @@ absl::Status ShardServer::start(const Options& options, ReaderPool& readers, Ope
   events.fetch_done = [this](FetchOp& op) { reads_.fetch_done(op); };
   events.applied = [this](AppliedWait& wait) { reads_.applied(wait); };
   events.group_done = [this](size_t writes) { replies_.stats().commit_groups.record(writes); };
-  auto created =
-      WorkerEngine::create(engine, std::move(events), std::move(log.device), std::move(log.log), readers);
+  auto created = WorkerEngine::create(engine, std::move(events), std::move(log.device), std::move(log.log), readers);
   if (!created.ok()) return created.status();
   engine_ = *std::move(created);
   shards_.set_engine(*engine_);

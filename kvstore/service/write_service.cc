@@ -51,8 +51,7 @@ void WriteService::on_mutation(IncomingCall& call, Method method, Decode decode,
   const auto request = decode(call.request.bytes());
   if (!request.ok()) return replies_.error(call.reply, method, *shard, request.status());
   const Mutation mutation = mutation_of(*request);
-  PendingRequest* const pending =
-      begin(call, method, *shard, request->id, mutation.kind != Mutation::Kind::kDelete);
+  PendingRequest* const pending = begin(call, method, *shard, request->id, mutation.kind != Mutation::Kind::kDelete);
   if (pending == nullptr) return;
   pending->write.mutation = mutation;
   start(*pending, request->id, request->durability);
@@ -76,9 +75,8 @@ void WriteService::on_patch(IncomingCall&& call) {
 }
 
 void WriteService::on_add(IncomingCall&& call) {
-  on_mutation(call, Method::kAdd, decode_add, [](const AddRequest& request) {
-    return Mutation::add(request.key, request.delta, request.condition);
-  });
+  on_mutation(call, Method::kAdd, decode_add,
+              [](const AddRequest& request) { return Mutation::add(request.key, request.delta, request.condition); });
 }
 
 void WriteService::on_append(IncomingCall&& call) {

@@ -292,7 +292,7 @@ void NodeWorld::return_to(ShardId shard) {
     return server_->shards().serve(shard, database);
   }
   server_->shards().serve_replica(shard, database, {node_id(kWorker), kStorage},
-                         {before.epoch >= kEpoch ? before : View{}, 0, false});
+                                  {before.epoch >= kEpoch ? before : View{}, 0, false});
   place_peer(shard, 0);
   server_->shards().set_view(shard, views_[shard]);
 }

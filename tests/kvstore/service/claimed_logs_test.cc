@@ -68,7 +68,8 @@ class ClaimedLogsTest : public ::testing::Test {
     view.primary = kPrimary;
     view.members = {{kPrimary, 1}, {kSelf, 1}};
     server_.shards().set_view(kShard, view);
-    for (const uint64_t persisted : std::exchange(host_.to_persist, {})) server_.shards().view_persisted(kShard, persisted);
+    for (const uint64_t persisted : std::exchange(host_.to_persist, {}))
+      server_.shards().view_persisted(kShard, persisted);
   }
   /// A barrier behind `prev`. How far the log is then.
   uint64_t say_barrier(EntryId prev, uint64_t epoch, const EpochHistory& runs) {
