@@ -96,7 +96,8 @@ class BootstrapClient::Impl {
     const std::string who = absl::StrCat("node at ", address);
     if (!status.ok()) return from_grpc(status, who);
     const absl::Status is_itself = check_node_is(*call.context.auth_context(), call.reply.node_uuid());
-    return is_itself.ok() ? is_itself : absl::Status(is_itself.code(), absl::StrCat(who, ": ", is_itself.message()));
+    // As when another node stands there without certificates: a newer map says where the node is.
+    return is_itself.ok() ? is_itself : absl::FailedPreconditionError(absl::StrCat(who, ": ", is_itself.message()));
   }
 
   template <typename Call>

@@ -153,6 +153,17 @@ void OperationRunner::session_failed(TargetId target, const absl::Status& why) {
   parked_.for_each([&](Operation& operation) {
     if (operation.awaits == Awaits::kSession && operation.target == target) note_attempt(operation, now(), why);
   });
+  if (absl::IsPermissionDenied(why)) {
+    // The node takes no session of this program, and asking again changes nothing.
+    ParkedOperations::List refused;
+    parked_.take(
+        [target](const Operation& operation) {
+          return operation.awaits == Awaits::kSession && operation.target == target;
+        },
+        refused);
+    while (Operation* operation = refused.pop_front()) fail(*operation, why.code(), std_view(why.message()));
+    return;
+  }
   // Each woken operation calls ensure_open(), which says when the next opening may begin, and parks until then.
   session_ready(target);
 }
