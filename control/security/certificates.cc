@@ -46,6 +46,7 @@ constexpr size_t kSerialBytes = 16;
 constexpr std::string_view kAuthorityUri = "skua://";
 /// Clocks of machines differ: a certificate is valid a little before it is issued.
 constexpr WallSeconds kClockSkewS = 300;
+constexpr WallSeconds kExpirySoonS = 7 * 86'400;
 
 /// What OpenSSL says of its last failure.
 absl::Status openssl_error(const char* what) {
@@ -335,6 +336,17 @@ absl::Status check_credentials(const CertificateAndKey& own, std::string_view au
   return verified
              ? absl::OkStatus()
              : absl::FailedPreconditionError(absl::StrCat("the certificate cannot be used: ", refusal_text(error)));
+}
+
+std::string expiry_trouble(const CertificateInfo& info, WallSeconds now) {
+  const WallSeconds left = info.valid.until - now;
+  if (left > std::min(kExpirySoonS, (info.valid.until - info.valid.from) / 8)) return "";
+  const std::string until = wall_time_text(info.valid.until);
+  if (left <= 0) {
+    return absl::StrCat("expired at ", until,
+                        ": no new connection can be made with it; have a new one issued, into the same files");
+  }
+  return absl::StrCat("expires at ", until, ": have a new one issued, into the same files");
 }
 
 std::string wall_time_text(WallSeconds at) {

@@ -67,6 +67,10 @@ struct CertificateInfo {
 [[nodiscard]] absl::Status check_credentials(const CertificateAndKey& own, std::string_view authorities,
                                              WallSeconds now);
 
+/// Text for people about a certificate that has expired or soon will: in its last week, or in the last eighth of its time
+/// if that is shorter. Empty: it is valid for longer.
+[[nodiscard]] std::string expiry_trouble(const CertificateInfo& info, WallSeconds now);
+
 /// "2026-11-24 09:30 UTC".
 [[nodiscard]] std::string wall_time_text(WallSeconds at);
 

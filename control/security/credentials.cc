@@ -22,6 +22,7 @@ namespace skua::control {
 namespace {
 
 constexpr unsigned int kWatchIntervalS = 1;
+constexpr WallSeconds kLookIntervalS = 10;
 constexpr size_t kFileBytesMax = 1 << 20;
 constexpr const char* kPeerUri = "peer_uri";
 constexpr const char* kPath = ":path";
@@ -121,6 +122,17 @@ Credentials::Credentials(CredentialFiles files, CertificateInfo own)
           files_.key, files_.certificate, files_.authorities, kWatchIntervalS)) {}
 
 Credentials::~Credentials() = default;
+
+std::string Credentials::trouble(WallSeconds now) const {
+  const std::lock_guard lock(mutex_);
+  if (now >= looked_s_ && now < looked_s_ + kLookIntervalS) return trouble_;
+  looked_s_ = now;
+  const absl::StatusOr<std::string> text = read("certificate", files_.certificate);
+  absl::StatusOr<CertificateInfo> info = text.ok() ? inspect_certificate(*text) : text.status();
+  trouble_ = info.ok() ? expiry_trouble(*info, now) : std::string(info.status().message());
+  if (!trouble_.empty()) trouble_ = absl::StrCat("its certificate, ", files_.certificate, ": ", trouble_);
+  return trouble_;
+}
 
 std::shared_ptr<grpc::ChannelCredentials> Credentials::for_channel(Roles servers) const {
   grpc::experimental::TlsChannelCredentialsOptions options;

@@ -14,6 +14,7 @@
 #define SKUA_CONTROL_SECURITY_CREDENTIALS_H_
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -54,6 +55,10 @@ class Credentials {
   [[nodiscard]] const Identity& self() const { return *own_.identity; }
   [[nodiscard]] const CertificateInfo& certificate() const { return own_; }
 
+  /// Text for people if the certificate in the file, perhaps a newer one than certificate(), has expired or soon will, or
+  /// cannot be read. Empty: all is well. Looks at the file once in ten seconds.
+  [[nodiscard]] std::string trouble(WallSeconds now) const;
+
   /// For channels to servers of one of these roles.
   [[nodiscard]] std::shared_ptr<grpc::ChannelCredentials> for_channel(Roles servers) const;
   /// For servers: calls that access.h does not allow end with PERMISSION_DENIED and do not reach a handler.
@@ -63,6 +68,9 @@ class Credentials {
   const CredentialFiles files_;
   const CertificateInfo own_;
   const std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> provider_;
+  mutable std::mutex mutex_;
+  mutable WallSeconds looked_s_ = 0;  // protected by mutex_
+  mutable std::string trouble_;       // protected by mutex_
 };
 
 /// The same for programs that may be without TLS: insecure credentials if `credentials` is null.

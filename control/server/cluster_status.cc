@@ -1,7 +1,9 @@
 #include "control/server/cluster_status.h"
 
+#include <ctime>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "control/core/cluster_limits.h"
 #include "control/proto/convert.h"
 #include "control/server/controller_limits.h"
@@ -19,9 +21,10 @@ void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core) {
   to.set_settled_shard_count(core.settled_shard_count(table.id));
 }
 
-StatusDesk::StatusDesk(Controller& controller, MapHub& hub)
+StatusDesk::StatusDesk(Controller& controller, MapHub& hub, CredentialsPtr credentials)
     : controller_(controller),
       hub_(hub),
+      credentials_(std::move(credentials)),
       started_ns_(controller.now_ns()),
       board_([this] { return make(board_, &StatusDesk::fill_all); }),
       tables_([this] { return make(tables_, &StatusDesk::fill_tables); }) {}
@@ -77,6 +80,10 @@ void StatusDesk::fill_all(const ClusterCore& core, TimeNs now, v1::GetStatusRepl
     for (const auto& [shard, why] : status.unserved) {
       *added.add_unserved() = to_proto(ShardRef{shard, whys++ < kUnservedWhysShownMax ? why : std::string()});
     }
+  }
+  if (credentials_ != nullptr) {
+    const std::string trouble = credentials_->trouble(std::time(nullptr));
+    if (!trouble.empty()) reply.add_troubles(absl::StrCat("the control plane: ", trouble));
   }
   for (const std::string& trouble : core.stranger_troubles()) reply.add_troubles(trouble);
   for (const std::string& trouble : core.shard_troubles(kTroublesShownMax)) reply.add_troubles(trouble);

@@ -4,6 +4,7 @@
 
 #include "control/core/cluster_core.h"
 #include "control/proto/control.pb.h"
+#include "control/security/credentials.h"
 #include "control/server/controller.h"
 #include "control/server/map_hub.h"
 #include "control/server/status_board.h"
@@ -15,7 +16,8 @@ void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core);
 /// Thread: any. Controller and hub must outlive it, and it outlives the controller's thread.
 class StatusDesk {
  public:
-  StatusDesk(Controller& controller, MapHub& hub);
+  /// `credentials`: the control plane's own, whose trouble the status shows; null: none.
+  StatusDesk(Controller& controller, MapHub& hub, CredentialsPtr credentials);
   StatusDesk(const StatusDesk&) = delete;
   StatusDesk& operator=(const StatusDesk&) = delete;
 
@@ -33,6 +35,7 @@ class StatusDesk {
 
   Controller& controller_;
   MapHub& hub_;
+  const CredentialsPtr credentials_;
   const TimeNs started_ns_;
   StatusBoard board_;
   StatusBoard tables_;

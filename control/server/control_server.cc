@@ -42,8 +42,8 @@ class RunningServer final : public ControlServer {
                     state_store, std::move(state), clock_, hub_,
                     options.make_probe ? options.make_probe() : make_node_probe(options.credentials)),
         services_(make_control_services(
-            {cluster_id_, cluster_name_, options.heartbeat_interval_ms, options.suspect_after_ms}, controller_, hub_)) {
-  }
+            {cluster_id_, cluster_name_, options.heartbeat_interval_ms, options.suspect_after_ms, options.credentials},
+            controller_, hub_)) {}
 
   ~RunningServer() override { RunningServer::shutdown(); }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "control/security/credentials.h"
 #include "control/server/controller.h"
 #include "control/server/map_hub.h"
 
@@ -24,6 +25,8 @@ struct ServiceOptions {
   /// Told to nodes when they register.
   uint32_t heartbeat_interval_ms = 500;
   uint32_t suspect_after_ms = 3000;
+  /// The control plane's own; null: none.
+  CredentialsPtr credentials = nullptr;
 };
 
 /// Membership, ShardMap, Tables and Cluster, ready for a ServerBuilder. Controller and hub must

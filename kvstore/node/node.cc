@@ -2,6 +2,7 @@
 #include "kvstore/storage/shard_files.h"
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -124,7 +125,10 @@ void NodeImpl::watch_storage(std::vector<Worker*> workers) {
   StorageWatch::Options watch{.data_dir = options_.data_dir, .reserve_bytes = options_.disk_reserve_bytes};
   watch.log = [this](LogSeverity severity, const std::string& line) { log(severity, line); };
   watch.unserved = [this] { return manager_->unserved(); };
-  watch.slow_copies = [this] { return snapshots_->slow_exports(clock_.now_ns()); };
+  watch.others.emplace_back([this] { return snapshots_->slow_exports(clock_.now_ns()); });
+  if (options_.credentials != nullptr) {
+    watch.others.emplace_back([this] { return options_.credentials->trouble(std::time(nullptr)); });
+  }
   watch.on_look = [this](const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved) {
     tell_storage(trouble, unserved);
   };

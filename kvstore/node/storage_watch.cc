@@ -118,6 +118,7 @@ StorageWatch::StorageWatch(Options options, std::vector<Worker*> workers)
       log_failures_(workers_.size()),
       slow_leavers_(workers_.size()),
       database_troubles_(workers_.size()),
+      others_(options_.others.size()),
       held_up_(workers_.size()),
       failed_(workers_.size()) {
   look();
@@ -153,9 +154,9 @@ void StorageWatch::look() {
     options_.log(growth->ok() ? LogSeverity::kInfo : LogSeverity::kError,
                  growth->ok() ? "the disk has room again; writes are taken" : std::string(growth->message()));
   }
-  if (options_.slow_copies) {
-    const std::string before = std::exchange(slow_copies_, options_.slow_copies());
-    if (before.empty() && !slow_copies_.empty()) options_.log(LogSeverity::kError, slow_copies_);
+  for (size_t i = 0; i < others_.size(); ++i) {
+    const std::string before = std::exchange(others_[i], options_.others[i]());
+    if (before.empty() && !others_[i].empty()) options_.log(LogSeverity::kError, others_[i]);
   }
   if (options_.unserved) unserved_ = options_.unserved();
   const uint64_t now_ms = MachineClock::system().unix_ms();
@@ -204,8 +205,7 @@ void StorageWatch::note_silence(size_t worker, const absl::Status& status) {
 std::string StorageWatch::trouble() const {
   std::string all(growth_.message());
   if (!unserved_.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", unserved_shards(unserved_));
-  if (!slow_copies_.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", slow_copies_);
-  for (const auto* troubles : {&silent_, &log_failures_, &database_troubles_, &slow_leavers_}) {
+  for (const auto* troubles : {&others_, &silent_, &log_failures_, &database_troubles_, &slow_leavers_}) {
     for (const std::string& one : *troubles) {
       if (!one.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", one);
     }

@@ -73,8 +73,9 @@ class StorageWatch {
     /// Returns the shards that the node cannot open. Called at each check, on the watch's thread; also by the
     /// constructor.
     std::function<std::map<ShardId, UnservedShard>()> unserved{};
-    /// Text about copies to other nodes that make no progress; empty: none. Called like `unserved`.
-    std::function<std::string()> slow_copies{};
+    /// Texts about other troubles, such as copies to other nodes that make no progress; empty: none. Called like
+    /// `unserved`.
+    std::vector<std::function<std::string()>> others{};
     /// Called after each check of the watch's thread. `trouble`: text about everything that keeps the node from its
     /// work; empty: nothing.
     std::function<void(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved)> on_look{};
@@ -101,7 +102,7 @@ class StorageWatch {
   std::vector<std::string> log_failures_;       // the same
   std::vector<std::string> slow_leavers_;       // the same
   std::vector<std::string> database_troubles_;  // the same
-  std::string slow_copies_;
+  std::vector<std::string> others_;             // of Options::others
   std::map<ShardId, UnservedShard> unserved_;
   std::vector<std::set<ShardId>> held_up_;  // by worker: shards that the node's log was told of
   std::vector<std::set<ShardId>> failed_;

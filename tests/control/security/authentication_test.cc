@@ -64,6 +64,13 @@ class Office {
     write(absl::StrCat(stem, ".ca"), trusted.empty() ? authority_.certificate : trusted);
     return {absl::StrCat(stem, ".pem"), absl::StrCat(stem, ".key"), absl::StrCat(stem, ".ca")};
   }
+  /// A new certificate in the same files.
+  void renew(const CredentialFiles& files, Role role, const std::string& name) {
+    const CertificateAndKey made =
+        *issue_certificate(authority_, {cluster_, role, name}, {}, {now(), now() + 90 * kDay});
+    write(files.certificate, made.certificate);
+    write(files.key, made.key);
+  }
   [[nodiscard]] const std::string& certificate() const { return authority_.certificate; }
 
   static WallSeconds now() { return std::time(nullptr); }
@@ -285,6 +292,28 @@ TEST_F(AuthenticationTest, RefusalsSayWhatToDo) {
       AdminClient((*insecure)->address(), 20 * kSecond, loaded(office_.issue(Role::kAdmin, "ada"))).status().status();
   EXPECT_EQ(downgrade.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(downgrade.message()), HasSubstr("without TLS"));
+}
+
+/// People see it where they look: in the status, also in that of the control plane itself.
+TEST_F(AuthenticationTest, ACertificateThatExpiresSoonIsATrouble) {
+  const WallSeconds now = Office::now();
+  const CredentialFiles server = office_.issue(Role::kControl, "c3", {now - 100 * kDay, now + 2 * kDay});
+  ControlServerOptions options;
+  options.listen_address = "127.0.0.1:0";
+  options.cluster.id = kCluster;
+  options.credentials = loaded(server);
+  const auto control = ControlServer::start(options, std::make_unique<MemoryStore>());
+  ASSERT_TRUE(control.ok());
+  AdminClient admin((*control)->address(), 20 * kSecond, loaded(office_.issue(Role::kMonitor, "eyes")));
+  const auto status = admin.status();
+  ASSERT_TRUE(status.ok()) << status.status();
+  ASSERT_EQ(status->troubles.size(), 1U);
+  EXPECT_THAT(status->troubles[0], HasSubstr("expires at"));
+  EXPECT_THAT(status->troubles[0], HasSubstr(server.certificate));
+  // Judged by the file as it is then, once in ten seconds.
+  EXPECT_NE(options.credentials->trouble(now + kDay), "");
+  office_.renew(server, Role::kControl, "c3");
+  EXPECT_EQ(options.credentials->trouble(now + kDay / 2), "");
 }
 
 /// Certificates are renewed, and authorities replaced, by other files in their place.

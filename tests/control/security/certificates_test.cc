@@ -114,6 +114,19 @@ TEST(Certificates, TwoAuthoritiesAreTrustedAtATime) {
   EXPECT_TRUE(check_credentials(issue(second, {kCluster, Role::kClient, "a"}), both, kNow).ok());
 }
 
+TEST(Certificates, ExpiryIsToldInTime) {
+  const CertificateAndKey ca = authority();
+  const auto trouble_of = [&](WallSeconds valid_s, WallSeconds left_s) {
+    const CertificateAndKey made = issue(ca, {kCluster, Role::kClient, "a"}, {kNow, kNow + valid_s});
+    return expiry_trouble(*inspect_certificate(made.certificate), kNow + valid_s - left_s);
+  };
+  EXPECT_EQ(trouble_of(365 * kDay, 8 * kDay), "");
+  EXPECT_THAT(trouble_of(365 * kDay, 6 * kDay), HasSubstr("expires at 2028-01-15"));
+  EXPECT_EQ(trouble_of(kDay, kDay / 2), "");
+  EXPECT_THAT(trouble_of(kDay, kDay / 10), HasSubstr("have a new one issued"));
+  EXPECT_THAT(trouble_of(kDay, 0), HasSubstr("expired at"));
+}
+
 TEST(Certificates, OtherTextsAreNone) {
   for (const char* text : {"", "x", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}) {
     EXPECT_EQ(inspect_certificate(text).status().code(), absl::StatusCode::kInvalidArgument);
