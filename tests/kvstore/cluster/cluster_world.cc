@@ -46,7 +46,10 @@ ClusterWorld::ClusterWorld(const ClusterSimOptions& options, WorldMutant mutant,
   kernel_.mutant = mutant;
 }
 
-ClusterWorld::~ClusterWorld() = default;
+/// A worker that ends takes its last turns, in which it may ask other nodes: all of them are still there.
+ClusterWorld::~ClusterWorld() {
+  for (const auto& node : nodes_) node->stop(ClusterNode::End::kKill);
+}
 
 // --- A run
 
