@@ -16,4 +16,16 @@ void add_security_options(Command& command, control::CredentialFiles* files) {
       .value_name("FILE");
 }
 
+void add_packets_option(Command& command, rpc::PacketProtection* packets) {
+  using rpc::PacketProtection;
+  command.add_choice<PacketProtection>(
+      "packets", packets,
+      {{"default", PacketProtection::kDefault},
+       {"off", PacketProtection::kOff},
+       {"authenticate", PacketProtection::kAuthenticate},
+       {"encrypt", PacketProtection::kEncrypt}},
+      "How packets of sessions are protected from others on the network. By default they are encrypted if there is a "
+      "certificate. All programs of a cluster must have it on, or all off.");
+}
+
 }  // namespace skua::app

@@ -4,11 +4,14 @@
 
 #include "app/config.h"
 #include "control/security/credential_files.h"
+#include "rpc/transport/sealed/packet_protection.h"
 
 namespace skua::app {
 
 /// --cert, --key and --ca. All three go together; without them a program speaks without TLS.
 void add_security_options(Command& command, control::CredentialFiles* files);
+/// --packets, for programs that open or accept sessions.
+void add_packets_option(Command& command, rpc::PacketProtection* packets);
 
 }  // namespace skua::app
 

@@ -44,6 +44,7 @@
 #include "rpc/base/message.h"
 #include "rpc/protocol/call.h"
 #include "rpc/protocol/options.h"
+#include "rpc/transport/channels.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc {
@@ -309,9 +310,10 @@ class Endpoint {
   };
   absl::StatusOr<Offer> begin_connect(const Descriptor& peer);
   absl::Status finish_connect(SessionId session, ByteSpan answer);
-  /// The accepting side: makes the session and returns the answer, which may be a refusal. `source`: a number that all
-  /// offers of one host share, as far as the carrier of the offer can tell; used for sessions_unproven_max.
-  std::string accept_offer(ByteSpan offer, uint64_t source = 0);
+  /// The accepting side: makes the session and returns the answer, which may be a refusal. `origin`: what the carrier of
+  /// the offer knows of its sender. If the transport has channels, the answer is a secret of the two ends: its carrier
+  /// must encrypt it.
+  std::string accept_offer(ByteSpan offer, const OfferOrigin& origin = {});
 
   /// Completes outstanding calls with CANCELLED, tells the peer once, and frees the session. The completions run in the
   /// next poll().

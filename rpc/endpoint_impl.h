@@ -42,6 +42,7 @@
 #include "rpc/protocol/timer_heap.h"
 #include "rpc/session_table.h"
 #include "rpc/transmit_stage.h"
+#include "rpc/transport/channels.h"
 #include "rpc/transport/one_sided.h"
 
 namespace skua::rpc {
@@ -71,7 +72,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   absl::StatusOr<SessionId> connect(const Descriptor& peer);
   absl::StatusOr<Endpoint::Offer> begin_connect(const Descriptor& peer);
   absl::Status finish_connect(SessionId session, ByteSpan answer);
-  std::string accept_offer(ByteSpan offer, PeerId from, uint64_t source);
+  std::string accept_offer(ByteSpan offer, const OfferOrigin& origin);
   void close(SessionId session);
   [[nodiscard]] const SessionEntry* find(SessionId session) const { return sessions_.find(session); }
 
@@ -283,6 +284,11 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   [[nodiscard]] SessionTerms common_terms(const SessionTerms& offered) const;
   [[nodiscard]] uint8_t version_max() const;
   std::string make_offer(SessionEntry& entry);
+  /// The offer together with that of the peer's channel, if the transport has channels.
+  std::string with_channel(PeerId peer, std::string offer);
+  std::string accept_session(ByteSpan offer, PeerId from, uint64_t source);
+  /// The answer that says why the offer made no session.
+  std::string refuse_offer(ByteSpan offer, const absl::Status& why);
   SessionAnswer judge_offer(const SessionOffer& offer, PeerId from, uint64_t source, SessionEntry** accepted);
   [[nodiscard]] bool is_bound_elsewhere(const SessionOffer& offer, PeerId from) const;
   /// Whether an offer from `from` may be accepted (OK), or why not. Ends the session that the offer replaces.

@@ -33,7 +33,8 @@ void EndpointImpl::break_session(SessionEntry& entry, const absl::Status& why) {
   entry.session->ready_hook.unlink();
   entry.session->interrupt(why, now_ns_);
   bundles_.leave(entry);
-  if (!entry.initiator) return doom(entry, why);
+  // Offers of sessions with keys do not go in packets.
+  if (!entry.initiator || capabilities_.keyed) return doom(entry, why);
   sessions_.renew(entry);
   entry.state = State::kConnecting;
   entry.connecting_since_ns = entry.next_attempt_ns = now_ns_;

@@ -105,6 +105,9 @@ absl::StatusOr<SessionEntry*> EndpointImpl::dial(const Descriptor& peer, State s
 }
 
 absl::StatusOr<SessionId> EndpointImpl::connect(const Descriptor& peer) {
+  if (capabilities_.keyed) {
+    return absl::FailedPreconditionError("sessions of this transport need keys: open them by begin_connect()");
+  }
   absl::StatusOr<SessionEntry*> entry = dial(peer, State::kConnecting);
   if (!entry.ok()) return entry.status();
   return (*entry)->handle();
@@ -113,14 +116,15 @@ absl::StatusOr<SessionId> EndpointImpl::connect(const Descriptor& peer) {
 absl::StatusOr<Endpoint::Offer> EndpointImpl::begin_connect(const Descriptor& peer) {
   absl::StatusOr<SessionEntry*> entry = dial(peer, State::kAwaitingAnswer);
   if (!entry.ok()) return entry.status();
-  return Endpoint::Offer{(*entry)->handle(), make_offer(**entry)};
+  return Endpoint::Offer{(*entry)->handle(), with_channel((*entry)->peer, make_offer(**entry))};
 }
 
 absl::Status EndpointImpl::finish_connect(SessionId session, ByteSpan bytes) {
   SessionEntry* entry = sessions_.find(session);
   if (entry == nullptr) return absl::NotFoundError("the session was closed before its answer came");
   if (entry->state != State::kAwaitingAnswer) return absl::FailedPreconditionError("the session awaits no answer");
-  absl::StatusOr<SessionAnswer> answer = SessionAnswer::decode(bytes);
+  const KeyedRecord record = KeyedRecord::read(bytes);
+  absl::StatusOr<SessionAnswer> answer = SessionAnswer::decode(record.session);
   if (!answer.ok()) return answer.status();
   if (answer->nonce != entry->nonce) {
     return absl::InvalidArgumentError("the answer belongs to another session's offer");
@@ -129,6 +133,14 @@ absl::Status EndpointImpl::finish_connect(SessionId session, ByteSpan bytes) {
     absl::Status refused(answer->code, absl::StrCat("the peer refused the session: ", answer->text));
     entry->session->abort_all(refused, now_ns_);
     return refused;
+  }
+  if (record.has_channel != capabilities_.keyed) {
+    return absl::FailedPreconditionError(record.has_channel ? "the peer seals its packets, this endpoint does not"
+                                                            : "the peer does not seal its packets, this endpoint does");
+  }
+  if (capabilities_.keyed) {
+    const absl::Status agreed = transport_.channels()->finish(entry->peer, record.channel);
+    if (!agreed.ok()) return agreed;
   }
   return on_answer(*entry, *answer);
 }
@@ -178,7 +190,42 @@ void EndpointImpl::open_session(SessionEntry& entry, const SessionTerms& terms) 
 
 // --- Accepting -------------------------------------------------------------------------------------------------------
 
-std::string EndpointImpl::accept_offer(ByteSpan bytes, PeerId from, uint64_t source) {
+std::string EndpointImpl::accept_offer(ByteSpan bytes, const OfferOrigin& origin) {
+  const KeyedRecord record = KeyedRecord::read(bytes);
+  if (record.has_channel != capabilities_.keyed) {
+    return refuse_offer(record.session,
+                        absl::FailedPreconditionError(
+                            record.has_channel ? "the peer seals its packets, this node does not: start both alike"
+                                               : "this node seals its packets, the peer does not: start both alike"));
+  }
+  if (!capabilities_.keyed) return accept_session(bytes, kNoPeer, origin.source);
+  const absl::StatusOr<SessionOffer> offer = SessionOffer::decode(record.session);
+  if (!offer.ok()) return refuse_offer(record.session, offer.status());
+  const absl::StatusOr<Descriptor> opener = Descriptor::decode(as_byte_span(offer->descriptor));
+  if (!opener.ok()) return refuse_offer(record.session, opener.status());
+  const absl::StatusOr<Channels::Accepted> channel = transport_.channels()->accept(record.channel, *opener, origin);
+  if (!channel.ok()) return refuse_offer(record.session, channel.status());
+  const std::string answer = accept_session(record.session, channel->peer, origin.source);
+  return KeyedRecord::write(as_byte_span(channel->answer), as_byte_span(answer));
+}
+
+std::string EndpointImpl::refuse_offer(ByteSpan bytes, const absl::Status& why) {
+  count_drop(DropReason::kRefusedHandshake);
+  SessionAnswer answer;
+  if (const absl::StatusOr<SessionOffer> offer = SessionOffer::decode(bytes); offer.ok()) answer.nonce = offer->nonce;
+  answer.code = why.code();
+  answer.text = std::string(std_view(why.message()));
+  return answer.encode();
+}
+
+std::string EndpointImpl::with_channel(PeerId peer, std::string offer) {
+  if (!capabilities_.keyed) return offer;
+  const std::string channel = transport_.channels()->offer(peer);
+  return KeyedRecord::write(as_byte_span(channel), as_byte_span(offer));
+}
+
+/// Makes a session by the offer of it. `from`: the peer whose packet brought the offer, or whose channel it is for.
+std::string EndpointImpl::accept_session(ByteSpan bytes, PeerId from, uint64_t source) {
   SessionAnswer answer;
   absl::StatusOr<SessionOffer> offer = SessionOffer::decode(bytes);
   SessionEntry* accepted = nullptr;
@@ -247,8 +294,8 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
                               .remote_index = offer.session_index,
                               .remote_generation = offer.session_generation,
                               .offer_source = source,
-                              // A connected transport's PeerId ends with its connection, so it is no use here.
-                              .claimed = capabilities_.connected ? kNoPeer : claimed,
+                              // A connection's PeerId ends with the connection, so it is no use here.
+                              .claimed = capabilities_.connected && !capabilities_.keyed ? kNoPeer : claimed,
                               .may_have_reserved = may_have_reserved_ && may_have_reserved_(descriptor->identity)},
                              now_ns_);
   if (!made.ok()) return refuse(made.status());
@@ -345,11 +392,13 @@ bool EndpointImpl::is_bound_elsewhere(const SessionOffer& offer, PeerId from) co
 
 void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
   if (arrival.header.type == PacketType::kUnknownSession) return on_unknown_session(arrival, from);
+  // What opens a session has to come from somebody whose name is known.
+  if (capabilities_.keyed) return count_drop(DropReason::kRefusedHandshake);
   if (arrival.header.type == PacketType::kConnect) {
     absl::StatusOr<SessionOffer> offer = SessionOffer::decode(arrival.payload);
     if (!offer.ok()) return count_drop(DropReason::kMalformedHandshake);
     if (is_bound_elsewhere(*offer, from)) return count_drop(DropReason::kForeignSender);
-    const std::string answer = accept_offer(arrival.payload, from, 0);
+    const std::string answer = accept_session(arrival.payload, from, 0);
     // A datagram transport finds the sender's address in the offer's descriptor.
     if (from == kNoPeer) {
       absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer->descriptor));

@@ -6,9 +6,16 @@
 #include "control/security/credentials.h"
 #include "kvstore/client/async_client_impl.h"
 #include "kvstore/client/control_access.h"
+#include "rpc/transport/sealed/seal.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 
 namespace skua::kv {
+namespace {
+
+/// Workers of nodes that a client may have sessions with at a time.
+constexpr uint32_t kNodeWorkersMax = 8192;
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<rpc::Transport>> make_client_transport(uint64_t seed, const TransportMaker& maker) {
   Rng rng(seed);
@@ -39,9 +46,16 @@ absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::create(ClientOptions o
   if (options.seed == 0) options.seed = fresh;
   absl::StatusOr<control::CredentialsPtr> credentials = control::Credentials::load(options.credentials);
   if (!credentials.ok()) return credentials.status();
+  const absl::StatusOr<rpc::PacketProtection> packets =
+      rpc::choose_protection(options.packets, *credentials != nullptr);
+  if (!packets.ok()) return packets.status();
   absl::StatusOr<std::shared_ptr<rpc::Transport>> transport = make_client_transport(fresh, options.make_transport);
   if (!transport.ok()) return transport.status();
-  auto impl = std::make_unique<Impl>(std::make_unique<SteadyClock>(), std::move(*transport),
+  auto clock = std::make_unique<SteadyClock>();
+  if (*packets != rpc::PacketProtection::kOff) {
+    *transport = rpc::seal(*std::move(transport), *clock, *packets, kNodeWorkersMax);
+  }
+  auto impl = std::make_unique<Impl>(std::move(clock), std::move(*transport),
                                      make_control_access(options.control_address, *std::move(credentials)), options,
                                      draw_client_id());
   return std::make_unique<AsyncClient>(std::move(impl));

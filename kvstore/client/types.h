@@ -36,6 +36,7 @@
 #include "kvstore/types/durability.h"
 #include "rpc/base/lease.h"
 #include "rpc/protocol/traffic_settings.h"
+#include "rpc/transport/sealed/packet_protection.h"
 
 namespace skua::rpc {
 class Transport;
@@ -56,6 +57,8 @@ struct ClientOptions {
   std::string control_address = "127.0.0.1:7400";
   /// The client's certificate and whom it believes (docs/security.md). Empty: without TLS, for a cluster without.
   control::CredentialFiles credentials{};
+  /// How packets are protected from others on the network. The nodes must have it on as well, or off.
+  rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
   /// Timeout of operations whose options give none. It covers everything: finding the cluster, opening sessions, all
   /// attempts. Above 0, at most one hour.
   std::chrono::nanoseconds timeout = std::chrono::seconds(5);

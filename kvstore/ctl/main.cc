@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
   program.add_choice<bool>("output", &globals.json, {{"text", false}, {"json", true}}, "How answers are printed.");
   program.add_bool("raw-keys", &globals.raw_keys, "Take keys as they are: a backslash is a backslash.");
   skua::app::add_security_options(program, &globals.credential_files);
+  skua::app::add_packets_option(program, &globals.packets);
   add_transport_options(program, globals);
   program.example("skuactl status", "nodes, tables and who is missing");
   program.example("skuactl table create notes --shards 6 --replicas 3", "a table, each shard on three nodes");

@@ -16,6 +16,7 @@
 #include "kvstore/client/dpdk.h"
 #include "kvstore/client/verbs.h"
 #include "rpc/base/clock.h"
+#include "rpc/transport/sealed/packet_protection.h"
 
 namespace skua::kv::ctl {
 
@@ -27,6 +28,7 @@ enum class TransportKind : uint8_t { kTcp, kDpdk, kVerbs };
 struct Globals {
   std::string control_address = "127.0.0.1:7400";
   control::CredentialFiles credential_files;
+  rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
   DurationNs timeout_ns = 5 * kSecond;
   bool json = false;
   /// Keys on the command line are taken as they are, without the escapes of key_text.h.

@@ -24,6 +24,7 @@ int with_client(const Globals& globals, const std::string& table, const std::fun
   ClientOptions options;
   options.control_address = globals.control_address;
   options.credentials = globals.credential_files;
+  options.packets = globals.packets;
   if (globals.transport != TransportKind::kTcp) {
     absl::StatusOr<TransportMaker> maker =
         globals.transport == TransportKind::kDpdk ? dpdk_transports(globals.dpdk, 1) : verbs_transports(globals.verbs);

@@ -42,6 +42,7 @@
 #include "rpc/protocol/traffic_settings.h"
 #include "rpc/transport/dpdk/dpdk_fabric.h"
 #include "rpc/transport/dpdk/dpdk_settings.h"
+#include "rpc/transport/sealed/seal.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 #include "rpc/transport/verbs/verbs_fabric.h"
 #include "rpc/transport/verbs/verbs_settings.h"
@@ -433,6 +434,7 @@ int serve(const SkuadOptions& config, const control::CredentialsPtr& credentials
   options.node_uuid = data.identity.node_uuid;
   options.secret = data.identity.secret;
   options.credentials = credentials;
+  options.packets = value_or_fail(rpc::choose_protection(config.packets, credentials != nullptr));
   options.cluster_id = data.identity.cluster_id;
   if (credentials != nullptr) options.cluster_id = credentials->self().cluster_id;
   absl::Status told;
@@ -476,6 +478,7 @@ int run(int argc, const char* const* argv) {
   ok_or_fail(check_fits(config.memory, machine_memory()));
   ok_or_fail(check_listening(listening_of(config)));
   const auto credentials = value_or_fail(control::Credentials::load(config.credentials, control::Role::kNode));
+  static_cast<void>(value_or_fail(rpc::choose_protection(config.packets, credentials != nullptr)));
   if (config.check_config) {
     std::puts("the configuration is valid");
     return app::finish_output(kProgram);

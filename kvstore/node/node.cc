@@ -12,6 +12,7 @@
 #include "control/core/uuid.h"
 #include "kvstore/node/admin_service.h"
 #include "kvstore/node/node_impl.h"
+#include "rpc/transport/sealed/seal.h"
 
 namespace skua::kv {
 namespace {
@@ -63,7 +64,11 @@ absl::Status NodeImpl::make_transports(const std::string& cluster_id) {
     if (!identity.ok()) return identity.status();
     auto transport = options_.make_transport(i, *identity);
     if (!transport.ok()) return transport.status();
-    transports_.push_back(*std::move(transport));
+    if (options_.packets == rpc::PacketProtection::kOff) {
+      transports_.push_back(*std::move(transport));
+    } else {
+      transports_.push_back(rpc::seal(*std::move(transport), clock_, options_.packets, options_.endpoint.sessions_max));
+    }
   }
   return absl::OkStatus();
 }
@@ -292,7 +297,7 @@ absl::StatusOr<std::string> NodeImpl::open_session(uint32_t worker, const contro
     if (worker < workers_.size()) target = workers_[worker].get();
   }
   if (target == nullptr) return absl::NotFoundError(absl::StrCat("no worker ", worker, " (yet)"));
-  return target->accept_offer(offer, absl::HashOf(host));
+  return target->accept_offer(offer, {.source = absl::HashOf(host), .principal = {}});
 }
 
 absl::StatusOr<std::string> NodeImpl::metrics() {

@@ -42,6 +42,7 @@
 #include "kvstore/storage/rocksdb_engine.h"
 #include "kvstore/types/node_log.h"
 #include "rpc/endpoint.h"
+#include "rpc/transport/sealed/packet_protection.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::kv {
@@ -77,6 +78,8 @@ struct NodeOptions {
   uint32_t workers = 1;
   int reader_threads = 2;
   TransportFactory make_transport;
+  /// Needs `credentials` unless it is kOff (rpc::choose_protection()).
+  rpc::PacketProtection packets = rpc::PacketProtection::kOff;
   /// While the cluster is unknown: create the transports once and discard them. So the node finds addresses in use
   /// before anybody learns of the node. Off if the addresses have been checked before, or if creating a transport
   /// checks nothing.

@@ -99,6 +99,7 @@ void declare(app::Program& program, SkuadOptions& options) {
       .value_name("HOST:PORT")
       .addresses();
   app::add_security_options(program, &options.credentials);
+  app::add_packets_option(program, &options.packets);
   program
       .add_string("grpc-address", &options.grpc_address,
                   "Where to listen for bootstrap and admin requests; port 0 takes a free one.")

@@ -15,6 +15,7 @@
 #include "rpc/base/clock.h"
 #include "rpc/protocol/traffic_settings.h"
 #include "rpc/transport/dpdk/dpdk_settings.h"
+#include "rpc/transport/sealed/packet_protection.h"
 #include "rpc/transport/verbs/verbs_settings.h"
 
 namespace skua::kv {
@@ -27,6 +28,7 @@ struct SkuadOptions {
   std::string data_dir;
   std::string control_address = "127.0.0.1:7400";
   control::CredentialFiles credentials;
+  rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
   std::string grpc_address = "127.0.0.1:7410";
   std::string data_address = "127.0.0.1:7420";
   std::string advertise_host;

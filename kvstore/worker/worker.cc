@@ -158,8 +158,8 @@ absl::StatusOr<T> Worker::ask(std::function<T()> question) {
   return answer.get();
 }
 
-absl::StatusOr<std::string> Worker::accept_offer(const std::string& offer, uint64_t source) {
-  return ask<std::string>([this, offer, source] { return endpoint_->accept_offer(as_byte_span(offer), source); });
+absl::StatusOr<std::string> Worker::accept_offer(const std::string& offer, const rpc::OfferOrigin& origin) {
+  return ask<std::string>([this, offer, origin] { return endpoint_->accept_offer(as_byte_span(offer), origin); });
 }
 
 absl::StatusOr<uint64_t> Worker::hold_entries(ShardId id) {

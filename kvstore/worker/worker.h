@@ -91,7 +91,7 @@ class Worker final : public WorkerCommands {
 
   /// The endpoint's answer to a session offer. UNAVAILABLE if the worker stops or does not answer within
   /// kWorkerAnswerTimeoutNs.
-  absl::StatusOr<std::string> accept_offer(const std::string& offer, uint64_t source);
+  absl::StatusOr<std::string> accept_offer(const std::string& offer, const rpc::OfferOrigin& origin);
   /// The worker's counters. Errors: as accept_offer().
   absl::StatusOr<WorkerStats> stats();
 

@@ -97,6 +97,11 @@ struct Capabilities {
   bool receives_in_memory = false;
   /// take_frame() gives frames, and this transport receives frames of peers.
   bool frames = false;
+  /// No frame is larger than this.
+  uint32_t frame_max_bytes = UINT32_MAX;
+  /// Peers are channels (channels()), which last longer than connections. Sessions are opened by offers that another
+  /// channel carries, not by packets.
+  bool keyed = false;
 };
 
 /// Opaque to the transport; reap() returns it. kNoToken: the engine does not wait for this packet's completion.
@@ -205,6 +210,7 @@ struct TransportCounters {
   uint64_t tx_full = 0;
 };
 
+class Channels;
 class OneSided;
 
 /// Thread: the endpoint's for all calls except wake(). A transport is made before its endpoint and destroyed after it.
@@ -266,6 +272,9 @@ class Transport {
   /// necessary. All outstanding tokens can be reaped afterwards. The transport may first flush packets for at most a
   /// few milliseconds.
   virtual void abandon_tx() {}
+  /// What came from the peer cannot be believed: breaks the peer's connection, if there is one. A LinkEvent tells of
+  /// that. Transports without connections do nothing.
+  virtual void reject(PeerId /*peer*/, const absl::Status& /*why*/) {}
   /// Writes events of connections that came or went since the last call; returns how many.
   virtual size_t poll_links(std::span<LinkEvent> /*events*/) { return 0; }
 
@@ -277,6 +286,9 @@ class Transport {
   /// Operations on peers' memory (rpc/transport/one_sided.h) if Capabilities::one_sided is true, else null. Owned by
   /// the transport. Their completions end wait(), as packets do.
   [[nodiscard]] virtual OneSided* one_sided() { return nullptr; }
+
+  /// How peers agree on keys, if Capabilities::keyed is true, else null. Owned by the transport.
+  [[nodiscard]] virtual Channels* channels() { return nullptr; }
 
   /// Sleeps until something may have been received, a socket can take more, wake() is called, or `timeout_ns` has
   /// passed.

@@ -8,6 +8,7 @@ namespace {
 
 constexpr uint32_t kOfferMagic = 0x666f4b53;   // "SKof"
 constexpr uint32_t kAnswerMagic = 0x6e614b53;  // "SKan"
+constexpr uint32_t kKeyedMagic = 0x68634b53;   // "SKch"
 
 template <size_t Capacity>
 class Record {
@@ -126,6 +127,23 @@ absl::StatusOr<SessionAnswer> SessionAnswer::decode(ByteSpan bytes) {
     return malformed("answer", bytes.size());
   }
   out.code = static_cast<absl::StatusCode>(code);
+  return out;
+}
+
+std::string KeyedRecord::write(ByteSpan channel, ByteSpan session) {
+  std::string out(sizeof kKeyedMagic + sizeof(uint16_t) + channel.size() + session.size(), '\0');
+  ByteWriter writer({reinterpret_cast<std::byte*>(out.data()), out.size()});
+  writer.write(kKeyedMagic);
+  writer.write_prefixed<uint16_t>(channel);
+  writer.write_bytes(session);
+  return out;
+}
+
+KeyedRecord KeyedRecord::read(ByteSpan bytes) {
+  ByteReader reader(bytes);
+  if (reader.read<uint32_t>() != kKeyedMagic) return {.has_channel = false, .channel = {}, .session = bytes};
+  KeyedRecord out{.has_channel = true, .channel = reader.read_prefixed<uint16_t>(), .session = {}};
+  if (reader.ok()) out.session = reader.read_rest();
   return out;
 }
 

@@ -94,6 +94,20 @@ struct SessionAnswer {
   static absl::StatusOr<SessionAnswer> decode(ByteSpan bytes);
 };
 
+/// An offer or answer of a session, and perhaps the record of a channel (rpc/transport/channels.h) that travels with
+/// it. A record with a channel begins otherwise than one of a session:
+///
+///   u32 magic "SKch"     u16 length + record of the channel     record of the session
+struct KeyedRecord {
+  bool has_channel = false;
+  ByteSpan channel;
+  ByteSpan session;
+
+  [[nodiscard]] static std::string write(ByteSpan channel, ByteSpan session);
+  /// The parts lie in `bytes`. If the lengths do not fit, both are empty.
+  [[nodiscard]] static KeyedRecord read(ByteSpan bytes);
+};
+
 }  // namespace skua::rpc
 
 #endif  // SKUA_RPC_WIRE_HANDSHAKE_H_

@@ -132,7 +132,7 @@ class Conformance : public ::testing::TestWithParam<FabricKind> {
   }
 
   void connect() {
-    absl::StatusOr<SessionId> session = client_->endpoint->connect(server_->endpoint->local_descriptor());
+    absl::StatusOr<SessionId> session = open_session(*client_->endpoint, *server_->endpoint);
     ASSERT_TRUE(session.ok()) << session.status();
     session_ = *session;
   }
@@ -271,6 +271,7 @@ TEST_P(Conformance, Copies_SinglePacketMessagesAreLentNotCopied) {
 }
 
 TEST_P(Conformance, Copies_LargeMessagesAreSentInPlace) {
+  if (client_->transport->capabilities().keyed) GTEST_SKIP() << "sealing writes what is sent into frames, once";
   ASSERT_TRUE(call(kEcho, as_byte_span("warm")).status.ok());
   for (const size_t size : std::initializer_list<size_t>{4096, 65'536, 1'048'576}) {
     const uint64_t client_before = client_->transport->counters().tx_copied_bytes;
@@ -445,7 +446,7 @@ TEST_P(Conformance, Backlog_IsBoundedAndSaysSo) {
 TEST_P(Conformance, Sessions_ManyAtOnceAndOneTooMany) {
   std::vector<SessionId> sessions;
   for (int i = 0; i < 50; ++i) {
-    absl::StatusOr<SessionId> session = client_->endpoint->connect(server_->endpoint->local_descriptor());
+    absl::StatusOr<SessionId> session = open_session(*client_->endpoint, *server_->endpoint);
     ASSERT_TRUE(session.ok());
     sessions.push_back(*session);
   }

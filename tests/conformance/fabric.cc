@@ -7,6 +7,7 @@
 #include "rpc/base/check.h"
 #include "rpc/transport/dpdk/dpdk_fabric.h"
 #include "rpc/transport/faulty/faulty_transport.h"
+#include "rpc/transport/sealed/sealed_transport.h"
 #include "rpc/transport/sim/sim_network.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 #include "rpc/transport/verbs/verbs_fabric.h"
@@ -30,7 +31,7 @@ class SimFabric : public Fabric {
   }
 
   std::unique_ptr<Transport> make_transport(uint32_t host) override {
-    return network_.attach(host, identity_of(host, ++incarnations_[host]), options_);
+    return network_.attach(host + 1, identity_of(host, ++incarnations_[host]), options_);
   }
   const Clock& clock() const override { return network_.clock(); }
   void let_time_pass(TimeNs next_timer_ns) override {
@@ -61,6 +62,31 @@ class TcpFabric : public Fabric {
   SteadyClock clock_;
   std::map<uint32_t, uint64_t> incarnations_;
 };
+
+/// Another fabric, sealed. Keys change often.
+class SealedFabric : public Fabric {
+ public:
+  explicit SealedFabric(std::unique_ptr<Fabric> wires) : wires_(std::move(wires)) {}
+
+  std::unique_ptr<Transport> make_transport(uint32_t host) override {
+    SealedOptions options;
+    options.mode = host % 2 == 0 ? SealMode::kEncrypt : SealMode::kAuthenticate;
+    options.rotation.frames = 16;
+    return std::make_unique<SealedTransport>(wires_->make_transport(host), wires_->clock(), options);
+  }
+  const Clock& clock() const override { return wires_->clock(); }
+  void let_time_pass(TimeNs next_timer_ns) override { wires_->let_time_pass(next_timer_ns); }
+
+ private:
+  const std::unique_ptr<Fabric> wires_;
+};
+
+FabricKind sealed(const FabricKind& kind) {
+  return {"Sealed" + kind.name, [kind](std::string& why_not) -> std::unique_ptr<Fabric> {
+            std::unique_ptr<Fabric> wires = kind.make(why_not);
+            return wires == nullptr ? nullptr : std::make_unique<SealedFabric>(std::move(wires));
+          }};
+}
 
 constexpr uint16_t kDpdkHosts = 8;
 
@@ -148,6 +174,16 @@ FabricKind verbs_kind(const char* name, const FaultOptions& faults, VerbsProcess
 
 }  // namespace
 
+absl::StatusOr<SessionId> open_session(Endpoint& from, Endpoint& to) {
+  absl::StatusOr<SessionId> by_packets = from.connect(to.local_descriptor());
+  if (!absl::IsFailedPrecondition(by_packets.status())) return by_packets;
+  absl::StatusOr<Endpoint::Offer> offer = from.begin_connect(to.local_descriptor());
+  if (!offer.ok()) return offer.status();
+  const std::string answer = to.accept_offer(as_byte_span(offer->bytes), {.source = 1, .principal = "test"});
+  if (absl::Status status = from.finish_connect(offer->session, as_byte_span(answer)); !status.ok()) return status;
+  return offer->session;
+}
+
 std::vector<FabricKind> all_fabrics() {
   std::vector<FabricKind> kinds = {
       {"Sim", [](std::string&) { return std::make_unique<SimFabric>(SimFaults{}); }},
@@ -175,6 +211,10 @@ std::vector<FabricKind> all_fabrics() {
     kinds.push_back(verbs_kind("Verbs", {}, VerbsProcesses::kOneForAll));
     kinds.push_back(verbs_kind("VerbsShared", {}, VerbsProcesses::kOneForEach));
     kinds.push_back(verbs_kind("VerbsLossy", {.loss = 0.1, .duplicate = 0.1, .seed = 7}, VerbsProcesses::kOneForEach));
+  }
+  for (size_t i = 0, unsealed = kinds.size(); i < unsealed; ++i) {
+    const bool is_one_sided = kinds[i].name.find("OneSided") != std::string::npos;  // sealed, there is nothing of that
+    if (!is_one_sided) kinds.push_back(sealed(kinds[i]));
   }
   return kinds;
 }

@@ -25,6 +25,10 @@ class Fabric {
   virtual void let_time_pass(TimeNs next_timer_ns) = 0;
 };
 
+/// Opens a session from one endpoint to another, as production does over this transport: by packets, or, if it needs
+/// keys, by an offer that the test carries.
+absl::StatusOr<SessionId> open_session(Endpoint& from, Endpoint& to);
+
 /// One kind of transport: its name, and a maker that returns null and a reason where it cannot run.
 struct FabricKind {
   std::string name;

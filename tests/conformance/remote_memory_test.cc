@@ -68,7 +68,7 @@ class RemoteMemoryTest : public ::testing::TestWithParam<FabricKind> {
   }
   std::unique_ptr<User> make_user(uint32_t index) {
     auto user = std::make_unique<User>(*fabric_, index, endpoint_options());
-    user->session = user->endpoint->connect(owner_->local_descriptor()).value();
+    user->session = open_session(*user->endpoint, *owner_).value();
     return user;
   }
 

@@ -306,6 +306,10 @@ absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context
   kv::ClientOptions options;
   options.control_address = in.text("skua.control", "127.0.0.1:7400");
   options.credentials = {in.text("skua.cert", ""), in.text("skua.key", ""), in.text("skua.ca", "")};
+  using rpc::PacketProtection;
+  constexpr std::array kPackets = {PacketProtection::kDefault, PacketProtection::kOff, PacketProtection::kAuthenticate,
+                                   PacketProtection::kEncrypt};
+  options.packets = kPackets.at(in.choice("skua.packets", "default", {"default", "off", "authenticate", "encrypt"}));
   options.timeout = std::chrono::milliseconds(in.whole("skua.timeout", 10'000, 1, 3'600'000, "milliseconds"));
   // Driver threads that spin while they wait take the processor from a server on the same machine.
   options.spin = std::chrono::microseconds(in.whole("skua.spin", 0, 0, 1'000'000, "microseconds"));
@@ -342,11 +346,13 @@ std::vector<std::string> doubts(const Properties& properties) {
   return out;
 }
 
-constexpr std::array<std::array<std::string_view, 3>, 28> kProperties = {{
+constexpr std::array<std::array<std::string_view, 3>, 29> kProperties = {{
     {"skua.control", "127.0.0.1:7400", "address of the control plane; several with commas"},
     {"skua.cert", "", "this program's certificate; with it skua.key and skua.ca: without them no TLS"},
     {"skua.key", "", "its private key"},
     {"skua.ca", "", "certificates of the authorities that are believed"},
+    {"skua.packets", "default (encrypt with a certificate)",
+     "how packets are protected: off, authenticate or encrypt; the nodes' --packets"},
     {"skua.timeout", "10000", "per operation, in milliseconds"},
     {"skua.spin", "0", "how long a waiting thread spins before it sleeps, in microseconds"},
     {"skua.durability", "default", "what a write waits for: memory, flush or sync; default: what the nodes are set to"},

@@ -130,4 +130,9 @@ size_t SimTransport::poll_links(std::span<LinkEvent> events) {
   return count;
 }
 
+void SimTransport::reject(PeerId peer, const absl::Status& /*why*/) {
+  const uint64_t number = peers_[peer].connection;
+  if (number != 0) network_.break_connection(number, network_.connections_.at(number));
+}
+
 }  // namespace skua::rpc

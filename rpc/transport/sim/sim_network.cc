@@ -226,6 +226,7 @@ SimTransport::SimTransport(SimNetwork& network, uint32_t address, uint32_t seria
   capabilities_.tx_completion = true;
   capabilities_.loopback = true;
   capabilities_.frames = true;
+  capabilities_.frame_max_bytes = kFrameRoomMax;
   capabilities_.receives_in_memory = true;
   capabilities_.one_sided = options.one_sided;
   capabilities_.connected = capabilities_.reliable = capabilities_.ordered = options.connected;

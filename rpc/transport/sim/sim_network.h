@@ -276,6 +276,7 @@ class SimTransport final : public Transport, private OneSided {
   size_t reap(std::span<TxToken> tokens) override;
   void abandon_tx() override;
   size_t poll_links(std::span<LinkEvent> events) override;
+  void reject(PeerId peer, const absl::Status& why) override;
   void wait(DurationNs) override {}
   void wake() override {}
   OneSided* one_sided() override { return options_.one_sided ? this : nullptr; }

@@ -64,6 +64,8 @@ class Links {
   void turn();
 
   [[nodiscard]] std::vector<Connection*>& active() { return active_; }
+  /// Nothing more is read from the connection; the next turn() closes it, and tells why.
+  void fail(Connection& connection, absl::Status why);
   /// Call after each read. `produced`: the read brought packets.
   void after_read(Connection& connection, RxOutcome outcome, bool produced);
   /// Takes connections that have been quiet off the active list.
@@ -90,7 +92,6 @@ class Links {
   Connection* add_connection(UniqueFd fd, bool outgoing, const SocketAddress& remote);
   void activate(Connection& connection);
   void deactivate(Connection& connection);
-  void fail(Connection& connection, absl::Status why);
   void close(Connection& connection, LinkEvent::Kind kind, const absl::Status& why);
   void close_quietly(Connection& connection);
   void handle(const epoll_event& event);

@@ -46,6 +46,7 @@ class TcpTransportImpl final : public TcpTransport {
   void send_frames(std::span<const TxFrame> frames) override;
   size_t reap(std::span<TxToken> tokens) override { return completions_.reap(tokens); }
   void abandon_tx() override { links_.abandon_tx(); }
+  void reject(PeerId peer, const absl::Status& why) override;
   size_t poll_links(std::span<LinkEvent> events) override { return peers_.poll(events); }
   void wait(DurationNs timeout_ns) override { links_.wait(timeout_ns); }
   void wake() override { links_.wake(); }
@@ -98,6 +99,7 @@ TcpTransportImpl::TcpTransportImpl(TcpOptions options, tcp::VersionRange version
   capabilities_.tx_completion = true;
   capabilities_.wakes_on_receive = true;
   capabilities_.frames = true;
+  capabilities_.frame_max_bytes = options_.frame_max_bytes;
   rx_.chunks = chunks_.get();
   rx_.counters = &counters_;
   rx_.payload_max_bytes = options_.payload_max_bytes;
@@ -247,6 +249,10 @@ void TcpTransportImpl::send_frames_to(Peer& peer, std::span<const TxFrame* const
     counters_.tx_zero_copy_bytes += payload - copied;
   }
   for (const TxFrame* frame : frames) frames_.give_back(static_cast<uint32_t>(frame->cookie));
+}
+
+void TcpTransportImpl::reject(PeerId id, const absl::Status& why) {
+  if (Connection* const link = peers_.at(id).link; link != nullptr) links_.fail(*link, why);
 }
 
 // --- Receive

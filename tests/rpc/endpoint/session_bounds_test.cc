@@ -193,7 +193,8 @@ TEST(SessionBounds, OffersThatNobodyUses_TakeTheRoomOfTheirOwnHost) {
   Place modest(network, 3, {});
   const auto offer = [&](Place& from, uint64_t source) {
     auto made = from.endpoint->begin_connect(server.transport->local_descriptor()).value();
-    const std::string answer = server.endpoint->accept_offer(as_byte_span(made.bytes), source);
+    const std::string answer =
+        server.endpoint->accept_offer(as_byte_span(made.bytes), {.source = source, .principal = {}});
     EXPECT_TRUE(from.endpoint->finish_connect(made.session, as_byte_span(answer)).ok());
     return made.session;
   };

@@ -1,0 +1,132 @@
+#include "rpc/transport/sealed/channel_keys.h"
+
+#include <utility>
+
+namespace skua::rpc {
+namespace {
+
+RootSecret direction_secret(const RootSecret& secret, bool is_openers) {
+  RootSecret out;
+  hkdf_expand(secret, is_openers ? "skua channel opener" : "skua channel acceptor", out.bytes());
+  return out;
+}
+
+}  // namespace
+
+AeadNonce FrameKey::nonce(uint64_t number) const {
+  AeadNonce out = iv;
+  std::byte* const low = out.data() + kAeadNonceBytes - sizeof number;
+  store_le(low, load_le<uint64_t>(low) ^ number);
+  return out;
+}
+
+FrameKey KeyChain::next() {
+  AeadKey key;
+  FrameKey out;
+  hkdf_expand(secret_, "skua channel key", key.bytes());
+  hkdf_expand(secret_, "skua channel iv", out.iv);
+  out.aead = make_aead(key);
+  RootSecret following;
+  hkdf_expand(secret_, "skua channel next", following.bytes());
+  secret_ = following;
+  return out;
+}
+
+// --- Sealing
+
+FrameSealer::FrameSealer(const RootSecret& direction, SealMode mode, const KeyRotation& rotation, TimeNs now)
+    : mode_(mode),
+      rotation_(rotation),
+      chain_(direction),
+      key_(chain_.next()),
+      rotate_at_number_(rotation.frames),
+      rotate_at_ns_(now + rotation.interval_ns) {}
+
+uint32_t FrameSealer::seal(uint32_t channel, uint8_t heard, std::span<const ByteSpan> pieces, std::byte* frame) {
+  if (next_number_ >= kFrameNumberEnd) [[unlikely]] {
+    return 0;
+  }
+  size_t packet_bytes = 0;
+  for (const ByteSpan piece : pieces) packet_bytes += piece.size();
+  const SealedHead head{.mode = mode_,
+                        .heard = heard,
+                        .generation = static_cast<uint8_t>(generation_),
+                        .frame_bytes = static_cast<uint32_t>(kSealedHeadBytes + packet_bytes),
+                        .channel = channel,
+                        .number = next_number_++};
+  head.write(frame);
+  const AeadNonce nonce = key_.nonce(head.number);
+  const ByteSpan authentic(frame, kSealedAuthenticBytes);
+  std::byte* const tag = frame + kSealedAuthenticBytes;
+  std::byte* const packet = frame + kSealedHeadBytes;
+  if (mode_ == SealMode::kEncrypt) {
+    key_.aead->seal(nonce, authentic, pieces, packet, tag);
+    return head.frame_bytes;
+  }
+  std::byte* to = packet;
+  for (const ByteSpan piece : pieces) {
+    if (piece.data() != to) copy_bytes(to, piece);
+    to += piece.size();
+  }
+  const std::array<ByteSpan, 2> covered = {authentic, ByteSpan(packet, packet_bytes)};
+  key_.aead->sign(nonce, covered, tag);
+  return head.frame_bytes;
+}
+
+void FrameSealer::rotate(TimeNs now) {
+  if (!is_heard_ || (next_number_ < rotate_at_number_ && now < rotate_at_ns_)) return;
+  key_ = chain_.next();
+  ++generation_;
+  is_heard_ = false;
+  rotate_at_number_ = next_number_ + rotation_.frames;
+  rotate_at_ns_ = now + rotation_.interval_ns;
+}
+
+// --- Opening
+
+FrameOpener::FrameOpener(const RootSecret& direction, SealMode mode)
+    : mode_(mode), chain_(direction), current_(chain_.next()), next_(chain_.next()) {}
+
+FrameKey* FrameOpener::key_of(uint8_t generation) {
+  const auto ahead = static_cast<uint8_t>(generation - static_cast<uint8_t>(generation_));
+  if (ahead == 0) return &current_;
+  if (ahead == 1) return &next_;
+  return ahead == UINT8_MAX && before_.aead != nullptr ? &before_ : nullptr;
+}
+
+void FrameOpener::advance() {
+  before_ = std::move(current_);
+  current_ = std::move(next_);
+  next_ = chain_.next();
+  ++generation_;
+}
+
+SealFault FrameOpener::open(const SealedHead& head, const std::byte* head_bytes, MutableByteSpan packet) {
+  if (head.mode != mode_) return SealFault::kMode;
+  if (!window_.is_new(head.number)) return SealFault::kReplay;
+  FrameKey* const key = key_of(head.generation);
+  if (key == nullptr) return SealFault::kGeneration;
+  const AeadNonce nonce = key->nonce(head.number);
+  const ByteSpan authentic(head_bytes, kSealedAuthenticBytes);
+  const std::byte* const tag = head_bytes + kSealedAuthenticBytes;
+  const std::array<ByteSpan, 2> covered = {authentic, packet};
+  const bool is_genuine = mode_ == SealMode::kEncrypt ? key->aead->open(nonce, authentic, packet, tag)
+                                                      : key->aead->verify(nonce, covered, tag);
+  if (!is_genuine) return SealFault::kForged;
+  window_.mark(head.number);
+  if (key == &next_) advance();
+  return SealFault::kNone;
+}
+
+// --- Both
+
+ChannelKeys::ChannelKeys(const RootSecret& secret, const Hash& transcript, ChannelSide side, SealMode mode,
+                         const KeyRotation& rotation, TimeNs now)
+    : ChannelKeys(hkdf_extract(transcript, secret.bytes()), side, mode, rotation, now) {}
+
+ChannelKeys::ChannelKeys(const RootSecret& extracted, ChannelSide side, SealMode mode, const KeyRotation& rotation,
+                         TimeNs now)
+    : sealer(direction_secret(extracted, side == ChannelSide::kOpener), mode, rotation, now),
+      opener(direction_secret(extracted, side == ChannelSide::kAcceptor), mode) {}
+
+}  // namespace skua::rpc

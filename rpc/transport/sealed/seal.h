@@ -1,0 +1,26 @@
+// Putting seals on a transport, as users have chosen.
+#ifndef SKUA_RPC_TRANSPORT_SEALED_SEAL_H_
+#define SKUA_RPC_TRANSPORT_SEALED_SEAL_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "rpc/base/clock.h"
+#include "rpc/transport/sealed/packet_protection.h"
+#include "rpc/transport/transport.h"
+
+namespace skua::rpc {
+
+/// What kDefault stands for; all others are as they are. INVALID_ARGUMENT: protection needs certificates, because keys
+/// are exchanged over connections that certificates protect.
+[[nodiscard]] absl::StatusOr<PacketProtection> choose_protection(PacketProtection wanted, bool has_certificates);
+
+/// The sealed transport, for kAuthenticate and kEncrypt. `clock` must outlive it. `peers_max`: peers with sessions at
+/// the same time.
+[[nodiscard]] std::unique_ptr<Transport> seal(std::shared_ptr<Transport> wire, const Clock& clock,
+                                              PacketProtection protection, uint32_t peers_max);
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_TRANSPORT_SEALED_SEAL_H_

@@ -1,0 +1,441 @@
+#include "rpc/transport/sealed/sealed_transport.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rpc/base/check.h"
+
+namespace skua::rpc {
+namespace {
+
+constexpr DurationNs kSweepEvery = kSecond;
+
+/// What the endpoint sees of the wire.
+Capabilities with_seals(Capabilities wire) {
+  SKUA_CHECK(wire.frames, "a transport without frames cannot carry sealed ones");
+  const uint32_t packet_bytes =
+      std::min(wire.payload_max_bytes, wire.frame_max_bytes - static_cast<uint32_t>(kSealedHeadBytes));
+  wire.payload_max_bytes = packet_bytes - static_cast<uint32_t>(kPacketHeaderBytes);
+  wire.segments_max = kTxSegmentsMax;
+  wire.inline_max_bytes = 0;
+  wire.integrity = true;
+  wire.tx_completion = false;
+  wire.needs_registration = false;
+  wire.one_sided = false;
+  wire.keyed = true;
+  return wire;
+}
+
+SealMode stronger(SealMode a, SealMode b) {
+  return std::max(a, b);
+}
+
+uint64_t random_number(const SealedOptions& options) {
+  uint64_t out = 0;
+  options.random({reinterpret_cast<std::byte*>(&out), sizeof out});
+  return out;
+}
+
+}  // namespace
+
+SealedTransport::SealedTransport(std::shared_ptr<Transport> wire, const Clock& clock, SealedOptions options)
+    : wire_(std::move(wire)),
+      clock_(clock),
+      options_(std::move(options)),
+      capabilities_(with_seals(wire_->capabilities())) {
+  wire_->set_peer_use(this);
+}
+
+const TransportCounters& SealedTransport::counters() const {
+  counters_ = wire_->counters();
+  counters_.rx_dropped += sealed_.refused();
+  return counters_;
+}
+
+uint32_t SealedTransport::payload_max_bytes(PeerId peer) const {
+  const PeerId wire = channels_[peer].wire;
+  if (wire == kNoPeer) return capabilities_.payload_max_bytes;
+  constexpr uint32_t kHeads = kPacketHeaderBytes;  // the packet's own header is sealed with it
+  return std::min(capabilities_.payload_max_bytes, wire_->payload_max_bytes(wire) - kHeads);
+}
+
+uint64_t SealedTransport::host_of(PeerId peer) const {
+  const Channel& channel = channels_[peer];
+  return channel.kind == Kind::kAccepted ? channel.origin.source : wire_->host_of(channel.wire);
+}
+
+// --- Channels --------------------------------------------------------------------------------------------------------
+
+absl::StatusOr<PeerId> SealedTransport::take(Kind kind, PeerId wire) {
+  if (free_.empty()) {
+    if (channels_.size() < options_.channels_max) {
+      free_.push_back(static_cast<PeerId>(channels_.size()));
+      channels_.emplace_back();
+    } else {
+      // The one that was last used longest ago. A flood of offers so replaces its own channels first.
+      const auto is_better = [this](const Channel& a, const Channel& b) {
+        const bool a_used = is_in_use(static_cast<PeerId>(&a - channels_.data()));
+        const bool b_used = is_in_use(static_cast<PeerId>(&b - channels_.data()));
+        return a_used != b_used ? b_used : a.unused_since_ns < b.unused_since_ns;
+      };
+      const auto oldest = std::min_element(channels_.begin(), channels_.end(), is_better);
+      const auto id = static_cast<PeerId>(oldest - channels_.begin());
+      if (is_in_use(id)) {
+        return absl::ResourceExhaustedError("all channels are in use: more peers than the endpoint allows");
+      }
+      free(id);
+    }
+  }
+  const PeerId id = free_.back();
+  free_.pop_back();
+  Channel& channel = channels_[id];
+  channel = Channel{};
+  channel.kind = kind;
+  channel.unused_since_ns = clock_.now_ns();
+  set_wire(id, wire);
+  return id;
+}
+
+void SealedTransport::free(PeerId id) {
+  Channel& channel = channels_[id];
+  if (channel.kind == Kind::kDialled) dialled_.erase(channel.wire);
+  if (channel.kind == Kind::kAccepted) accepted_.erase({channel.origin.principal, channel.offer.nonce});
+  set_wire(id, kNoPeer);
+  channel = Channel{};  // the keys wipe themselves
+  free_.push_back(id);
+}
+
+/// Ends channels that no session has used for a while, and goes on to new keys where that is due.
+void SealedTransport::sweep(TimeNs now) {
+  next_sweep_ns_ = now + kSweepEvery;
+  for (PeerId id = 0; id < channels_.size(); ++id) {
+    Channel& channel = channels_[id];
+    if (channel.kind == Kind::kFree) continue;
+    if (channel.keys != nullptr) channel.keys->sealer.rotate(now);
+    if (is_in_use(id)) {
+      channel.unused_since_ns = now;
+    } else if (now - channel.unused_since_ns >= options_.unused_after_ns) {
+      free(id);
+    }
+  }
+}
+
+void SealedTransport::set_wire(PeerId id, PeerId wire) {
+  Channel& channel = channels_[id];
+  channel.is_linked = false;
+  if (channel.wire == wire) return;
+  if (const auto before = by_wire_.find(channel.wire); before != by_wire_.end()) {
+    std::erase(before->second, id);
+    if (before->second.empty()) by_wire_.erase(before);
+  }
+  channel.wire = wire;
+  if (wire != kNoPeer) by_wire_[wire].push_back(id);
+}
+
+/// A new offer: what was agreed before ends.
+void SealedTransport::make_offer(PeerId id) {
+  Channel& channel = channels_[id];
+  channel.keys.reset();
+  channel.is_used_up = false;
+  channel.offer = {.mode = options_.mode, .channel = id, .nonce = {}};
+  options_.random(channel.offer.nonce);
+}
+
+absl::StatusOr<PeerId> SealedTransport::resolve(const Descriptor& peer) {
+  absl::StatusOr<PeerId> wire = wire_->resolve(peer);
+  if (!wire.ok()) return wire.status();
+  const auto known = dialled_.find(*wire);
+  std::string descriptor = peer.encode();
+  if (known != dialled_.end() && channels_[known->second].descriptor == descriptor) return known->second;
+  PeerId id = kNoPeer;
+  if (known != dialled_.end()) {
+    id = known->second;  // another process is there now
+  } else {
+    absl::StatusOr<PeerId> taken = take(Kind::kDialled, *wire);
+    if (!taken.ok()) return taken.status();
+    id = *taken;
+    dialled_[*wire] = id;
+  }
+  channels_[id].descriptor = std::move(descriptor);
+  make_offer(id);
+  return id;
+}
+
+std::string SealedTransport::offer(PeerId peer) {
+  Channel& channel = channels_[peer];
+  channel.unused_since_ns = clock_.now_ns();
+  if (channel.is_used_up) make_offer(peer);
+  return channel.offer.encode();
+}
+
+ChannelAnswer SealedTransport::known_answer(const Channel& channel) const {
+  return {.mode = channel.mode,
+          .channel = static_cast<uint32_t>(&channel - channels_.data()),
+          .epoch = channel.epoch,
+          .secret = {}};
+}
+
+absl::StatusOr<Channels::Accepted> SealedTransport::accept(ByteSpan bytes, const Descriptor& opener,
+                                                           const OfferOrigin& origin) {
+  const std::optional<ChannelOffer> offer = ChannelOffer::decode(bytes);
+  if (!offer.has_value()) return absl::InvalidArgumentError("the offer of the channel is malformed");
+  AcceptedKey key{origin.principal, offer->nonce};
+  if (const auto known = accepted_.find(key); known != accepted_.end()) {
+    Channel& channel = channels_[known->second];
+    if (channel.offer != *offer) return absl::InvalidArgumentError("another channel has this offer's nonce");
+    channel.unused_since_ns = clock_.now_ns();
+    return Accepted{known->second, channel.answer.empty() ? known_answer(channel).encode() : channel.answer};
+  }
+  PeerId wire = kNoPeer;
+  // Over connections the opener is found by its first frame.
+  if (!capabilities_.connected) {
+    absl::StatusOr<PeerId> resolved = wire_->resolve_claimed(opener);
+    if (!resolved.ok()) return resolved.status();
+    wire = *resolved;
+  }
+  absl::StatusOr<PeerId> id = take(Kind::kAccepted, wire);
+  if (!id.ok()) return id.status();
+  accepted_[key] = *id;
+  Channel& channel = channels_[*id];
+  channel.mode = stronger(options_.mode, offer->mode);
+  channel.remote = offer->channel;
+  channel.offer = *offer;
+  channel.origin = origin;
+  channel.epoch = random_number(options_);
+  ChannelAnswer answer = known_answer(channel);
+  options_.random(answer.secret.emplace().bytes());
+  channel.keys =
+      std::make_unique<ChannelKeys>(*answer.secret, channel_transcript(*offer, answer), ChannelSide::kAcceptor,
+                                    channel.mode, options_.rotation, clock_.now_ns());
+  ++sealed_.channels_made;
+  channel.answer = answer.encode();
+  return Accepted{*id, channel.answer};
+}
+
+absl::Status SealedTransport::finish(PeerId peer, ByteSpan bytes) {
+  Channel& channel = channels_[peer];
+  const std::optional<ChannelAnswer> answer = ChannelAnswer::decode(bytes);
+  if (channel.kind != Kind::kDialled || !answer.has_value()) {
+    return absl::InvalidArgumentError("the answer of the channel is malformed");
+  }
+  if (answer->mode < channel.offer.mode) {
+    return absl::FailedPreconditionError("the peer protects its packets less than was asked for");
+  }
+  if (channel.keys != nullptr && channel.epoch == answer->epoch) return absl::OkStatus();
+  if (!answer->secret.has_value()) {
+    make_offer(peer);
+    return absl::AbortedError("the channel was given up meanwhile: open the session again");
+  }
+  channel.mode = answer->mode;
+  channel.remote = answer->channel;
+  channel.epoch = answer->epoch;
+  channel.is_linked = false;
+  channel.keys = std::make_unique<ChannelKeys>(*answer->secret, channel_transcript(channel.offer, *answer),
+                                               ChannelSide::kOpener, channel.mode, options_.rotation, clock_.now_ns());
+  ++sealed_.channels_made;
+  return absl::OkStatus();
+}
+
+bool SealedTransport::is_used(PeerId wire) const {
+  const auto channels = by_wire_.find(wire);
+  // A channel that was just agreed on has no session for a moment.
+  return channels != by_wire_.end() && std::ranges::any_of(channels->second, [this](PeerId id) {
+           return is_in_use(id) || clock_.now_ns() - channels_[id].unused_since_ns < options_.unused_after_ns;
+         });
+}
+
+// --- Sending ---------------------------------------------------------------------------------------------------------
+
+uint32_t SealedTransport::seal(Channel& channel, std::span<const ByteSpan> pieces, std::byte* frame) {
+  if (channel.keys == nullptr) return 0;
+  ChannelKeys& keys = *channel.keys;
+  const uint32_t bytes =
+      keys.sealer.seal(channel.remote, static_cast<uint8_t>(keys.opener.generation()), pieces, frame);
+  if (bytes > 0) {
+    ++sealed_.sealed;
+  } else if (!std::exchange(channel.is_used_up, true)) {
+    const auto id = static_cast<PeerId>(&channel - channels_.data());
+    events_.push_back({id, LinkEvent::Kind::kRefused, {}, absl::UnavailableError("the channel is used up")});
+  }
+  return bytes;
+}
+
+bool SealedTransport::has_room(PeerId peer) {
+  const PeerId wire = channels_[peer].wire;
+  return wire != kNoPeer && wire_->has_room(wire);
+}
+
+size_t SealedTransport::tx_burst(std::span<TxPacket> packets) {
+  std::array<TxFrame, kBurstMax> frames;
+  size_t count = 0;
+  size_t taken = 0;
+  for (; taken < packets.size(); ++taken) {
+    TxPacket& packet = packets[taken];
+    Channel& channel = channels_[packet.peer];
+    // Without keys or an address the packet is lost, as on the way to a peer that is gone.
+    packet.done = true;
+    if (channel.keys == nullptr || channel.wire == kNoPeer) continue;
+    if (count == frames.size()) {
+      wire_->send_frames(std::span(frames).first(count));
+      count = 0;
+    }
+    TxFrame& frame = frames[count] = wire_->take_frame(channel.wire);
+    if (frame.bytes == nullptr) {
+      packet.done = false;
+      break;
+    }
+    ++count;
+    if (frame.room < kSealedHeadBytes + kPacketHeaderBytes + packet.payload_bytes) continue;  // the path has shrunk
+    std::array<ByteSpan, kTxSegmentsMax + 1> pieces = {packet.header};
+    std::copy_n(packet.segments.begin(), packet.segment_count, pieces.begin() + 1);
+    frame.size = seal(channel, std::span(pieces).first(size_t{1} + packet.segment_count), frame.bytes);
+  }
+  wire_->send_frames(std::span(frames).first(count));
+  return taken;
+}
+
+/// The engine writes behind the place of the head. Until the frame is sealed, that place holds the wire's peer.
+TxFrame SealedTransport::take_frame(PeerId peer) {
+  const Channel& channel = channels_[peer];
+  if (channel.wire == kNoPeer || channel.keys == nullptr) return {};
+  TxFrame frame = wire_->take_frame(channel.wire);
+  if (frame.bytes == nullptr) return {};
+  if (frame.room < kFrameRoomMin + kSealedHeadBytes) {
+    wire_->send_frames(std::span(&frame, 1));
+    return {};
+  }
+  store_le(frame.bytes, frame.peer);
+  return {.peer = peer,
+          .size = 0,
+          .bytes = frame.bytes + kSealedHeadBytes,
+          .room = frame.room - static_cast<uint32_t>(kSealedHeadBytes),
+          .cookie = frame.cookie};
+}
+
+void SealedTransport::send_frames(std::span<const TxFrame> frames) {
+  std::array<TxFrame, kBurstMax> sealed;
+  while (!frames.empty()) {
+    const std::span<const TxFrame> some = frames.first(std::min(frames.size(), sealed.size()));
+    for (size_t i = 0; i < some.size(); ++i) {
+      std::byte* const bytes = some[i].bytes - kSealedHeadBytes;
+      sealed[i] = {.peer = load_le<PeerId>(bytes),
+                   .size = 0,
+                   .bytes = bytes,
+                   .room = some[i].room + static_cast<uint32_t>(kSealedHeadBytes),
+                   .cookie = some[i].cookie};
+      const ByteSpan packet(some[i].bytes, some[i].size);
+      if (!packet.empty()) sealed[i].size = seal(channels_[some[i].peer], std::span(&packet, 1), bytes);
+    }
+    wire_->send_frames(std::span(sealed).first(some.size()));
+    frames = frames.subspan(some.size());
+  }
+}
+
+// --- Receiving -------------------------------------------------------------------------------------------------------
+
+size_t SealedTransport::rx_burst(std::span<RxPacket> packets) {
+  // A connection that broke is known before frames of the next one are looked at.
+  if (capabilities_.connected) gather_links();
+  const size_t received = wire_->rx_burst(packets);
+  size_t kept = 0;
+  for (size_t i = 0; i < received; ++i) {
+    if (open(packets[i])) {
+      packets[kept++] = packets[i];
+    } else if (packets[i].buffer != kNoBuffer) {
+      wire_->release(std::span(&packets[i].buffer, 1));
+    }
+  }
+  return kept;
+}
+
+/// False: the packet is not for the endpoint.
+bool SealedTransport::open(RxPacket& packet) {
+  SealedHead head;
+  if (packet.header.size() != kSealedHeadBytes || !SealedHead::read(packet.header.data(), head) ||
+      head.frame_bytes != kSealedHeadBytes + packet.payload.size() || packet.payload.size() < kPacketHeaderBytes) {
+    return refuse(packet, sealed_.unsealed, "a packet was not sealed");
+  }
+  if (head.channel >= channels_.size() || channels_[head.channel].keys == nullptr) {
+    return refuse(packet, sealed_.unknown_channel, "a frame of a channel that is not here");
+  }
+  Channel& channel = channels_[head.channel];
+  // The wire lends memory that nobody else reads.
+  const MutableByteSpan body(const_cast<std::byte*>(packet.payload.data()), packet.payload.size());  // NOLINT
+  switch (channel.keys->opener.open(head, packet.header.data(), body)) {
+    case SealFault::kNone: break;
+    case SealFault::kMode: return refuse(packet, sealed_.wrong_mode, "a frame of another mode");
+    case SealFault::kReplay: return refuse(packet, sealed_.replayed, "a frame came again");
+    case SealFault::kGeneration: return refuse(packet, sealed_.wrong_generation, "a frame of a key that is not held");
+    case SealFault::kForged: return refuse(packet, sealed_.forged, "a frame was forged or damaged");
+  }
+  ++sealed_.opened;
+  const PeerId from = packet.from;
+  if (channel.kind == Kind::kAccepted && capabilities_.connected && channel.wire != from && channel.wire != kNoPeer) {
+    // The opener has a new connection, so the old one is dead. Its end has to be told before anything of the new one
+    // is taken; the opener repeats what is thrown away here.
+    wire_->reject(channel.wire, absl::UnavailableError("the peer has connected anew"));
+    return false;
+  }
+  if (capabilities_.reliable && channel.is_linked && head.number != channel.next_number) {
+    return refuse(packet, sealed_.missing, "a frame is missing");
+  }
+  on_opened(head.channel, head, from);
+  packet.from = head.channel;
+  packet.header = packet.payload.first(kPacketHeaderBytes);
+  packet.payload = packet.payload.subspan(kPacketHeaderBytes);
+  return true;
+}
+
+void SealedTransport::on_opened(PeerId id, const SealedHead& head, PeerId from) {
+  Channel& channel = channels_[id];
+  channel.answer.clear();
+  channel.next_number = head.number + 1;
+  // Old frames tell old things.
+  if (head.number + 1 == channel.keys->opener.numbers_end()) {
+    channel.keys->sealer.on_heard(head.heard);
+    if (channel.kind == Kind::kAccepted && from != kNoPeer && channel.wire != from) set_wire(id, from);
+  }
+  channel.is_linked = true;
+}
+
+bool SealedTransport::refuse(const RxPacket& packet, uint64_t& counter, const char* why) {
+  ++counter;
+  if (capabilities_.reliable && packet.from != kNoPeer) wire_->reject(packet.from, absl::DataLossError(why));
+  return false;
+}
+
+// --- Links -----------------------------------------------------------------------------------------------------------
+
+size_t SealedTransport::poll_links(std::span<LinkEvent> events) {
+  if (const TimeNs now = clock_.now_ns(); now >= next_sweep_ns_) sweep(now);
+  gather_links();
+  const size_t told = std::min(events_.size(), events.size());
+  std::move(events_.begin(), events_.begin() + static_cast<ptrdiff_t>(told), events.begin());
+  events_.erase(events_.begin(), events_.begin() + static_cast<ptrdiff_t>(told));
+  return told;
+}
+
+void SealedTransport::gather_links() {
+  std::array<LinkEvent, 16> of_wire;
+  const size_t count = wire_->poll_links(of_wire);
+  for (size_t i = 0; i < count; ++i) {
+    const auto channels = by_wire_.find(of_wire[i].peer);
+    if (channels == by_wire_.end()) continue;
+    tell(of_wire[i], std::vector(channels->second));
+  }
+}
+
+/// Tells of an event of the wire's peer that these channels have.
+void SealedTransport::tell(const LinkEvent& event, std::span<const PeerId> ids) {
+  for (const PeerId id : ids) {
+    LinkEvent& told = events_.emplace_back(event);
+    told.peer = id;
+    if (event.kind == LinkEvent::Kind::kUp) continue;
+    channels_[id].is_linked = false;
+    // The PeerId of a connection that came in ends with the connection.
+    const bool is_over = capabilities_.connected && channels_[id].kind == Kind::kAccepted;
+    if (is_over && event.kind == LinkEvent::Kind::kDown) set_wire(id, kNoPeer);
+  }
+}
+
+}  // namespace skua::rpc

@@ -1,0 +1,164 @@
+// SealedTransport: seals all packets on their way to another transport, and opens those that come from it.
+//
+//   endpoint -- packets, frames -->  [ number, seal ]  -- sealed frames --> wire
+//            <-- packets --------- [ window, open in place ] <-- sealed frames --
+//
+// Its peers are channels (rpc/transport/channels.h): a PeerId is the index of a channel here, and names what frames of
+// the other end have to name. So a packet that the endpoint gets from a peer was sealed by the end that has this
+// channel's keys; what the wire says about where the packet came from proves nothing, and is only used to answer.
+//
+// Copies. A packet's pieces are sealed into a frame in one pass; frames that the engine writes are sealed where they
+// lie, and frames that come are opened where they lie and lent as ever. So the application's memory is not sent from,
+// and need not be registered. Operations on a peer's memory (OneSided) are not offered: the wire would carry them
+// unsealed.
+//
+// What is not a frame of a channel here, or is not genuine, is thrown away and counted. On a wire that promises that
+// nothing is lost, its connection is broken as well, so that both ends know of the loss, and repeat. The same happens
+// if a frame is missing.
+#ifndef SKUA_RPC_TRANSPORT_SEALED_SEALED_TRANSPORT_H_
+#define SKUA_RPC_TRANSPORT_SEALED_SEALED_TRANSPORT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "rpc/base/clock.h"
+#include "rpc/transport/channels.h"
+#include "rpc/transport/sealed/channel_keys.h"
+#include "rpc/transport/sealed/channel_records.h"
+#include "rpc/transport/sealed/sealed_frame.h"
+#include "rpc/transport/transport.h"
+
+namespace skua::rpc {
+
+struct SealedOptions {
+  /// The least that a channel may have. A channel has the stronger one of what its two ends want.
+  SealMode mode = SealMode::kEncrypt;
+  KeyRotation rotation{};
+  /// Channels without a session make room for new ones.
+  uint32_t channels_max = 8192;
+  /// A channel that no session uses ends after this time.
+  DurationNs unused_after_ns = 30 * kSecond;
+  /// Fills its argument with bytes that nobody can guess. Simulations hand in their own.
+  std::function<void(MutableByteSpan)> random = draw_random;
+};
+
+/// Counters only grow.
+struct SealedCounters {
+  uint64_t sealed = 0;
+  uint64_t opened = 0;
+  uint64_t unsealed = 0;         // packets that were no sealed frames
+  uint64_t unknown_channel = 0;  // of a channel that is not here, or has no keys
+  uint64_t replayed = 0;
+  uint64_t wrong_mode = 0;
+  uint64_t wrong_generation = 0;
+  uint64_t forged = 0;
+  uint64_t missing = 0;  // gaps on a wire that promises that there are none
+  uint64_t channels_made = 0;
+
+  [[nodiscard]] uint64_t refused() const {
+    return unsealed + unknown_channel + replayed + wrong_mode + wrong_generation + forged + missing;
+  }
+};
+
+/// Thread: as Transport. The wire must have frames (checked).
+class SealedTransport final : public Transport, public Channels, private PeerUse {
+ public:
+  /// `clock` must outlive the transport.
+  SealedTransport(std::shared_ptr<Transport> wire, const Clock& clock, SealedOptions options);
+
+  // --- Transport
+  [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
+  [[nodiscard]] const TransportCounters& counters() const override;
+  [[nodiscard]] Descriptor local_descriptor() const override { return wire_->local_descriptor(); }
+  void set_peer_use(const PeerUse* use) override { use_ = use; }
+  absl::StatusOr<PeerId> resolve(const Descriptor& peer) override;
+  [[nodiscard]] uint32_t payload_max_bytes(PeerId peer) const override;
+  [[nodiscard]] uint64_t host_of(PeerId peer) const override;
+  size_t tx_burst(std::span<TxPacket> packets) override;
+  bool has_room(PeerId peer) override;
+  TxFrame take_frame(PeerId peer) override;
+  void send_frames(std::span<const TxFrame> frames) override;
+  size_t rx_burst(std::span<RxPacket> packets) override;
+  void release(std::span<const RxBufferId> buffers) override { wire_->release(buffers); }
+  void abandon_tx() override { wire_->abandon_tx(); }
+  size_t poll_links(std::span<LinkEvent> events) override;
+  void wait(DurationNs timeout_ns) override { wire_->wait(timeout_ns); }
+  void wake() override { wire_->wake(); }
+  [[nodiscard]] Channels* channels() override { return this; }
+
+  // --- Channels
+  [[nodiscard]] std::string offer(PeerId peer) override;
+  [[nodiscard]] absl::StatusOr<Accepted> accept(ByteSpan offer, const Descriptor& opener,
+                                                const OfferOrigin& origin) override;
+  [[nodiscard]] absl::Status finish(PeerId peer, ByteSpan answer) override;
+
+  [[nodiscard]] const SealedCounters& sealed_counters() const { return sealed_; }
+  [[nodiscard]] size_t channel_count() const { return channels_.size() - free_.size(); }
+
+ private:
+  enum class Kind : uint8_t { kFree, kDialled, kAccepted };
+  struct Channel {
+    Kind kind = Kind::kFree;
+    bool is_used_up = false;  // its numbers are
+    SealMode mode = SealMode::kEncrypt;
+    PeerId wire = kNoPeer;     // where frames go; kNoPeer: not known before a frame has come
+    uint32_t remote = 0;       // the other end's index of the channel
+    uint64_t epoch = 0;        // of the acceptor
+    uint64_t next_number = 0;  // reliable wires: of the next frame, if is_linked
+    bool is_linked = false;    // reliable wires: a frame has come over the connection that stands
+    TimeNs unused_since_ns = 0;
+    ChannelOffer offer;      // dialled: ours; accepted: the opener's
+    std::string descriptor;  // dialled: of the other end
+    OfferOrigin origin;      // accepted
+    std::string answer;      // accepted: with the secret, until the first frame has come
+    std::unique_ptr<ChannelKeys> keys;
+  };
+  using AcceptedKey = std::pair<std::string, ChannelNonce>;  // principal, nonce
+
+  // Channels
+  [[nodiscard]] absl::StatusOr<PeerId> take(Kind kind, PeerId wire);
+  void free(PeerId id);
+  void sweep(TimeNs now);
+  void make_offer(PeerId id);
+  void set_wire(PeerId id, PeerId wire);
+  [[nodiscard]] bool is_in_use(PeerId id) const { return use_ == nullptr || use_->is_used(id); }
+  [[nodiscard]] ChannelAnswer known_answer(const Channel& channel) const;
+  [[nodiscard]] bool is_used(PeerId wire) const override;
+
+  // Packets
+  [[nodiscard]] uint32_t seal(Channel& channel, std::span<const ByteSpan> pieces, std::byte* frame);
+  [[nodiscard]] bool open(RxPacket& packet);
+  [[nodiscard]] bool refuse(const RxPacket& packet, uint64_t& counter, const char* why);
+  void on_opened(PeerId id, const SealedHead& head, PeerId from);
+  void gather_links();
+  void tell(const LinkEvent& event, std::span<const PeerId> ids);
+
+  const std::shared_ptr<Transport> wire_;
+  const Clock& clock_;
+  const SealedOptions options_;
+  Capabilities capabilities_;
+  const PeerUse* use_ = nullptr;
+  mutable TransportCounters counters_;
+  SealedCounters sealed_;
+  std::vector<Channel> channels_;  // by PeerId
+  std::vector<PeerId> free_;
+  absl::flat_hash_map<PeerId, PeerId> dialled_;               // the wire's peer -> the channel that was dialled
+  absl::flat_hash_map<PeerId, std::vector<PeerId>> by_wire_;  // the wire's peer -> its channels
+  std::map<AcceptedKey, PeerId> accepted_;
+  std::vector<LinkEvent> events_;  // not yet polled
+  TimeNs next_sweep_ns_ = 0;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_TRANSPORT_SEALED_SEALED_TRANSPORT_H_

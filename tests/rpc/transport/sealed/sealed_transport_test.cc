@@ -1,0 +1,288 @@
+#include "rpc/transport/sealed/sealed_transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rpc/base/rng.h"
+#include "rpc/endpoint.h"
+#include "rpc/transport/sim/sim_network.h"
+#include "rpc/wire/handshake.h"
+
+namespace skua::rpc {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr MethodId kEcho = 1;
+constexpr uint32_t kServer = 1;
+constexpr uint32_t kCaller = 2;
+
+EndpointIdentity identity_of(uint32_t address) {
+  EndpointIdentity identity;
+  identity.uuid.bytes = {static_cast<uint8_t>(address)};
+  identity.incarnation = 1;
+  return identity;
+}
+
+/// An endpoint on the simulated network, sealed or not.
+struct Host {
+  Host(SimNetwork& network, uint32_t address, std::optional<SealedOptions> sealed, SimTransportOptions wire = {}) {
+    std::unique_ptr<Transport> plain = network.attach(address, identity_of(address), wire);
+    if (sealed.has_value()) {
+      auto made = std::make_unique<SealedTransport>(std::move(plain), network.clock(), *sealed);
+      seals = made.get();
+      transport = std::move(made);
+    } else {
+      transport = std::move(plain);
+    }
+    EndpointOptions options;
+    options.simulation_seed = address;
+    options.protocol.peer_timeout_ns = kSecond;
+    endpoint = std::make_unique<Endpoint>(*transport, network.clock(), options);
+    endpoint->serve(kEcho, [this](IncomingCall&& call) {
+      ++served;
+      call.reply.reply(MessagePtr::copy_of(call.request.bytes()));
+    });
+  }
+
+  std::unique_ptr<Transport> transport;
+  SealedTransport* seals = nullptr;
+  std::unique_ptr<Endpoint> endpoint;
+  uint64_t served = 0;
+};
+
+class SealedTransportTest : public ::testing::Test {
+ protected:
+  explicit SealedTransportTest(SimTransportOptions wire = {})
+      : wire_(wire),
+        server_(std::make_unique<Host>(network_, kServer, options(), wire)),
+        caller_(std::make_unique<Host>(network_, kCaller, options(), wire)) {}
+
+  static SealedOptions options() { return {}; }
+
+  absl::StatusOr<SessionId> open(Host& from, const std::string& principal = "client/a") {
+    auto offer = from.endpoint->begin_connect(server_->endpoint->local_descriptor());
+    if (!offer.ok()) return offer.status();
+    const std::string answer =
+        server_->endpoint->accept_offer(as_byte_span(offer->bytes), {.source = 1, .principal = principal});
+    absl::Status status = from.endpoint->finish_connect(offer->session, as_byte_span(answer));
+    if (!status.ok()) {
+      from.endpoint->close(offer->session);
+      return status;
+    }
+    return offer->session;
+  }
+
+  bool run_until(const std::function<bool()>& done) {
+    const TimeNs end = network_.now_ns() + 60 * kSecond;
+    while (!done()) {
+      if (network_.now_ns() > end) return false;
+      turn();
+    }
+    return true;
+  }
+  void turn() {
+    server_->endpoint->poll();
+    caller_->endpoint->poll();
+    const TimeNs next =
+        std::min({network_.next_event_ns(), server_->endpoint->next_timer_ns(), caller_->endpoint->next_timer_ns()});
+    network_.advance_to(std::max(std::min(next, network_.now_ns() + kMillisecond), network_.now_ns()));
+  }
+
+  /// The answer, or the status in words.
+  std::string call(SessionId session, std::string_view request) {
+    std::optional<std::string> result;
+    const auto started = caller_->endpoint->call(
+        session, kEcho, MessagePtr::copy_of(as_byte_span(request)), {.timeout_ns = 5 * kSecond},
+        [&](CallResult&& done) {
+          result = done.status.ok() ? std::string(as_string_view(done.response.bytes())) : done.status.ToString();
+        });
+    if (!started.ok()) return started.status().ToString();
+    EXPECT_TRUE(run_until([&] { return result.has_value(); }));
+    return result.value_or("no outcome");
+  }
+
+  SimNetwork network_{5};
+  const SimTransportOptions wire_;
+  std::unique_ptr<Host> server_;
+  std::unique_ptr<Host> caller_;
+};
+
+class SealedConnectionsTest : public SealedTransportTest {
+ protected:
+  SealedConnectionsTest() : SealedTransportTest({.connected = true}) {}
+};
+
+TEST_F(SealedTransportTest, NothingReadableIsOnTheWire) {
+  size_t seen = 0;
+  network_.set_watch([&](uint32_t, uint32_t, std::vector<std::byte>& packet) {
+    ++seen;
+    EXPECT_EQ(static_cast<uint8_t>(packet[0]) >> 4, kSealedVersion);
+    EXPECT_EQ(as_string_view(packet).find("plain words"), std::string_view::npos);
+  });
+  const SessionId session = open(*caller_).value();
+  EXPECT_EQ(call(session, "plain words"), "plain words");
+  const std::string large(100'000, 'l');
+  EXPECT_EQ(call(session, large), large);
+  EXPECT_GT(seen, 100u);
+}
+
+TEST_F(SealedTransportTest, MessagesOfAllSizesArrive) {
+  const SessionId session = open(*caller_).value();
+  const size_t payload = caller_->transport->capabilities().payload_max_bytes;
+  for (const size_t size : {size_t{0}, size_t{1}, payload - 1, payload, payload + 1, 16 * payload, 64 * payload + 1}) {
+    const std::string text(size, 't');
+    EXPECT_TRUE(call(session, text) == text) << size;
+  }
+}
+
+TEST_F(SealedTransportTest, SessionsOfOnePrincipalShareAChannel) {
+  const SessionId one = open(*caller_).value();
+  const SessionId other = open(*caller_).value();
+  EXPECT_EQ(call(one, "1"), "1");
+  EXPECT_EQ(call(open(*caller_).value(), "3"), "3") << "the secret was forgotten, the channel was not";
+  EXPECT_EQ(call(other, "2"), "2");
+  EXPECT_EQ(server_->seals->channel_count(), 1u);
+}
+
+TEST_F(SealedTransportTest, AnotherPrincipalGetsNoneOfTheChannel) {
+  const SessionId session = open(*caller_, "client/a").value();
+  EXPECT_EQ(call(session, "1"), "1");
+  // The same process under another name: the acceptor does not join the two.
+  const SessionId other = open(*caller_, "client/b").value();
+  EXPECT_EQ(server_->seals->channel_count(), 2u);
+  EXPECT_EQ(call(other, "2"), "2");
+}
+
+TEST_F(SealedTransportTest, ARepeatedOfferGetsTheSameAnswer) {
+  auto offer = caller_->endpoint->begin_connect(server_->endpoint->local_descriptor()).value();
+  const OfferOrigin origin{.source = 1, .principal = "client/a"};
+  const std::string answer = server_->endpoint->accept_offer(as_byte_span(offer.bytes), origin);
+  EXPECT_EQ(server_->endpoint->accept_offer(as_byte_span(offer.bytes), origin), answer);
+  EXPECT_TRUE(caller_->endpoint->finish_connect(offer.session, as_byte_span(answer)).ok());
+  EXPECT_EQ(call(offer.session, "x"), "x");
+}
+
+TEST_F(SealedTransportTest, SealedAndUnsealedEndsSayWhyTheyDoNotMeet) {
+  Host plain(network_, 3, std::nullopt);
+  EXPECT_THAT(std::string(open(plain).status().message()), HasSubstr("this node seals its packets, the peer does not"));
+  server_ = std::make_unique<Host>(network_, 4, std::nullopt);
+  EXPECT_THAT(std::string(open(*caller_).status().message()),
+              HasSubstr("the peer seals its packets, this node does not"));
+}
+
+TEST_F(SealedTransportTest, SessionsAreNotOpenedByPackets) {
+  EXPECT_EQ(caller_->endpoint->connect(server_->endpoint->local_descriptor()).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  // Nor by the packets of an endpoint that does not ask.
+  Host plain(network_, 3, std::nullopt);
+  ASSERT_TRUE(plain.endpoint->connect(server_->endpoint->local_descriptor()).ok());
+  for (int i = 0; i < 1'000; ++i) {
+    plain.endpoint->poll();
+    turn();
+  }
+  EXPECT_EQ(server_->endpoint->session_count(), 0u);
+  EXPECT_GT(server_->seals->sealed_counters().unsealed, 0u);
+}
+
+TEST_F(SealedTransportTest, TheStrongerModeIsTaken) {
+  caller_.reset();
+  caller_ = std::make_unique<Host>(network_, 3, SealedOptions{.mode = SealMode::kAuthenticate});
+  bool was_readable = false;
+  network_.set_watch([&](uint32_t, uint32_t, std::vector<std::byte>& packet) {
+    was_readable = was_readable || as_string_view(packet).find("plain words") != std::string_view::npos;
+  });
+  EXPECT_EQ(call(open(*caller_).value(), "plain words"), "plain words");
+  EXPECT_FALSE(was_readable);
+}
+
+/// A stranger on the path: each packet is followed by others that he made of it. The calls go on, each is served once,
+/// and nothing of his is taken.
+TEST_F(SealedTransportTest, WhatAStrangerSendsIsNotTaken) {
+  const SessionId session = open(*caller_).value();
+  ASSERT_EQ(call(session, "warm"), "warm");
+  Host stranger(network_, 9, std::nullopt);
+  const PeerId to_server = stranger.transport->resolve(server_->transport->local_descriptor()).value();
+  std::vector<std::vector<std::byte>> seen;
+  network_.set_watch([&](uint32_t from, uint32_t, std::vector<std::byte>& packet) {
+    if (from != 9) seen.push_back(packet);
+  });
+  Rng rng(1);
+  const uint64_t served_before = server_->served;
+  const SealedCounters before = server_->seals->sealed_counters();
+  constexpr int kCalls = 300;
+  for (int i = 0; i < kCalls; ++i) {
+    seen.clear();
+    const std::string text = "call " + std::to_string(i);
+    ASSERT_EQ(call(session, text), text);
+    for (std::vector<std::byte> packet : std::vector(seen)) {
+      if (rng.chance(0.7)) packet[rng.below(packet.size())] ^= static_cast<std::byte>(1 + rng.below(255));
+      if (rng.chance(0.2)) packet.resize(kPacketHeaderBytes + rng.below(packet.size() - kPacketHeaderBytes + 1));
+      TxFrame frame = stranger.transport->take_frame(to_server);
+      ASSERT_NE(frame.bytes, nullptr);
+      copy_bytes(frame.bytes, packet);
+      frame.size = static_cast<uint32_t>(packet.size());
+      stranger.transport->send_frames(std::span(&frame, 1));
+    }
+  }
+  EXPECT_EQ(server_->served - served_before, static_cast<uint64_t>(kCalls));
+  const SealedCounters& after = server_->seals->sealed_counters();
+  EXPECT_GT(after.refused() - before.refused(), static_cast<uint64_t>(kCalls));
+  EXPECT_GT(after.replayed, before.replayed);
+  EXPECT_GT(after.forged, before.forged);
+}
+
+TEST_F(SealedTransportTest, AChannelThatNobodyUsesEnds) {
+  const SessionId session = open(*caller_).value();
+  EXPECT_EQ(call(session, "x"), "x");
+  caller_->endpoint->close(session);
+  EXPECT_TRUE(run_until([&] { return server_->seals->channel_count() + caller_->seals->channel_count() == 0; }));
+  EXPECT_EQ(call(open(*caller_).value(), "y"), "y");
+}
+
+TEST_F(SealedTransportTest, ARestartedServerIsReachedAgain) {
+  const SessionId session = open(*caller_).value();
+  EXPECT_EQ(call(session, "x"), "x");
+  server_.reset();
+  server_ = std::make_unique<Host>(network_, kServer, options(), wire_);
+  EXPECT_THAT(call(session, "lost"), HasSubstr("UNAVAILABLE"));
+  EXPECT_EQ(call(open(*caller_).value(), "y"), "y");
+}
+
+TEST_F(SealedTransportTest, ChannelsAreBounded) {
+  server_.reset();
+  server_ = std::make_unique<Host>(network_, 4, SealedOptions{.channels_max = 4});
+  const SessionId session = open(*caller_).value();
+  for (int i = 0; i < 20; ++i) static_cast<void>(open(*caller_, "client/" + std::to_string(i)));
+  EXPECT_LE(server_->seals->channel_count(), 4u);
+  static_cast<void>(session);
+}
+
+TEST_F(SealedConnectionsTest, CallsSurviveBrokenConnections) {
+  const SessionId session = open(*caller_).value();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(call(session, std::to_string(i)), std::to_string(i));
+    network_.break_connections();
+  }
+}
+
+TEST_F(SealedConnectionsTest, ADamagedFrameBreaksTheConnectionAndIsRepeated) {
+  const SessionId session = open(*caller_).value();
+  ASSERT_EQ(call(session, "warm"), "warm");
+  bool damage = true;
+  network_.set_watch([&](uint32_t, uint32_t to, std::vector<std::byte>& packet) {
+    if (to == kServer && std::exchange(damage, false)) packet.back() ^= std::byte{1};
+  });
+  EXPECT_EQ(call(session, "x"), "x");
+  EXPECT_FALSE(damage);
+  EXPECT_EQ(server_->seals->sealed_counters().forged, 1u);
+}
+
+}  // namespace
+}  // namespace skua::rpc
