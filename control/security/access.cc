@@ -15,29 +15,37 @@ constexpr Roles kAdmins = Role::kAdmin;
 constexpr Roles kReaders = Role::kNode | Role::kAdmin | Role::kMonitor | Role::kClient;
 constexpr Roles kWatchers = Role::kAdmin | Role::kMonitor;
 
+constexpr bool kAudited = true;
+
 constexpr std::array kMethods = {
     // Membership. Leave: an admin removes a node that has stopped.
     MethodAccess{"/skua.control.v1.Membership/Register", kNodes},
     MethodAccess{"/skua.control.v1.Membership/Heartbeat", kNodes},
     MethodAccess{"/skua.control.v1.Membership/ReportReplicas", kNodes},
-    MethodAccess{"/skua.control.v1.Membership/Leave", kNodes | kAdmins},
+    MethodAccess{"/skua.control.v1.Membership/Leave", kNodes | kAdmins, kAudited},
     MethodAccess{"/skua.control.v1.ShardMap/GetShardMap", kReaders},
     MethodAccess{"/skua.control.v1.ShardMap/WatchShardMap", kReaders},
     // ListTables: programs of clients check a table's name before they start.
-    MethodAccess{"/skua.control.v1.Tables/CreateTable", kAdmins},
+    MethodAccess{"/skua.control.v1.Tables/CreateTable", kAdmins, kAudited},
     MethodAccess{"/skua.control.v1.Tables/ListTables", kReaders},
-    MethodAccess{"/skua.control.v1.Tables/DropTable", kAdmins},
+    MethodAccess{"/skua.control.v1.Tables/DropTable", kAdmins, kAudited},
     MethodAccess{"/skua.control.v1.Cluster/GetStatus", kReaders},
-    MethodAccess{"/skua.control.v1.Cluster/DrainNode", kAdmins},
-    MethodAccess{"/skua.control.v1.Cluster/UndrainNode", kAdmins},
-    MethodAccess{"/skua.control.v1.Cluster/MoveShard", kAdmins},
-    MethodAccess{"/skua.control.v1.Cluster/TransferPrimary", kAdmins},
-    MethodAccess{"/skua.control.v1.Cluster/RecoverShard", kAdmins},
+    MethodAccess{"/skua.control.v1.Cluster/DrainNode", kAdmins, kAudited},
+    MethodAccess{"/skua.control.v1.Cluster/UndrainNode", kAdmins, kAudited},
+    MethodAccess{"/skua.control.v1.Cluster/MoveShard", kAdmins, kAudited},
+    MethodAccess{"/skua.control.v1.Cluster/TransferPrimary", kAdmins, kAudited},
+    MethodAccess{"/skua.control.v1.Cluster/RecoverShard", kAdmins, kAudited},
     // A storage node. Describe: the control plane asks before it believes a registration.
     MethodAccess{"/skua.control.v1.Bootstrap/Describe", kReaders | Role::kControl},
     MethodAccess{"/skua.control.v1.Bootstrap/OpenSession", Role::kNode | Role::kAdmin | Role::kClient},
     MethodAccess{"/skua.node.v1.Admin/GetMetrics", kWatchers},
 };
+
+const MethodAccess* find(std::string_view method) {
+  const auto* found =
+      std::find_if(kMethods.begin(), kMethods.end(), [method](const MethodAccess& at) { return at.method == method; });
+  return found == kMethods.end() ? nullptr : found;
+}
 
 }  // namespace
 
@@ -46,14 +54,18 @@ std::span<const MethodAccess> method_access() {
 }
 
 absl::Status check_access(const Identity& caller, std::string_view method) {
-  const auto found =
-      std::find_if(kMethods.begin(), kMethods.end(), [method](const MethodAccess& at) { return at.method == method; });
-  if (found == kMethods.end()) return absl::PermissionDeniedError("there is no such method");
+  const MethodAccess* found = find(method);
+  if (found == nullptr) return absl::PermissionDeniedError("there is no such method");
   if (found->roles.contains(caller.role)) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat("a certificate of the role ", role_name(caller.role), " may not call ",
                    absl_view(method.substr(method.rfind('/') + 1)), ", only ", roles_text(found->roles),
                    ": use such a certificate, or have one issued (skuactl cert issue ROLE NAME)"));
+}
+
+bool is_audited(std::string_view method) {
+  const MethodAccess* found = find(method);
+  return found != nullptr && found->audited;
 }
 
 }  // namespace skua::control

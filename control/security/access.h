@@ -1,5 +1,5 @@
 // Which role may call which method of the gRPC services. A method that is not listed may be called by nobody; a test
-// compares the list with the services' descriptors.
+// compares the list with the services' descriptors. What changes the cluster is audited (auditor.h).
 #ifndef SKUA_CONTROL_SECURITY_ACCESS_H_
 #define SKUA_CONTROL_SECURITY_ACCESS_H_
 
@@ -14,6 +14,7 @@ namespace skua::control {
 struct MethodAccess {
   std::string_view method;  ///< as in a request's path: "/skua.control.v1.Tables/CreateTable"
   Roles roles;
+  bool audited = false;  ///< each call of it gets a line in the audit log
 };
 
 [[nodiscard]] std::span<const MethodAccess> method_access();
@@ -21,6 +22,9 @@ struct MethodAccess {
 /// PERMISSION_DENIED: the role may not call the method, or there is no such method. The message names the roles that
 /// may.
 [[nodiscard]] absl::Status check_access(const Identity& caller, std::string_view method);
+
+/// False also if there is no such method.
+[[nodiscard]] bool is_audited(std::string_view method);
 
 }  // namespace skua::control
 
