@@ -16,7 +16,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "control/security/access.h"
+#include "control/security/auditor.h"
+#include "rpc/base/status.h"
 
 namespace skua::control {
 namespace {
@@ -45,13 +48,15 @@ absl::StatusOr<std::string> read(const char* what, const std::string& path) {
 /// expected there?
 class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
-  PeerVerifier(std::string cluster_id, Roles expected) : cluster_id_(std::move(cluster_id)), expected_(expected) {}
+  PeerVerifier(std::string cluster_id, Roles expected, std::shared_ptr<Auditor> auditor)
+      : cluster_id_(std::move(cluster_id)), expected_(expected), auditor_(std::move(auditor)) {}
 
   bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)> /*callback*/, grpc::Status* status) override {
     const std::vector<grpc::string_ref> uris = request->uri_names();
     absl::Status judged = absl::PermissionDeniedError("the peer's certificate is not one of Skua's");
     if (uris.size() == 1) judged = judge(std::string(uris[0].data(), uris[0].size()));
+    if (!judged.ok() && auditor_ != nullptr) auditor_->certificate_refused(joined(uris), std_view(judged.message()));
     *status =
         judged.ok() ? grpc::Status::OK : grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(judged.message()));
     return true;  // the verdict is here already
@@ -60,6 +65,11 @@ class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifie
   void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest* /*request*/) override {}
 
  private:
+  static std::string joined(const std::vector<grpc::string_ref>& uris) {
+    return absl::StrJoin(uris, " ",
+                         [](std::string* out, grpc::string_ref uri) { out->append(uri.data(), uri.size()); });
+  }
+
   [[nodiscard]] absl::Status judge(const std::string& uri) const {
     const absl::StatusOr<Identity> peer = parse_identity_uri(uri);
     if (!peer.ok()) return absl::PermissionDeniedError("the peer's certificate is not one of Skua's");
@@ -73,11 +83,14 @@ class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifie
 
   const std::string cluster_id_;
   const Roles expected_;  // empty: any
+  const std::shared_ptr<Auditor> auditor_;
 };
 
 /// Lets calls pass that access.h allows.
 class Doorkeeper final : public grpc::AuthMetadataProcessor {
  public:
+  explicit Doorkeeper(std::shared_ptr<Auditor> auditor) : auditor_(std::move(auditor)) {}
+
   [[nodiscard]] bool IsBlocking() const override { return false; }
 
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata* /*consumed*/,
@@ -87,10 +100,18 @@ class Doorkeeper final : public grpc::AuthMetadataProcessor {
     if (!caller || path == metadata.end()) {
       return {grpc::StatusCode::UNAUTHENTICATED, "the caller's certificate does not say who it is for"};
     }
-    const absl::Status allowed = check_access(*caller, std::string_view(path->second.data(), path->second.size()));
+    const std::string_view method(path->second.data(), path->second.size());
+    const absl::Status allowed = check_access(*caller, method);
     if (allowed.ok()) return grpc::Status::OK;
+    if (auditor_ != nullptr) {
+      auditor_->call_ended(
+          {.caller = caller, .method = method, .code = allowed.code(), .message = std_view(allowed.message())});
+    }
     return {grpc::StatusCode::PERMISSION_DENIED, std::string(allowed.message())};
   }
+
+ private:
+  const std::shared_ptr<Auditor> auditor_;
 };
 
 }  // namespace
@@ -143,19 +164,19 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials::for_channel(Roles servers
   // Addresses say nothing: nodes are looked for where the map says, and their identity stands in the certificate.
   options.set_check_call_host(false);
   options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(self().cluster_id, servers));
+      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(self().cluster_id, servers, nullptr));
   return grpc::experimental::TlsCredentials(options);
 }
 
-std::shared_ptr<grpc::ServerCredentials> Credentials::for_server() const {
+std::shared_ptr<grpc::ServerCredentials> Credentials::for_server(std::shared_ptr<Auditor> auditor) const {
   grpc::experimental::TlsServerCredentialsOptions options(provider_);
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(self().cluster_id, Roles()));
+      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(self().cluster_id, Roles(), auditor));
   std::shared_ptr<grpc::ServerCredentials> made = grpc::experimental::TlsServerCredentials(options);
-  made->SetAuthMetadataProcessor(std::make_shared<Doorkeeper>());
+  made->SetAuthMetadataProcessor(std::make_shared<Doorkeeper>(std::move(auditor)));
   return made;
 }
 
@@ -163,8 +184,9 @@ std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const CredentialsP
   return credentials == nullptr ? grpc::InsecureChannelCredentials() : credentials->for_channel(servers);
 }
 
-std::shared_ptr<grpc::ServerCredentials> server_credentials(const CredentialsPtr& credentials) {
-  return credentials == nullptr ? grpc::InsecureServerCredentials() : credentials->for_server();
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const CredentialsPtr& credentials,
+                                                            std::shared_ptr<Auditor> auditor) {
+  return credentials == nullptr ? grpc::InsecureServerCredentials() : credentials->for_server(std::move(auditor));
 }
 
 std::optional<Identity> peer_identity(const grpc::AuthContext& context) {

@@ -35,6 +35,7 @@ class FileWatcherCertificateProvider;
 
 namespace skua::control {
 
+class Auditor;
 class Credentials;
 /// Null: without TLS.
 using CredentialsPtr = std::shared_ptr<const Credentials>;
@@ -61,8 +62,9 @@ class Credentials {
 
   /// For channels to servers of one of these roles.
   [[nodiscard]] std::shared_ptr<grpc::ChannelCredentials> for_channel(Roles servers) const;
-  /// For servers: calls that access.h does not allow end with PERMISSION_DENIED and do not reach a handler.
-  [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> for_server() const;
+  /// For servers: calls that access.h does not allow end with PERMISSION_DENIED and do not reach a handler. `auditor`
+  /// (null: nobody) hears of them, and of certificates that are refused.
+  [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> for_server(std::shared_ptr<Auditor> auditor = nullptr) const;
 
  private:
   const CredentialFiles files_;
@@ -76,7 +78,8 @@ class Credentials {
 /// The same for programs that may be without TLS: insecure credentials if `credentials` is null.
 [[nodiscard]] std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const CredentialsPtr& credentials,
                                                                             Roles servers);
-[[nodiscard]] std::shared_ptr<grpc::ServerCredentials> server_credentials(const CredentialsPtr& credentials);
+[[nodiscard]] std::shared_ptr<grpc::ServerCredentials> server_credentials(const CredentialsPtr& credentials,
+                                                                          std::shared_ptr<Auditor> auditor = nullptr);
 
 /// Who is at the other end of a call; nothing if the connection has no TLS.
 [[nodiscard]] std::optional<Identity> peer_identity(const grpc::AuthContext& context);

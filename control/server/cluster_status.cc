@@ -21,10 +21,12 @@ void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core) {
   to.set_settled_shard_count(core.settled_shard_count(table.id));
 }
 
-StatusDesk::StatusDesk(Controller& controller, MapHub& hub, CredentialsPtr credentials)
+StatusDesk::StatusDesk(Controller& controller, MapHub& hub, CredentialsPtr credentials,
+                       std::shared_ptr<const Auditor> auditor)
     : controller_(controller),
       hub_(hub),
       credentials_(std::move(credentials)),
+      auditor_(std::move(auditor)),
       started_ns_(controller.now_ns()),
       board_([this] { return make(board_, &StatusDesk::fill_all); }),
       tables_([this] { return make(tables_, &StatusDesk::fill_tables); }) {}
@@ -83,6 +85,10 @@ void StatusDesk::fill_all(const ClusterCore& core, TimeNs now, v1::GetStatusRepl
   }
   if (credentials_ != nullptr) {
     const std::string trouble = credentials_->trouble(std::time(nullptr));
+    if (!trouble.empty()) reply.add_troubles(absl::StrCat("the control plane: ", trouble));
+  }
+  if (auditor_ != nullptr) {
+    const std::string trouble = auditor_->trouble();
     if (!trouble.empty()) reply.add_troubles(absl::StrCat("the control plane: ", trouble));
   }
   for (const std::string& trouble : core.stranger_troubles()) reply.add_troubles(trouble);

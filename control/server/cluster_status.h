@@ -2,8 +2,11 @@
 #ifndef SKUA_CONTROL_SERVER_CLUSTER_STATUS_H_
 #define SKUA_CONTROL_SERVER_CLUSTER_STATUS_H_
 
+#include <memory>
+
 #include "control/core/cluster_core.h"
 #include "control/proto/control.pb.h"
+#include "control/security/auditor.h"
 #include "control/security/credentials.h"
 #include "control/server/controller.h"
 #include "control/server/map_hub.h"
@@ -16,8 +19,9 @@ void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core);
 /// Thread: any. Controller and hub must outlive it, and it outlives the controller's thread.
 class StatusDesk {
  public:
-  /// `credentials`: the control plane's own, whose trouble the status shows; null: none.
-  StatusDesk(Controller& controller, MapHub& hub, CredentialsPtr credentials);
+  /// `credentials`, `auditor`: the control plane's own, whose troubles the status shows; null: none.
+  StatusDesk(Controller& controller, MapHub& hub, CredentialsPtr credentials,
+             std::shared_ptr<const Auditor> auditor = nullptr);
   StatusDesk(const StatusDesk&) = delete;
   StatusDesk& operator=(const StatusDesk&) = delete;
 
@@ -36,6 +40,7 @@ class StatusDesk {
   Controller& controller_;
   MapHub& hub_;
   const CredentialsPtr credentials_;
+  const std::shared_ptr<const Auditor> auditor_;
   const TimeNs started_ns_;
   StatusBoard board_;
   StatusBoard tables_;

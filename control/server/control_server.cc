@@ -30,6 +30,7 @@ class RunningServer final : public ControlServer {
   RunningServer(const ControlServerOptions& options, std::unique_ptr<MetadataStore> store,
                 std::unique_ptr<Election> election, const StateStore& state_store, ClusterState state)
       : credentials_(options.credentials),
+        auditor_(options.auditor),
         cluster_id_(state.cluster_id),
         cluster_name_(state.cluster_name),
         store_(std::move(store)),
@@ -41,9 +42,9 @@ class RunningServer final : public ControlServer {
                      .alone = election_ == nullptr},
                     state_store, std::move(state), clock_, hub_,
                     options.make_probe ? options.make_probe() : make_node_probe(options.credentials)),
-        services_(make_control_services(
-            {cluster_id_, cluster_name_, options.heartbeat_interval_ms, options.suspect_after_ms, options.credentials},
-            controller_, hub_)) {}
+        services_(make_control_services({cluster_id_, cluster_name_, options.heartbeat_interval_ms,
+                                         options.suspect_after_ms, options.credentials, options.auditor},
+                                        controller_, hub_)) {}
 
   ~RunningServer() override { RunningServer::shutdown(); }
 
@@ -52,7 +53,7 @@ class RunningServer final : public ControlServer {
     controller_.start();
     grpc::ServerBuilder builder;
     for (const auto& service : services_) builder.RegisterService(service.get());
-    auto listener = listen(builder, address, credentials_);
+    auto listener = listen(builder, address, credentials_, auditor_);
     if (!listener.ok()) return listener.status();
     listener_ = *std::move(listener);
     if (election_ != nullptr) {
@@ -77,6 +78,7 @@ class RunningServer final : public ControlServer {
 
  private:
   const CredentialsPtr credentials_;
+  const std::shared_ptr<Auditor> auditor_;
   const std::string cluster_id_;
   const std::string cluster_name_;
   // In order of construction: each uses those above it.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "control/security/auditor.h"
 #include "control/security/credentials.h"
 #include "control/server/controller.h"
 #include "control/server/controller_limits.h"
@@ -40,6 +41,8 @@ struct ControlServerOptions {
   /// What asks nodes who they are before they are registered; empty: make_node_probe.
   std::function<std::unique_ptr<NodeProbe>()> make_probe;
   LogFn log;
+  /// Hears of administration and of refusals; null: nobody does.
+  std::shared_ptr<Auditor> auditor;
 };
 
 /// Serves until destroyed. Thread: any.

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "control/security/auditor.h"
 #include "control/security/credentials.h"
 #include "control/server/controller.h"
 #include "control/server/map_hub.h"
@@ -27,6 +28,8 @@ struct ServiceOptions {
   uint32_t suspect_after_ms = 3000;
   /// The control plane's own; null: none.
   CredentialsPtr credentials = nullptr;
+  /// Whose trouble the status shows; null: none.
+  std::shared_ptr<const Auditor> auditor = nullptr;
 };
 
 /// Membership, ShardMap, Tables and Cluster, ready for a ServerBuilder. Controller and hub must

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "control/server/call_audit.h"
 #include "control/server/controller_limits.h"
 
 namespace skua::control {
@@ -80,7 +81,7 @@ absl::Status check_listen(const std::string& address) {
 }
 
 absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address,
-                                const CredentialsPtr& credentials) {
+                                const CredentialsPtr& credentials, const std::shared_ptr<Auditor>& auditor) {
   const auto parts = split_address(address);
   if (!parts.ok()) return parts.status();
   if (auto status = try_bind(address, *parts); !status.ok()) return status;
@@ -105,7 +106,9 @@ absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string&
   // Each call that is open holds memory, a reply that its caller does not read up to a shard map's size.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(kCallsPerConnectionMax));
   auto inside = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, server_credentials(credentials));
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      server_credentials(credentials, auditor));
+  if (auditor != nullptr) audit_calls(builder, auditor);
   listener.server = builder.BuildAndStart();
   if (listener.server == nullptr) return absl::UnavailableError("gRPC could not start a server");
   listener.door->open(std::move(inside));

@@ -45,11 +45,12 @@ struct HostPort {
 [[nodiscard]] absl::Status check_listen(const std::string& address);
 
 /// Adds the port to `builder` and starts it. `address` is "host:port"; port 0 takes a free one. `credentials`: null, or
-/// what to show callers; they must show theirs then.
+/// what to show callers; they must show theirs then. `auditor` (null: nobody) hears of the calls.
 /// INVALID_ARGUMENT (not an address), ALREADY_EXISTS (in use), PERMISSION_DENIED,
 /// FAILED_PRECONDITION (not an address of this machine), UNAVAILABLE.
 [[nodiscard]] absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address,
-                                              const CredentialsPtr& credentials = nullptr);
+                                              const CredentialsPtr& credentials = nullptr,
+                                              const std::shared_ptr<Auditor>& auditor = nullptr);
 
 }  // namespace skua::control
 

@@ -1,6 +1,7 @@
 // skua-control: membership, shard map and tables of one cluster.
 //
 //   <data dir>/skua.lock, identity.toml   app/data_dir.h: one process, one cluster
+//   <data dir>/audit.jsonl                who changed the cluster: control/security/audit_log.h; elsewhere with --audit-log
 //   <data dir>/metadata/                  the embedded metadata store, unless --metadata names an etcd
 #include <unistd.h>
 
@@ -26,12 +27,15 @@
 #include "app/version.h"
 #include "control/client/what_answers.h"
 #include "control/proto/grpc_log.h"
+#include "control/security/audit_log.h"
+#include "control/security/auditor.h"
 #include "control/security/credentials.h"
 #include "control/server/control_server.h"
 #include "control/server/grpc_listener.h"
 #include "control/store/embedded_store.h"
 #include "control/store/etcd_election.h"
 #include "control/store/etcd_store.h"
+#include "rpc/base/clock.h"
 
 namespace skua::control {
 namespace {
@@ -39,6 +43,7 @@ namespace {
 constexpr const char* kProgram = "skua-control";
 constexpr int64_t kDataFormat = 1;
 constexpr const char* kEmbedded = "embedded";
+constexpr const char* kNoAuditLog = "off";
 
 struct Settings {
   std::string data_dir;
@@ -48,6 +53,7 @@ struct Settings {
   std::string cluster_name;
   std::string cluster_id;
   CredentialFiles credential_files;
+  std::string audit_log;
   DurationNs heartbeat_interval_ns = 500 * kMillisecond;
   DurationNs suspect_after_ns = 3 * kSecond;
   DurationNs replace_after_ns = 30 * kSecond;
@@ -88,6 +94,11 @@ void parse_settings(int argc, char** argv, Settings& settings) {
                   "The cluster's id, a UUID: kept when it is created (a fresh one by default), checked later.")
       .value_name("UUID");
   app::add_security_options(program, &settings.credential_files);
+  program
+      .add_string("audit-log", &settings.audit_log,
+                  "Where it is written who changed the cluster, and who was refused; audit.jsonl in the data directory "
+                  "by default, \"off\": nowhere.")
+      .value_name("FILE");
   program.add_duration("heartbeat-interval", &settings.heartbeat_interval_ns, "How often nodes report.")
       .range(10 * kMillisecond, 60 * kSecond);
   program
@@ -306,6 +317,22 @@ CredentialsPtr load_credentials(Settings& settings) {
   return credentials;
 }
 
+/// Kept elsewhere, such lines show later whether the audit log was cut or written anew.
+void log_audit_head(const std::shared_ptr<Auditor>& auditor, const app::Logger& logger) {
+  if (auditor == nullptr) return;
+  const AuditHead head = auditor->log().head();
+  logger.info("audit log", {{"file", auditor->log().path()}, {"seq", head.sequence}, {"hash", head.hash}});
+}
+
+/// Null: off.
+std::shared_ptr<Auditor> open_audit_log(const Settings& settings, const Clock& clock) {
+  if (settings.audit_log == kNoAuditLog) return nullptr;
+  const std::string path = settings.audit_log.empty() ? settings.data_dir + "/audit.jsonl" : settings.audit_log;
+  auto auditor = std::make_shared<Auditor>(value_or_give_up(AuditLog::open({.path = path})), clock);
+  auditor->started(app::version());
+  return auditor;
+}
+
 ControlServerOptions server_options(const Settings& settings, ClusterIdentity cluster, const app::Logger& logger) {
   ControlServerOptions options;
   options.listen_address = settings.listen_address;
@@ -339,6 +366,7 @@ int run(int argc, char** argv) {
     return app::finish_output(kProgram);
   }
 
+  const SteadyClock clock;
   // Its own, gRPC's and RocksDB's, and some that gRPC makes when there is much to do.
   constexpr size_t kThreads = 48;
   if (auto status = app::check_threads("a control plane", kThreads); !status.ok()) give_up(status);
@@ -357,6 +385,7 @@ int run(int argc, char** argv) {
   if (metadata.store == nullptr) metadata = open_metadata(settings);
   ControlServerOptions options = server_options(settings, std::move(cluster), logger);
   options.credentials = credentials;
+  options.auditor = open_audit_log(settings, clock);
   const auto server =
       value_or_give_up(ControlServer::start(options, std::move(metadata.store), std::move(metadata.election)));
   if (is_new) {
@@ -373,9 +402,12 @@ int run(int argc, char** argv) {
                           {"data_dir", settings.data_dir},
                           {"metadata", settings.metadata},
                           {"version", app::version()}});
+  log_audit_head(options.auditor, logger);
   const int signal = stop->wait();
   logger.info("stopping", {{"signal", signal}});
   server->shutdown();
+  if (options.auditor != nullptr) options.auditor->stops();
+  log_audit_head(options.auditor, logger);
   logger.info("stopped");
   return app::kExitOk;
 }

@@ -1,0 +1,148 @@
+#include "control/server/call_audit.h"
+
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/server_interceptor.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/security/access.h"
+#include "control/security/credentials.h"
+#include "control/server/peer_host.h"
+
+namespace skua::control {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using grpc::experimental::InterceptionHookPoints;
+using grpc::experimental::InterceptorBatchMethods;
+using grpc::experimental::ServerRpcInfo;
+
+// Leave's `instance` is a secret of the node.
+constexpr std::array kLeave = {"uuid", "force"};
+constexpr std::array kCreateTable = {"name", "shard_count", "if_not_exists", "replicas", "min_insync", "read_anywhere"};
+constexpr std::array kDropTable = {"name"};
+constexpr std::array kNode = {"uuid"};
+constexpr std::array kMoveShard = {"table", "shard", "from", "to"};
+constexpr std::array kTransferPrimary = {"table", "shard", "to"};
+constexpr std::array kRecoverShard = {"table", "shard", "node"};
+
+constexpr std::array kArguments = {
+    AuditedArguments{"/skua.control.v1.Membership/Leave", kLeave},
+    AuditedArguments{"/skua.control.v1.Tables/CreateTable", kCreateTable},
+    AuditedArguments{"/skua.control.v1.Tables/DropTable", kDropTable},
+    AuditedArguments{"/skua.control.v1.Cluster/DrainNode", kNode},
+    AuditedArguments{"/skua.control.v1.Cluster/UndrainNode", kNode},
+    AuditedArguments{"/skua.control.v1.Cluster/MoveShard", kMoveShard},
+    AuditedArguments{"/skua.control.v1.Cluster/TransferPrimary", kTransferPrimary},
+    AuditedArguments{"/skua.control.v1.Cluster/RecoverShard", kRecoverShard},
+};
+
+void add_field(AuditFields& to, const Message& request, const FieldDescriptor& field) {
+  const google::protobuf::Reflection& of = *request.GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING: {
+      std::string text = of.GetString(request, &field);
+      if (!text.empty()) to.emplace_back(field.name(), std::move(text));
+      return;
+    }
+    case FieldDescriptor::CPPTYPE_BOOL:
+      if (of.GetBool(request, &field)) to.emplace_back(field.name(), true);
+      return;
+    // Also 0: a shard may have that number.
+    case FieldDescriptor::CPPTYPE_UINT32:
+      to.emplace_back(field.name(), uint64_t{of.GetUInt32(request, &field)});
+      return;
+    case FieldDescriptor::CPPTYPE_UINT64: to.emplace_back(field.name(), of.GetUInt64(request, &field)); return;
+    default: return;
+  }
+}
+
+/// A CreateTable may find that the table is there: skuactl asks so while it waits for a new table.
+bool has_changed(const Message& reply) {
+  const FieldDescriptor* created = reply.GetDescriptor()->FindFieldByName("created");
+  return created == nullptr || reply.GetReflection()->GetBool(reply, created);
+}
+
+/// Lives as long as its call.
+class CallListener final : public grpc::experimental::Interceptor {
+ public:
+  CallListener(ServerRpcInfo& call, Auditor& auditor) : call_(call), auditor_(auditor) {}
+
+  void Intercept(InterceptorBatchMethods* methods) override {
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE) && is_audited(call_.method())) {
+      // Null if the bytes were no message. Generated messages have Message as their only base, at their beginning.
+      const auto* request = static_cast<const Message*>(methods->GetRecvMessage());
+      if (request != nullptr) arguments_ = describe_request(call_.method(), *request);
+    }
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_MESSAGE) && is_audited(call_.method())) {
+      const auto* reply = static_cast<const Message*>(methods->GetSendMessage());
+      if (reply != nullptr) changed_ = has_changed(*reply);
+    }
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) tell(methods->GetSendStatus());
+    methods->Proceed();
+  }
+
+ private:
+  void tell(const grpc::Status& status) {
+    const grpc::ServerContextBase& context = *call_.server_context();
+    const std::string peer = context.peer();
+    const std::string message = status.error_message();
+    auditor_.call_ended({.caller = peer_identity(*context.auth_context()),
+                         .peer = peer,
+                         .host = peer_host(peer),
+                         .method = call_.method(),
+                         .arguments = std::move(arguments_),
+                         .changed = changed_,
+                         .code = static_cast<absl::StatusCode>(status.error_code()),
+                         .message = message});
+  }
+
+  ServerRpcInfo& call_;
+  Auditor& auditor_;
+  AuditFields arguments_;
+  bool changed_ = true;
+};
+
+class CallListeners final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit CallListeners(std::shared_ptr<Auditor> auditor) : auditor_(std::move(auditor)) {}
+
+  grpc::experimental::Interceptor* CreateServerInterceptor(ServerRpcInfo* call) override {
+    return new CallListener(*call, *auditor_);
+  }
+
+ private:
+  const std::shared_ptr<Auditor> auditor_;
+};
+
+}  // namespace
+
+std::span<const AuditedArguments> audited_arguments() {
+  return kArguments;
+}
+
+AuditFields describe_request(std::string_view method, const Message& request) {
+  AuditFields described;
+  const auto* listed = std::find_if(kArguments.begin(), kArguments.end(),
+                                    [method](const AuditedArguments& at) { return at.method == method; });
+  if (listed == kArguments.end()) return described;
+  for (const char* name : listed->fields) {
+    const FieldDescriptor* field = request.GetDescriptor()->FindFieldByName(name);
+    if (field != nullptr) add_field(described, request, *field);
+  }
+  return described;
+}
+
+void audit_calls(grpc::ServerBuilder& builder, std::shared_ptr<Auditor> auditor) {
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> creators;
+  creators.push_back(std::make_unique<CallListeners>(std::move(auditor)));
+  builder.experimental().SetInterceptorCreators(std::move(creators));
+}
+
+}  // namespace skua::control

@@ -1,0 +1,34 @@
+// What an Auditor hears of the calls of a gRPC server: each that ends, before its answer goes out. Calls that are refused
+// before they reach a handler are told by the server's credentials (control/security/credentials.h).
+#ifndef SKUA_CONTROL_SERVER_CALL_AUDIT_H_
+#define SKUA_CONTROL_SERVER_CALL_AUDIT_H_
+
+#include <google/protobuf/message.h>
+#include <grpcpp/server_builder.h>
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "control/security/auditor.h"
+
+namespace skua::control {
+
+/// Which fields of a method's request stand in its line. No secrets, and no user's data.
+struct AuditedArguments {
+  std::string_view method;  ///< as in access.h
+  std::span<const char* const> fields;
+};
+
+/// One for each method that access.h says is audited.
+[[nodiscard]] std::span<const AuditedArguments> audited_arguments();
+
+/// Those fields of `request` that are set.
+[[nodiscard]] AuditFields describe_request(std::string_view method, const google::protobuf::Message& request);
+
+/// Call it before the server is started.
+void audit_calls(grpc::ServerBuilder& builder, std::shared_ptr<Auditor> auditor);
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_SERVER_CALL_AUDIT_H_
