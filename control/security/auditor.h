@@ -39,7 +39,7 @@ struct AuditedCall {
   /// As in a request's path.
   std::string_view method;
   AuditFields arguments{};
-  bool changed = true;  ///< false: the call is known to have found everything as it was to be
+  bool changed = true;  ///< false: it is known that there was nothing to do, or that nothing was done
   absl::StatusCode code = absl::StatusCode::kOk;
   std::string_view message{};
 };

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/proto/redirect.h"
 #include "control/security/access.h"
 #include "control/security/credentials.h"
 #include "control/server/peer_host.h"
@@ -84,7 +85,12 @@ class CallListener final : public grpc::experimental::Interceptor {
       const auto* reply = static_cast<const Message*>(methods->GetSendMessage());
       if (reply != nullptr) changed_ = has_changed(*reply);
     }
-    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) tell(methods->GetSendStatus());
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
+      // A process that does not lead names the leader, and has done nothing.
+      const auto* metadata = methods->GetSendTrailingMetadata();
+      if (metadata != nullptr && metadata->contains(kLeaderMetadata)) changed_ = false;
+      tell(methods->GetSendStatus());
+    }
     methods->Proceed();
   }
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -25,6 +26,7 @@
 #include "control/security/auditor.h"
 #include "control/server/call_audit.h"
 #include "control/server/control_server.h"
+#include "control/store/election.h"
 #include "control/store/memory_store.h"
 #include "tests/control/core/core_fixture.h"
 #include "tests/control/fake_probe.h"
@@ -52,11 +54,18 @@ class TestClock final : public Clock {
   std::atomic<TimeNs> now_{kSecond};
 };
 
+/// Somebody else leads for ever.
+class NeverElected final : public Election {
+ public:
+  void start(const std::string& /*own_address*/, std::function<void(const Leadership&)> /*changed*/) override {}
+  void stop() override {}
+};
+
 class AuditedCallsTest : public testing::Test {
  protected:
   AuditedCallsTest() : office_(directory_.path(), "ours") {}
 
-  void start(bool with_certificates, const std::string& trusted = "") {
+  void start(bool with_certificates, const std::string& trusted = "", std::unique_ptr<Election> election = nullptr) {
     ControlServerOptions options;
     options.listen_address = "127.0.0.1:0";
     options.cluster.id = kOfficeCluster;
@@ -65,7 +74,7 @@ class AuditedCallsTest : public testing::Test {
     if (with_certificates) options.credentials = loaded(office_.issue(Role::kControl, "c1"));
     options.auditor = auditor_ =
         std::make_shared<Auditor>(*AuditLog::open({.path = path_, .file_bytes_max = file_bytes_max_}), clock_);
-    auto server = ControlServer::start(options, std::make_unique<MemoryStore>());
+    auto server = ControlServer::start(options, std::make_unique<MemoryStore>(), std::move(election));
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -163,6 +172,29 @@ TEST_F(AuditedCallsTest, CallsWithNothingToDoAreOneASecond) {
   EXPECT_THAT(lines(), ElementsAre(HasSubstr("outcome=OK arguments.name=notes"),
                                    HasSubstr("outcome=OK changed=false arguments.name=notes"),
                                    HasSubstr("outcome=OK arguments.name=more")));
+}
+
+/// The table is made, and its caller is gone before the node serves it.
+TEST_F(AuditedCallsTest, AChangeIsWrittenAlsoIfItsCallerLeft) {
+  start(false);
+  ASSERT_EQ(register_node(test_node(1), nullptr), grpc::StatusCode::OK);
+  v1::CreateTableRequest request;
+  request.set_name("notes");
+  request.set_wait_ready_ms(60'000);
+  v1::CreateTableReply reply;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  EXPECT_EQ(stub<v1::Tables>(nullptr)->CreateTable(&context, request, &reply).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  server_->shutdown();
+  EXPECT_THAT(lines(), ElementsAre(HasSubstr("method=Tables/CreateTable outcome=OK arguments.name=notes")));
+}
+
+TEST_F(AuditedCallsTest, WhoDoesNotLeadHasDoneNothing) {
+  start(false, "", std::make_unique<NeverElected>());
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(create_table("notes", nullptr), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(lines(), ElementsAre(HasSubstr("outcome=UNAVAILABLE message=")));
+  EXPECT_THAT(lines()[0], HasSubstr("changed=false"));
 }
 
 TEST_F(AuditedCallsTest, WithoutCertificatesThereIsThePeer) {
