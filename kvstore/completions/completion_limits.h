@@ -23,11 +23,18 @@ inline constexpr uint64_t kCompletionSeqStepMax = uint64_t{1} << 40;
 /// the new number at once.
 inline constexpr uint64_t kCompletionSeqMargin = uint64_t{1} << 20;
 
-/// Bytes of batches' results that a shard keeps of all clients. Beyond this, the shard drops results of the clients
+/// What each kept result counts, beside the bytes of a batch's results: what it takes at most in memory. The number is
+/// part of the rule by which replicas forget, so it is the same in all builds.
+inline constexpr size_t kCompletionResultBytes = 256;
+/// Bytes of the results that a shard keeps of all clients' records. Beyond this, the shard drops results of the clients
 /// with the oldest records.
-inline constexpr size_t kCompletionBatchBytesMax = size_t{64} << 20;
-/// Bytes of batches' results of one client. Further batches of the client are answered TOO_MANY_INCOMPLETE.
-inline constexpr size_t kClientBatchBytesMax = kCompletionBatchBytesMax / 8;
+inline constexpr size_t kCompletionBytesMax = size_t{64} << 20;
+/// Bytes of the results of one client, refusals included. Further writes of the client are answered
+/// TOO_MANY_INCOMPLETE.
+inline constexpr size_t kClientBytesMax = kCompletionBytesMax / 8;
+/// Bytes of the results without effect that a primary keeps of all clients. Beyond this, it drops those of the clients
+/// with the oldest refusals.
+inline constexpr size_t kCompletionRefusedBytesMax = size_t{16} << 20;
 /// A client without a record for this long is forgotten. The time is that of the records, not of a wall clock.
 inline constexpr uint64_t kClientSilentMsMax = uint64_t{3600} * 1000;
 

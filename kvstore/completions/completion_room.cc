@@ -12,6 +12,12 @@ namespace {
 /// multiple of a bound the table drops the oldest client or result, even if it is not idle.
 constexpr size_t kRecordedFactor = 2;
 
+/// The highest seq of the results that have an effect, or of those that have none. There is one.
+uint64_t last_with(const std::vector<CompletionTable::Result>& results, bool effect) {
+  const auto is_such = [effect](const CompletionTable::Result& result) { return result.has_effect == effect; };
+  return std::find_if(results.rbegin(), results.rend(), is_such)->seq;
+}
+
 }  // namespace
 
 uint64_t CompletionTable::floor(uint64_t now_ms) const {
@@ -106,13 +112,21 @@ void CompletionTable::crowd_out(uint64_t now_ms, Changed changed) {
 
 /// Brings results within their bounds after a record of `newest`.
 void CompletionTable::drop_results(Client& newest, Changed changed) {
-  while (newest.batch_bytes > limits_.client_batch_bytes_max || newest.kept() > kRecordedFactor * kIncompleteMax) {
+  while (newest.bytes > limits_.client_bytes_max || newest.kept() > kRecordedFactor * kIncompleteMax) {
     told(newest, newest.results[newest.begin].seq + 1);
   }
-  while (batch_bytes_ > limits_.batch_bytes_max && !holders_.empty() && &holders_.front() != &newest) {
+  while (bytes_ > limits_.bytes_max && !holders_.empty() && &holders_.front() != &newest) {
     Client& oldest = holders_.front();
-    told(oldest, oldest.results.back().seq + 1);
+    told(oldest, last_with(oldest.results, true) + 1);
     changed(oldest.id);
+  }
+}
+
+/// Brings refusals within their bound after one of `newest`.
+void CompletionTable::drop_refusals(const Client& newest) {
+  while (refused_bytes_ > limits_.refused_bytes_max && &refused_holders_.front() != &newest) {
+    Client& oldest = refused_holders_.front();
+    told(oldest, last_with(oldest.results, false) + 1);
   }
 }
 

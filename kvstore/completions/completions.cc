@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -17,7 +18,9 @@ namespace {
 constexpr size_t kRowHeadBytes = 24;
 constexpr size_t kRowResultBytes = 32;
 /// At least this many places in front of the results of a client may be empty before the results are moved forward.
-constexpr size_t kEmptyPlacesMin = 32;
+constexpr size_t kEmptyPlacesMin = 4;
+/// The results of a client may have this many places at least, if they are few.
+constexpr size_t kPlacesMin = 16;
 /// The largest seq. A number above it always exists, for first_incomplete and for the floor.
 constexpr uint64_t kSeqMax = UINT64_MAX - 1;
 
@@ -93,20 +96,21 @@ CompletionTable::Verdict CompletionTable::begin(const RequestId& id, uint64_t no
   told(*client, id.first_incomplete);
   if (id.seq < client->first_incomplete) return Verdict::kStale;
   if (client->kept() + client->under_way >= kIncompleteMax) return Verdict::kIncomplete;
-  const size_t held_bytes = client->batch_bytes + client->batch_bytes_under_way;
-  if (batch_bytes > 0 && held_bytes + batch_bytes > limits_.client_batch_bytes_max) return Verdict::kIncomplete;
+  const size_t bytes = kCompletionResultBytes + batch_bytes;
+  const size_t held_bytes = client->bytes + client->refused_bytes + client->bytes_under_way;
+  if (held_bytes + bytes > limits_.client_bytes_max) return Verdict::kIncomplete;
   if (far && !take_far_place(*client, now_ms)) return Verdict::kFull;
   ++client->under_way;
-  client->batch_bytes_under_way += batch_bytes;
+  client->bytes_under_way += bytes;
   return Verdict::kNew;
 }
 
 void CompletionTable::finish(const RequestId& id, size_t batch_bytes) {
   Client* const client = find_client(id.client_id);
-  SKUA_CHECK(client != nullptr && client->under_way > 0 && client->batch_bytes_under_way >= batch_bytes,
-             "an attempt ends once");
+  const size_t bytes = kCompletionResultBytes + batch_bytes;
+  SKUA_CHECK(client != nullptr && client->under_way > 0 && client->bytes_under_way >= bytes, "an attempt ends once");
   --client->under_way;
-  client->batch_bytes_under_way -= batch_bytes;
+  client->bytes_under_way -= bytes;
   // The client took a far place for an attempt, which left no record with a far number.
   if (client->under_way == 0 && client->kind != client->home) become(*client, client->home);
 }
@@ -114,17 +118,36 @@ void CompletionTable::finish(const RequestId& id, size_t batch_bytes) {
 void CompletionTable::told(Client& client, uint64_t first_incomplete) {
   client.first_incomplete = std::max(client.first_incomplete, first_incomplete);
   while (client.kept() > 0 && client.results[client.begin].seq < client.first_incomplete) {
-    std::string& batch_results = client.results[client.begin].batch_results;
-    batch_bytes_ -= batch_results.size();
-    client.batch_bytes -= batch_results.size();
-    std::string().swap(batch_results);
+    count_out(client, client.results[client.begin]);
+    std::string().swap(client.results[client.begin].batch_results);
     ++client.begin;
-    --results_;
   }
-  if (client.batch_bytes == 0) client.holder_hook.unlink();
-  if (client.begin < std::max(kEmptyPlacesMin, client.kept())) return;
-  client.results.erase(client.results.begin(), client.results.begin() + static_cast<std::ptrdiff_t>(client.begin));
+  if (client.begin >= std::max(kEmptyPlacesMin, client.kept())) {
+    client.results.erase(client.results.begin(), client.results.begin() + static_cast<std::ptrdiff_t>(client.begin));
+    client.begin = 0;
+  }
+  shrink(client);
+}
+
+/// Gives back memory that the results of the client do not need any more. Without this, a client could leave the room
+/// of kIncompleteMax results behind, of which none counts.
+void CompletionTable::shrink(Client& client) {
+  if (client.results.capacity() <= std::max(kPlacesMin, 4 * client.kept())) return;
+  std::vector<Result> fewer;
+  fewer.reserve(std::max(kPlacesMin / 2, 2 * client.kept()));
+  const auto first = client.results.begin() + static_cast<std::ptrdiff_t>(client.begin);
+  fewer.insert(fewer.end(), std::move_iterator(first), std::move_iterator(client.results.end()));
+  client.results = std::move(fewer);
   client.begin = 0;
+}
+
+/// Takes a result that is about to go out of the counts.
+void CompletionTable::count_out(Client& client, const Result& result) {
+  --results_;
+  (result.has_effect ? bytes_ : refused_bytes_) -= result.bytes();
+  (result.has_effect ? client.bytes : client.refused_bytes) -= result.bytes();
+  if (client.bytes == 0) client.holder_hook.unlink();
+  if (client.refused_bytes == 0) client.refused_hook.unlink();
 }
 
 void CompletionTable::keep(Client& client, Result result) {
@@ -132,9 +155,9 @@ void CompletionTable::keep(Client& client, Result result) {
   while (at != client.results.begin() + static_cast<std::ptrdiff_t>(client.begin) && std::prev(at)->seq > result.seq) {
     --at;
   }
-  batch_bytes_ += result.batch_results.size();
-  client.batch_bytes += result.batch_results.size();
   ++results_;
+  (result.has_effect ? bytes_ : refused_bytes_) += result.bytes();
+  (result.has_effect ? client.bytes : client.refused_bytes) += result.bytes();
   client.results.insert(at, std::move(result));
 }
 
@@ -144,15 +167,20 @@ void CompletionTable::refuse(const RequestId& id, Result result, uint64_t now_ms
   if (client == nullptr) client = &add(id.client_id, Kind::kVisitor, now_ms, floor(now_ms));
   client->heard_ms = std::max(client->heard_ms, now_ms);
   if (is_visitor(*client)) become(*client, client->kind);
-  if (id.seq >= client->first_incomplete) keep(*client, std::move(result));
+  if (id.seq < client->first_incomplete) return;
+  keep(*client, std::move(result));
+  client->refused_hook.unlink();
+  refused_holders_.push_back(*client);
+  drop_refusals(*client);
 }
 
 void CompletionTable::forget_refusals() {
   for (const auto& [id, client] : clients_) {
     const auto first = client->results.begin() + static_cast<std::ptrdiff_t>(client->begin);
     const auto kept = std::stable_partition(first, client->results.end(), std::mem_fn(&Result::has_effect));
-    results_ -= static_cast<size_t>(client->results.end() - kept);
+    std::for_each(kept, client->results.end(), [&](const Result& result) { count_out(*client, result); });
     client->results.erase(kept, client->results.end());
+    shrink(*client);
   }
 }
 
@@ -194,8 +222,10 @@ void CompletionTable::record(const Completion& completion, uint64_t index, uint6
     const Result* kept = find(id, client.last_ms);
     if (kept == nullptr || !kept->has_effect) {
       // The table remembers a refusal of this mutation; the record replaces it.
-      if (kept != nullptr)
-        results_ -= std::erase_if(client.results, [&](const Result& result) { return result.seq == id.seq; });
+      if (kept != nullptr) {
+        count_out(client, *kept);
+        client.results.erase(client.results.begin() + (kept - client.results.data()));
+      }
       keep(client, {.seq = id.seq,
                     .version = index,
                     .value = completion.value,
@@ -203,16 +233,18 @@ void CompletionTable::record(const Completion& completion, uint64_t index, uint6
     }
   }
   client.holder_hook.unlink();
-  if (client.batch_bytes > 0) holders_.push_back(client);
+  if (client.bytes > 0) holders_.push_back(client);
   drop_results(client, changed);
 }
 
 void CompletionTable::erase(Client& client) {
   results_ -= client.kept();
-  batch_bytes_ -= client.batch_bytes;
+  bytes_ -= client.bytes;
+  refused_bytes_ -= client.refused_bytes;
   --count_[static_cast<size_t>(client.kind)];
   client.order_hook.unlink();
   client.holder_hook.unlink();
+  client.refused_hook.unlink();
   clients_.erase(client.id);
 }
 
@@ -250,6 +282,12 @@ uint64_t CompletionTable::newest_ms() const {
   uint64_t newest_ms = floor_ms_;
   for (const auto& [id, client] : clients_) newest_ms = std::max(newest_ms, client->last_ms);
   return newest_ms;
+}
+
+size_t CompletionTable::places() const {
+  size_t places = 0;
+  for (const auto& [id, client] : clients_) places += client->results.capacity();
+  return places;
 }
 
 std::optional<uint64_t> CompletionTable::encode_row(uint64_t client_id, std::string& out) const {
@@ -321,14 +359,14 @@ bool CompletionTable::load(uint64_t client_id, ByteSpan row, uint64_t version) {
     if (!in_order || result.seq < loading->first_incomplete || batch_results > kBatchOpsMax) return false;
     if (result.seq > kSeqMax) return false;
     result.batch_results = as_string_view(reader.read_bytes(batch_results * kBatchResultBytes));
-    loading->batch_bytes += result.batch_results.size();
+    loading->bytes += result.bytes();
     loading->results.push_back(std::move(result));
   }
   if (!reader.complete()) return false;
   loading->recorded_seq = loading->first_incomplete == 0 ? 0 : loading->first_incomplete - 1;
   if (!loading->results.empty()) loading->recorded_seq = loading->results.back().seq;
   results_ += loading->results.size();
-  batch_bytes_ += loading->batch_bytes;
+  bytes_ += loading->bytes;
   clients_.emplace(client_id, std::move(loading));
   return true;
 }
@@ -343,7 +381,7 @@ void CompletionTable::loaded(uint64_t latest_ms, Changed changed) {
   for (Client* client : clients) {
     order(client->kind).push_back(*client);
     ++count_[static_cast<size_t>(client->kind)];
-    if (client->batch_bytes > 0) holders_.push_back(*client);
+    if (client->bytes > 0) holders_.push_back(*client);
   }
   bound_times(clients, latest_ms, changed);
   shed(clients, changed);

@@ -23,9 +23,10 @@
 // executed is never evaluated again*. In place of what it drops, the shard keeps a number, and evaluates no mutation of
 // a client with a lower one:
 //
-//    results of a client      are dropped when the batches' results of all clients have too many bytes. The client with
-//                             the oldest record loses its results first. The client's first_incomplete rises above all
-//                             that is dropped. (The bytes of a single client are bounded before: its further batches
+//    results of a client      are dropped when the results of all clients have too many bytes. Each counts
+//                             kCompletionResultBytes, and a batch's those of its operations, too. The client with the
+//                             oldest record loses its results first. The client's first_incomplete rises above all
+//                             that is dropped. (The bytes of a single client are bounded before: its further writes
 //                             are refused until it has been told earlier results.)
 //    a client                 is dropped when there are too many clients: the one with the oldest record first. Clients
 //                             with one write go before clients with more. A client that wrote within
@@ -62,7 +63,8 @@
 // visitor was executed, so a dropped visitor raises no floor. A client that is dropped while it has an attempt under
 // way, or less than kCompletionIdleMsMin after a refusal, stays as a visitor. A visitor is dropped for another only if
 // it was idle for kCompletionIdleMsMin: no attempt is on its way for that long, because a session that hears nothing
-// ends after seconds.
+// ends after seconds. Refusals have bytes of their own, kCompletionRefusedBytesMax, so that they push out no result of a
+// record. Beyond these, the client with the oldest refusal loses its refusals: its first_incomplete rises above them.
 //
 // The table of an engine also counts attempts that are under way: results and attempts together are at most
 // kIncompleteMax per client. A database holds one row per client (encode_row). The version of the row is the index of
@@ -102,12 +104,13 @@ struct CompletionLimits {
   size_t clients_max = kCompletionClientsMax;
   size_t newcomers_max = kCompletionNewcomersMax;
   size_t far_max = kCompletionFarMax;
-  size_t batch_bytes_max = kCompletionBatchBytesMax;
-  size_t client_batch_bytes_max = kClientBatchBytesMax;
+  size_t bytes_max = kCompletionBytesMax;
+  size_t client_bytes_max = kClientBytesMax;
+  size_t refused_bytes_max = kCompletionRefusedBytesMax;
 };
 
 /// Reads no clock: times are arguments, unix times in milliseconds. Thread: one at a time. In steady state only the
-/// results of batches are allocated.
+/// results of batches are allocated. A client's memory follows the number of its results, upwards and downwards.
 class CompletionTable {
  public:
   /// No client has this id. Its row holds the floor.
@@ -121,13 +124,17 @@ class CompletionTable {
     // For a mutation without effect: `status` is the answer, or the answer to the refused operation of a batch.
     bool has_effect = true;
     KvStatus status = KvStatus::kOk;
-    std::optional<size_t> refused_operation{};  ///< the one for which a batch was not applied; nullopt: none
+    std::optional<uint16_t> refused_operation{};  ///< the one for which a batch was not applied; nullopt: none
+
+    /// What the result counts.
+    [[nodiscard]] size_t bytes() const { return kCompletionResultBytes + batch_results.size(); }
   };
+  static_assert(kBatchOpsMax <= UINT16_MAX && 4 * sizeof(Result) <= kCompletionResultBytes, "see shrink()");
 
   enum class Verdict : uint8_t {
     kNew,         ///< evaluate the mutation; finish() ends the attempt
     kStale,       ///< the client has been told the result, or the table has dropped it
-    kIncomplete,  ///< the client has kIncompleteMax results and attempts, or too many bytes of batches' results
+    kIncomplete,  ///< the client has kIncompleteMax results and attempts, or too many bytes of them
     kFull,        ///< there is no room for the client
   };
 
@@ -141,7 +148,7 @@ class CompletionTable {
   [[nodiscard]] const Result* find(const RequestId& id, uint64_t now_ms) const;
 
   /// Begins an attempt of a mutation that find() does not know. Drops the client's results below id.first_incomplete:
-  /// the client says that it knows them. `batch_bytes`: bytes of the results that a batch will leave; 0: not a batch.
+  /// the client says that it knows them. `batch_bytes`: bytes of the results of a batch's operations; 0: not a batch.
   [[nodiscard]] Verdict begin(const RequestId& id, uint64_t now_ms, size_t batch_bytes = 0);
   /// Ends an attempt for which begin() returned kNew, whatever its outcome. The arguments are those of begin().
   void finish(const RequestId& id, size_t batch_bytes = 0);
@@ -180,7 +187,12 @@ class CompletionTable {
   [[nodiscard]] uint64_t newest_ms() const;
   [[nodiscard]] size_t clients() const { return clients_.size(); }
   [[nodiscard]] size_t results() const { return results_; }
-  [[nodiscard]] size_t batch_bytes() const { return batch_bytes_; }
+  /// Bytes that the results of records count, and those of mutations without effect.
+  [[nodiscard]] size_t bytes() const { return bytes_; }
+  [[nodiscard]] size_t refused_bytes() const { return refused_bytes_; }
+  /// Results that the clients' containers have room for. At most four times results(), and 16 for each client. Takes
+  /// time proportional to the number of clients.
+  [[nodiscard]] size_t places() const;
 
  private:
   /// Decides which clients are dropped for which (see Room above).
@@ -197,17 +209,20 @@ class CompletionTable {
     uint64_t recorded_seq = 0;    // the highest seq of its records
     uint64_t first_incomplete = 0;
     size_t under_way = 0;
-    size_t batch_bytes_under_way = 0;
-    size_t batch_bytes = 0;
+    size_t bytes_under_way = 0;
+    size_t bytes = 0;               // of its results with effect
+    size_t refused_bytes = 0;       // of the others
     std::vector<Result> results{};  // ordered by seq; those before `begin` are empty places
     size_t begin = 0;
     ListHook order_hook{};
     ListHook holder_hook{};
+    ListHook refused_hook{};
 
     [[nodiscard]] size_t kept() const { return results.size() - begin; }
   };
   using Order = IntrusiveList<Client, &Client::order_hook>;
   using Holders = IntrusiveList<Client, &Client::holder_hook>;
+  using RefusedHolders = IntrusiveList<Client, &Client::refused_hook>;
 
   [[nodiscard]] static bool is_silent(const Client& client, uint64_t now_ms);
   [[nodiscard]] Client* find_client(uint64_t id) const;
@@ -217,6 +232,8 @@ class CompletionTable {
   void settle(Client& client, Kind kind);
   void told(Client& client, uint64_t first_incomplete);
   void keep(Client& client, Result result);
+  void count_out(Client& client, const Result& result);
+  static void shrink(Client& client);
   void erase(Client& client);
 
   // Room
@@ -241,6 +258,7 @@ class CompletionTable {
   void crowd_out(uint64_t now_ms, Changed changed);
   void let_go(Client& client, uint64_t now_ms);
   void drop_results(Client& newest, Changed changed);
+  void drop_refusals(const Client& newest);
   void bound_times(const std::vector<Client*>& clients, uint64_t latest_ms, Changed changed);
   void shed(const std::vector<Client*>& clients, Changed changed);
 
@@ -248,9 +266,11 @@ class CompletionTable {
   absl::flat_hash_map<uint64_t, std::unique_ptr<Client>> clients_;
   std::array<Order, kKinds> order_;     // per kind; the client with the oldest record first
   std::array<size_t, kKinds> count_{};  // clients in order_, per kind
-  Holders holders_;                     // clients with results of batches; the oldest record first
+  Holders holders_;                     // clients with results with effect; the oldest record first
+  RefusedHolders refused_holders_;      // clients with results without effect; the oldest refusal first
   size_t results_ = 0;
-  size_t batch_bytes_ = 0;
+  size_t bytes_ = 0;          // Client::bytes of all
+  size_t refused_bytes_ = 0;  // likewise
   uint64_t floor_ = 0;
   uint64_t floor_ms_ = 0;  // when a client was last dropped for another
 };

@@ -10,7 +10,7 @@
 namespace skua::kv {
 namespace {
 
-/// Bytes of results that a batch leaves in the completion table; 0: not a batch.
+/// Bytes of the results of a batch's operations in the completion table; 0: not a batch.
 size_t kept_bytes(const WriteOp& op) {
   return op.batch.size() * kBatchResultBytes;
 }
@@ -118,7 +118,7 @@ void Attempts::refuse(WriteOp& op, CompletionTable::Verdict verdict, uint64_t no
       return op.answer(
           KvStatus::kTooManyIncomplete,
           absl::StrCat("the shard keeps as many results for this client as it may: ", kIncompleteMax, ", and ",
-                       kClientBatchBytesMax, " bytes of results of batches; wait for answers before more is written"));
+                       kClientBytesMax, " bytes of them; wait for answers before more is written"));
     case CompletionTable::Verdict::kFull:
       return op.answer(
           KvStatus::kResourceExhausted,
@@ -147,7 +147,7 @@ void Attempts::keep_refusal(const WriteOp& op, uint64_t now_ms) {
     if (op.not_applied) {
       const auto is_refused = [](const MutationResult& result) { return result.status != KvStatus::kOk; };
       const auto which = std::ranges::find_if(op.results, is_refused);
-      kept.refused_operation = static_cast<size_t>(which - op.results.begin());
+      kept.refused_operation = static_cast<uint16_t>(which - op.results.begin());
       refused = *which;
     }
   } else if (!rests_on_state(op.result.status)) {

@@ -80,8 +80,7 @@ struct Mutation {
 ///   kStaleRetry         the seq is below the client's first_incomplete, or below what the shard has forgotten to make
 ///                       room; an earlier attempt may have been applied. version = the first seq of the client that the
 ///                       shard accepts
-///   kTooManyIncomplete  the shard keeps kIncompleteMax results of the client, or too many bytes of its batches'
-///                       results
+///   kTooManyIncomplete  the shard keeps kIncompleteMax results of the client, or too many bytes of them
 ///   kResourceExhausted  a queue or the log is full, or the shard has no room for another client; not applied
 ///   kStorageFailed      the log's write or sync failed; the mutation may or may not survive a restart
 ///   kShardReadOnly      refused because of an earlier failure; not applied

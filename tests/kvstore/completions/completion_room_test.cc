@@ -8,30 +8,18 @@
 #include <utility>
 #include <vector>
 
-#include "kvstore/codec/size_limits.h"
 #include "kvstore/completions/completion_limits.h"
 #include "kvstore/completions/completions.h"
 #include "kvstore/storage/completion_rows.h"
 #include "rpc/base/rng.h"
+#include "tests/kvstore/completions/completion_testing.h"
 
 namespace skua::kv {
 namespace {
 
 using Verdict = CompletionTable::Verdict;
 
-constexpr CompletionLimits kFewRecords = {
-    .clients_max = 32, .newcomers_max = 16, .far_max = 4, .batch_bytes_max = 1600, .client_batch_bytes_max = 400};
 constexpr uint64_t kIdle = kCompletionIdleMsMin;
-
-/// As a primary does: true if the shard took the write.
-bool write(CompletionTable& table, const RequestId& id, uint64_t index, uint64_t now_ms, size_t batch_ops = 0) {
-  std::string results;
-  for (size_t i = 0; i < batch_ops; ++i) append_batch_result({}, results);
-  if (table.begin(id, now_ms, results.size()) != Verdict::kNew) return false;
-  table.record({id, 0, as_byte_span(results)}, index, now_ms);
-  table.finish(id, results.size());
-  return true;
-}
 
 TEST(CompletionRoom, AFloodOfNewClientsKeepsOnlyNewOnesOut) {
   CompletionTable table;
@@ -77,57 +65,6 @@ TEST(CompletionRoom, ARepetitionOfAForgottenClientIsNeverNew) {
   EXPECT_EQ(table.first_taken(7, 1 + 2 * kIdle), 6u);
   // Nobody repeats after so long.
   EXPECT_EQ(table.begin({9, 1, 1}, 2 + 2 * kIdle + kClientSilentMsMax), Verdict::kNew);
-}
-
-TEST(CompletionRoom, ABatchClientFillsItsOwnShareOnly) {
-  CompletionTable table;
-  table.set_limits(kFewRecords);
-  const size_t ops = kFewRecords.client_batch_bytes_max / kBatchResultBytes / 4;
-  for (uint64_t seq = 1; seq <= 4; ++seq) ASSERT_TRUE(write(table, {7, seq, 1}, seq, 1, ops));
-  EXPECT_EQ(table.begin({7, 5, 1}, 1, ops * kBatchResultBytes), Verdict::kIncomplete);
-  EXPECT_TRUE(write(table, {7, 6, 1}, 6, 1)) << "not a batch";
-  EXPECT_TRUE(write(table, {8, 1, 1}, 7, 1, ops)) << "others are not concerned";
-  EXPECT_TRUE(write(table, {7, 7, 2}, 8, 1, ops)) << "it was told of one";
-  // What is under way counts, too.
-  EXPECT_EQ(table.begin({9, 1, 1}, 1, 3 * ops * kBatchResultBytes), Verdict::kNew);
-  EXPECT_EQ(table.begin({9, 2, 1}, 1, 2 * ops * kBatchResultBytes), Verdict::kIncomplete);
-  table.finish({9, 1, 1}, 3 * ops * kBatchResultBytes);
-  EXPECT_EQ(table.begin({9, 2, 1}, 1, 2 * ops * kBatchResultBytes), Verdict::kNew);
-}
-
-TEST(CompletionRoom, BatchResultsGoOldestFirstAndAreStaleThen) {
-  CompletionTable table;
-  table.set_limits(kFewRecords);
-  const size_t ops = kFewRecords.client_batch_bytes_max / kBatchResultBytes;
-  const size_t holders = kFewRecords.batch_bytes_max / kFewRecords.client_batch_bytes_max;
-  uint64_t index = 0;
-  for (uint64_t client = 1; client <= holders; ++client) ASSERT_TRUE(write(table, {client, 1, 1}, ++index, 1, ops));
-  ASSERT_TRUE(write(table, {1, 2, 1}, ++index, 1)) << "so the second is the oldest";
-  ASSERT_TRUE(write(table, {100, 1, 1}, ++index, 1, ops));
-  EXPECT_LE(table.batch_bytes(), kFewRecords.batch_bytes_max);
-  EXPECT_NE(table.find({1, 1, 1}, 1), nullptr);
-  EXPECT_EQ(table.find({2, 1, 1}, 1), nullptr);
-  EXPECT_EQ(table.begin({2, 1, 1}, 1, ops * kBatchResultBytes), Verdict::kStale);
-  EXPECT_EQ(table.first_taken(2, 1), 2u);
-  EXPECT_TRUE(write(table, {2, 2, 1}, ++index, 1, ops)) << "the client itself is known";
-  EXPECT_EQ(table.clients(), holders + 1);
-}
-
-TEST(CompletionRoom, ALogThatKeepsTooMuchOfOneClientLosesItsOldest) {
-  CompletionTable table;
-  table.set_limits(kFewRecords);
-  std::string results;
-  for (size_t i = 0; i < 10; ++i) append_batch_result({}, results);
-  for (uint64_t seq = 1; seq <= 3; ++seq) table.record({{7, seq, 1}, 0, as_byte_span(results)}, seq, 1);
-  EXPECT_EQ(table.find({7, 1, 1}, 1), nullptr);
-  EXPECT_NE(table.find({7, 2, 1}, 1), nullptr);
-  for (uint64_t seq = 10; seq < 10 + 3 * kIncompleteMax; ++seq) table.record({{8, seq, 1}, 0, {}}, seq, 1);
-  EXPECT_LE(table.results(), 2 * kIncompleteMax + 2);
-  for (uint64_t client = 100; client < 100 + 5 * kFewRecords.clients_max; ++client) {
-    table.record({{client, 1, 1}, 0, {}}, 1'000'000 + client, 1);
-  }
-  EXPECT_LE(table.clients(), 2 * kFewRecords.clients_max);
-  EXPECT_EQ(table.begin({100, 1, 1}, 1), Verdict::kStale) << "and it is right all the same";
 }
 
 TEST(CompletionRoom, NumbersThatLeaveNoRoomAboveStayInTheirShare) {
@@ -197,8 +134,8 @@ TEST(CompletionRoom, WhatIsLoadedKeepsToTheBounds) {
   for (size_t i = 0; i < 10; ++i) append_batch_result({}, results);
   constexpr uint64_t kClients = 100 * kFewRecords.clients_max;
   for (uint64_t client = 1; client <= kClients; ++client) {
-    for (const uint64_t seq : {uint64_t{1}, uint64_t{2}, uint64_t{3}})
-      wide.record({{client, seq, 1}, 0, as_byte_span(results)}, 3 * client + seq, client);
+    for (uint64_t seq = 1; seq <= 4; ++seq)
+      wide.record({{client, seq, 1}, 0, as_byte_span(results)}, 4 * client + seq, client);
   }
   CompletionTable table;
   table.set_limits(kFewRecords);
@@ -210,10 +147,10 @@ TEST(CompletionRoom, WhatIsLoadedKeepsToTheBounds) {
   std::map<uint64_t, size_t> changed;
   table.loaded(kClients - 1, [&](uint64_t client) { ++changed[client]; });
   EXPECT_LE(table.clients(), 2 * kFewRecords.clients_max);
-  EXPECT_LE(table.batch_bytes(), kFewRecords.batch_bytes_max);
+  EXPECT_LE(table.bytes(), kFewRecords.bytes_max);
   EXPECT_TRUE(changed.contains(1));
   EXPECT_TRUE(changed.contains(CompletionTable::kFloorClient));
-  EXPECT_NE(table.find({kClients, 3, 1}, kClients), nullptr) << "the latest stays";
+  EXPECT_NE(table.find({kClients, 4, 1}, kClients), nullptr) << "the latest stays";
   // And it is right all the same.
   for (const uint64_t client : {uint64_t{1}, kClients})
     EXPECT_EQ(table.begin({client, 1, 1}, kClients), Verdict::kStale);
@@ -527,7 +464,8 @@ class TwoReplicas {
     ASSERT_LE(first_.table().clients(), kFewRecords.clients_max + 8);
     for (const CompletionTable* table :
          {&first_.table(), &second_.table(), static_cast<const CompletionTable*>(primary_.get())}) {
-      ASSERT_LE(table->batch_bytes(), kFewRecords.batch_bytes_max);
+      ASSERT_LE(table->bytes(), kFewRecords.bytes_max);
+      ASSERT_LE(table->refused_bytes(), kFewRecords.refused_bytes_max);
       ASSERT_LE(table->clients(), kFewRecords.clients_max + kFewRecords.newcomers_max + 8);
     }
   }

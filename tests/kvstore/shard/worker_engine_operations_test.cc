@@ -195,7 +195,7 @@ TEST(WorkerEngine, Attempt_OfAClientForgottenForOthersIsNotExecutedAgain) {
 
 TEST(WorkerEngine, Attempt_OfABatchWaitsForItsClientToBeTold) {
   WorkerEngine::Options options = small_engine_options();
-  options.completions.client_batch_bytes_max = 3 * kBatchResultBytes;
+  options.completions.client_bytes_max = 2 * kCompletionResultBytes + 3 * kBatchResultBytes;
   World world(32, options);
   world.start();
   const Mutation two[] = {put_of("key0", "x"), put_of("key1", "y")};
