@@ -36,6 +36,8 @@ inline constexpr VersionRange kProtocolVersions{1, 1};
 /// The version of the messages between replicas; see the head of this file.
 inline constexpr uint32_t kReplicationVersion = 3;
 inline constexpr uint32_t kReplicationVersionNeeded = 3;
+/// From this version on a node answers the question whether a session is its own (kvstore/peers/peer_proofs.h).
+inline constexpr uint32_t kReplicationVersionVouches = 3;
 
 /// The version to use between `a` and `b`; nothing if the ranges have no version in common or one is malformed.
 [[nodiscard]] inline std::optional<uint32_t> negotiate(VersionRange a, VersionRange b) {

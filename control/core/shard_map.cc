@@ -88,8 +88,8 @@ ShardMap build_shard_map(const ClusterState& state) {
   map.cluster_name = state.cluster_name;
   map.revision = state.map_revision;
   for (const auto& [uuid, node] : state.nodes) {
-    map.nodes.push_back(
-        {uuid, node.incarnation, node.grpc_address, node.worker_count, node.zone, node.storage_incarnation});
+    map.nodes.push_back({uuid, node.incarnation, node.grpc_address, node.worker_count, node.zone,
+                         node.storage_incarnation, node.replication_version});
   }
   for (const auto& [id, table] : state.tables) {
     map.tables.push_back({id, table.name, std::vector<MapShard>(table.shard_count), table.replicas, table.min_insync,

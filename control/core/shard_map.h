@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "control/core/cluster_state.h"
+#include "control/core/protocol_version.h"
 
 namespace skua::control {
 
@@ -33,6 +34,8 @@ struct MapNode {
   std::string zone = {};
   /// A replica with another storage incarnation no longer counts: see NodeInfo.
   uint64_t storage_incarnation = 0;
+  /// See NodeInfo. 0 also if the control plane is of a build that does not say.
+  uint32_t replication_version = kReplicationVersion;
 
   friend bool operator==(const MapNode&, const MapNode&) = default;
 };

@@ -154,6 +154,7 @@ v1::ShardMapSnapshot to_proto(const ShardMap& map) {
     added.set_worker_count(node.worker_count);
     added.set_zone(node.zone);
     added.set_storage_incarnation(node.storage_incarnation);
+    added.set_replication_version(node.replication_version);
   }
   for (const MapTable& table : map.tables) {
     v1::MapTable& added = *to.add_tables();
@@ -187,7 +188,7 @@ absl::StatusOr<ShardMap> from_proto(const v1::ShardMapSnapshot& map) {
   to.revision = map.revision();
   for (const v1::MapNode& node : map.nodes()) {
     to.nodes.push_back({node.uuid(), node.incarnation(), node.grpc_address(), node.worker_count(), node.zone(),
-                        node.storage_incarnation()});
+                        node.storage_incarnation(), node.replication_version()});
   }
   for (const v1::MapTable& table : map.tables()) to.tables.push_back(table_from(table));
   if (to.revision == 0 || !to.valid()) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/core/protocol_version.h"
 #include "kvstore/codec/text.h"
 #include "kvstore/peers/peer_identity.h"
 #include "kvstore/storage/shard_life.h"
@@ -240,7 +241,8 @@ void ShardLifecycle::tell_peers() {
   std::vector<PeerInfo> peers;
   for (const control::MapNode& node : map_->nodes) {
     if (node.uuid == options_.node_uuid) continue;
-    peers.push_back({node.uuid, node.grpc_address, node.incarnation, node.storage_incarnation, node.worker_count});
+    peers.push_back({node.uuid, node.grpc_address, node.incarnation, node.storage_incarnation, node.worker_count,
+                     node.replication_version >= control::kReplicationVersionVouches});
   }
   for (WorkerCommands* worker : workers_) worker->set_peers(peers);
 }

@@ -36,7 +36,7 @@ View view_of(const control::ShardMap& map, const control::MapTable& table, const
 ReplicaPlaces places_of(const control::ShardMap& map, const control::MapShard& entry) {
   ReplicaPlaces places;
   const auto enter = [&](const control::MapReplica& replica) {
-    places[node_id_of(map.nodes[replica.node].uuid)] = replica.worker;
+    places[node_id_of(map.nodes[replica.node].uuid)] = {replica.worker, replica.storage_incarnation};
   };
   if (entry.primary) enter(*entry.primary);
   for (const control::MapReplica& backup : entry.backups) enter(backup);
@@ -57,7 +57,7 @@ std::vector<WantedShard> wanted_shards(const control::ShardMap& map, const std::
         ReplicaPlaces places = places_of(map, entry);
         const auto here = places.find(node_id_of(node_uuid));
         if (here == places.end()) continue;
-        const uint32_t worker = here->second;
+        const uint32_t worker = here->second.worker;
         wanted.push_back({id, entry.epoch, worker, view_of(map, table, entry), std::move(places)});
         continue;
       }

@@ -152,8 +152,11 @@ void PeerLinks::on_vouched(rpc::SessionId session, rpc::CallResult&& result) {
   PeerProofs::Proof* const proof = proofs_.find(session);
   if (proof == nullptr || proof->verdict != Verdict::kAsking) return;
   proof->is_asked = false;
-  // A peer of an older release does not know VOUCH. Then the identity of the session has to suffice.
-  const bool is_older = result.from_peer && absl::IsUnimplemented(result.status);
+  // A node that the control plane knows to be of an older release does not know VOUCH. Then the identity of the session
+  // has to suffice. From any other node this answer is none.
+  const auto known = peers_.find(proof->claimed.node);
+  const bool may_be_older = known != peers_.end() && !known->second.info.vouches;
+  const bool is_older = may_be_older && result.from_peer && absl::IsUnimplemented(result.status);
   if (!result.status.ok() && !is_older) {
     dirty_ = true;  // asked again until the deadline
     proof->ask_ns = endpoint_.now_ns() + kAskAgainNs;

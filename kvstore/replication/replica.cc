@@ -175,7 +175,7 @@ void Replica::view_persisted(uint64_t epoch, TimeNs now, ReplicaOutput& out) {
 
 // --- Messages
 
-void Replica::on_message(NodeId from, const ReplicaMessage& message, TimeNs now, ReplicaOutput& out) {
+void Replica::on_message(const ReplicaId& from, const ReplicaMessage& message, TimeNs now, ReplicaOutput& out) {
   std::visit([&](const auto& body) { on(from, body, now, out); }, message);
 }
 
@@ -184,21 +184,28 @@ Replica::Peer* Replica::peer(NodeId node) {
   return found == peers_.end() ? nullptr : &found->second;
 }
 
+/// The peer that sent a message; null: the view has no such replica. A node that lost its storage and came back under
+/// the same id must not pass as the member that had the data.
+Replica::Peer* Replica::sender(const ReplicaId& from) {
+  Peer* const known = peer(from.node);
+  return known != nullptr && known->id == from ? known : nullptr;
+}
+
 /// Whether a message of `epoch` may be accepted. If the epochs differ, the one with the older view is told to get a
 /// newer one: the sender by StaleEpoch, this replica by fetch_view.
-bool Replica::in_epoch(NodeId from, uint64_t epoch, TimeNs now, ReplicaOutput& out) {
+bool Replica::in_epoch(const ReplicaId& from, uint64_t epoch, TimeNs now, ReplicaOutput& out) {
   if (epoch > view_.epoch) {
     out.fetch_view = true;
     return false;
   }
   if (!speaks()) return false;
-  Peer* sender = peer(from);
-  if (epoch < view_.epoch && !(replica_mutant(ReplicaMutant::kSkipEpochCheck) && sender != nullptr)) {
-    out.messages.push_back({from, StaleEpoch{view_}});
+  Peer* const known = sender(from);
+  if (epoch < view_.epoch && !(replica_mutant(ReplicaMutant::kSkipEpochCheck) && known != nullptr)) {
+    out.messages.push_back({from.node, StaleEpoch{view_}});
     return false;
   }
-  if (sender == nullptr) return false;
-  sender->heard_ns = now;
+  if (known == nullptr) return false;
+  known->heard_ns = now;
   return true;
 }
 

@@ -148,8 +148,9 @@ class Replica {
   void on_view(const View& view, TimeNs now, ReplicaOutput& out);
   /// The view of this epoch, or a later view, is durable.
   void view_persisted(uint64_t epoch, TimeNs now, ReplicaOutput& out);
-  /// A message from a peer. `from` is the node whose connection it came on.
-  void on_message(NodeId from, const ReplicaMessage& message, TimeNs now, ReplicaOutput& out);
+  /// A message from a peer. `from` is the node whose connection it came on, with the storage incarnation that the
+  /// message has. Under another incarnation than the view's the node is another replica, which only has hints to give.
+  void on_message(const ReplicaId& from, const ReplicaMessage& message, TimeNs now, ReplicaOutput& out);
   /// The connection to a peer broke, or could not be made.
   void peer_failed(NodeId peer, TimeNs now, ReplicaOutput& out);
   /// The connection to a peer was full, or there was none: entries from `first` on were not sent. No entries are sent
@@ -271,16 +272,17 @@ class Replica {
   void look_for_silence(TimeNs now, ReplicaOutput& out) const;
   void report(ReplicaOutput& out, ReplicaReport::Kind kind, NodeId node, uint64_t join = 0) const;
   [[nodiscard]] Peer* peer(NodeId node);
-  [[nodiscard]] bool in_epoch(NodeId from, uint64_t epoch, TimeNs now, ReplicaOutput& out);
+  [[nodiscard]] Peer* sender(const ReplicaId& from);
+  [[nodiscard]] bool in_epoch(const ReplicaId& from, uint64_t epoch, TimeNs now, ReplicaOutput& out);
   [[nodiscard]] bool speaks() const { return view_.epoch != 0 && persisted_epoch_ == view_.epoch; }
 
   // replica_primary.cc
   void begin_reign(ReplicaOutput& out);
-  void on(NodeId from, const TailReport& tail, TimeNs now, ReplicaOutput& out);
-  void on(NodeId from, const AppendReply& reply, TimeNs now, ReplicaOutput& out);
-  void on(NodeId from, const HeartbeatReply& reply, TimeNs now, ReplicaOutput& out);
-  void on(NodeId from, const ConfirmReply& reply, TimeNs now, ReplicaOutput& out);
-  void on(NodeId from, const Release& release, TimeNs now, ReplicaOutput& out);
+  void on(const ReplicaId& from, const TailReport& tail, TimeNs now, ReplicaOutput& out);
+  void on(const ReplicaId& from, const AppendReply& reply, TimeNs now, ReplicaOutput& out);
+  void on(const ReplicaId& from, const HeartbeatReply& reply, TimeNs now, ReplicaOutput& out);
+  void on(const ReplicaId& from, const ConfirmReply& reply, TimeNs now, ReplicaOutput& out);
+  void on(const ReplicaId& from, const Release& release, TimeNs now, ReplicaOutput& out);
   void tell_restored(Peer& peer, ReplicaOutput& out) const;
   [[nodiscard]] const Waiting* waiting_entry(uint64_t index) const;
   void tell_agreed(Peer& peer, TimeNs now, ReplicaOutput& out) const;
@@ -301,13 +303,13 @@ class Replica {
   [[nodiscard]] static bool required(const Peer& peer);
 
   // replica_backup.cc
-  void on(NodeId from, const StartView& start, TimeNs now, ReplicaOutput& out);
-  void on(NodeId from, const Append& append, TimeNs now, ReplicaOutput& out);
-  void on(NodeId from, const Heartbeat& heartbeat, TimeNs now, ReplicaOutput& out);
-  void on(NodeId from, const Confirm& confirm, TimeNs now, ReplicaOutput& out);
-  void on(NodeId from, const SnapshotNeeded& needed, TimeNs now, ReplicaOutput& out);
-  void on(NodeId from, const StaleEpoch& stale, TimeNs now, ReplicaOutput& out);
-  void on(NodeId from, const Restored& restored, TimeNs now, ReplicaOutput& out);
+  void on(const ReplicaId& from, const StartView& start, TimeNs now, ReplicaOutput& out);
+  void on(const ReplicaId& from, const Append& append, TimeNs now, ReplicaOutput& out);
+  void on(const ReplicaId& from, const Heartbeat& heartbeat, TimeNs now, ReplicaOutput& out);
+  void on(const ReplicaId& from, const Confirm& confirm, TimeNs now, ReplicaOutput& out);
+  void on(const ReplicaId& from, const SnapshotNeeded& needed, TimeNs now, ReplicaOutput& out);
+  void on(const ReplicaId& from, const StaleEpoch& stale, TimeNs now, ReplicaOutput& out);
+  void on(const ReplicaId& from, const Restored& restored, TimeNs now, ReplicaOutput& out);
   void send_tail(ReplicaOutput& out) const;
   void learn_commit(uint64_t commit_index);
   [[nodiscard]] LogLevels verified_levels() const;

@@ -20,18 +20,20 @@ bool can_follow(const Append& append) {
 
 }  // namespace
 
-void Replica::on(NodeId from, const StartView& start, TimeNs now, ReplicaOutput& out) {
+void Replica::on(const ReplicaId& from, const StartView& start, TimeNs now, ReplicaOutput& out) {
   if (start.view.epoch < view_.epoch) {
-    if (speaks()) out.messages.push_back({from, StaleEpoch{view_}});
+    if (speaks()) out.messages.push_back({from.node, StaleEpoch{view_}});
     return;
   }
   hear_of(start.view, out);
-  if (start.view.epoch != view_.epoch || !speaks() || from != view_.primary) return;
-  if (Peer* sender = peer(from); sender != nullptr) sender->heard_ns = now;
+  if (start.view.epoch != view_.epoch || !speaks() || from.node != view_.primary) return;
+  Peer* const primary = sender(from);
+  if (primary == nullptr) return;
+  primary->heard_ns = now;
   if (role_ == ReplicaRole::kBackup || role_ == ReplicaRole::kLearner) send_tail(out);
 }
 
-void Replica::on(NodeId /*from*/, const StaleEpoch& stale, TimeNs /*now*/, ReplicaOutput& out) {
+void Replica::on(const ReplicaId& /*from*/, const StaleEpoch& stale, TimeNs /*now*/, ReplicaOutput& out) {
   hear_of(stale.view, out);
 }
 
@@ -52,9 +54,9 @@ LogLevels Replica::verified_levels() const {
   return levels;
 }
 
-void Replica::on(NodeId from, const Append& append, TimeNs now, ReplicaOutput& out) {
+void Replica::on(const ReplicaId& from, const Append& append, TimeNs now, ReplicaOutput& out) {
   if (!in_epoch(from, append.epoch, now, out)) return;
-  if (from != view_.primary && !replica_mutant(ReplicaMutant::kSkipEpochCheck)) return;
+  if (from.node != view_.primary && !replica_mutant(ReplicaMutant::kSkipEpochCheck)) return;
   if (role_ != ReplicaRole::kBackup && role_ != ReplicaRole::kLearner) return;
   if (!can_follow(append)) return;
   // Committed entries agree with every primary's log, so they need not be compared.
@@ -86,7 +88,7 @@ void Replica::on(NodeId from, const Append& append, TimeNs now, ReplicaOutput& o
   is_verified_ = true;
   learn_commit(append.commit_index);
   if (out.accept_first == 0 || append.acknowledge_received) {
-    out.messages.push_back({from, AppendReply{view_.epoch, verified_levels()}});
+    out.messages.push_back({from.node, AppendReply{view_.epoch, verified_levels()}});
   }
 }
 
@@ -97,30 +99,30 @@ void Replica::learn_commit(uint64_t commit_index) {
   commit_index_ = std::max(commit_index_, std::min({known_commit_, verified_, levels_.written}));
 }
 
-void Replica::on(NodeId from, const Heartbeat& heartbeat, TimeNs now, ReplicaOutput& out) {
+void Replica::on(const ReplicaId& from, const Heartbeat& heartbeat, TimeNs now, ReplicaOutput& out) {
   if (!in_epoch(from, heartbeat.epoch, now, out)) return;
   if (role_ == ReplicaRole::kInactive) return;
-  const Peer& sender = *peer(from);
-  const bool leads = from == view_.primary;
+  const Peer& sender = *peer(from.node);
+  const bool leads = from.node == view_.primary;
   if (leads) learn_commit(heartbeat.commit_index);
   bool granted = (leads || (view_.read_anywhere && sender.member)) && !log_stalled_;
   // Backups that do not know of a joining learner yet do not ask for its promise. So a primary makes no promises while
   // a learner joins; without them no backup serves reads.
   if (role_ == ReplicaRole::kPrimary && is_joining_anybody()) granted = false;
   if (granted) {
-    TimeNs& until = promised_until_[from];
+    TimeNs& until = promised_until_[from.node];
     until = std::max(until, now + options_.lease.promised_ns());
   }
-  out.messages.push_back({from, HeartbeatReply{view_.epoch, heartbeat.sent_ns, granted, verified_levels()}});
+  out.messages.push_back({from.node, HeartbeatReply{view_.epoch, heartbeat.sent_ns, granted, verified_levels()}});
 }
 
-void Replica::on(NodeId from, const Confirm& confirm, TimeNs now, ReplicaOutput& out) {
-  if (!in_epoch(from, confirm.epoch, now, out) || from != view_.primary) return;
-  out.messages.push_back({from, ConfirmReply{view_.epoch, confirm.round}});
+void Replica::on(const ReplicaId& from, const Confirm& confirm, TimeNs now, ReplicaOutput& out) {
+  if (!in_epoch(from, confirm.epoch, now, out) || from.node != view_.primary) return;
+  out.messages.push_back({from.node, ConfirmReply{view_.epoch, confirm.round}});
 }
 
-void Replica::on(NodeId from, const SnapshotNeeded& needed, TimeNs now, ReplicaOutput& out) {
-  if (!in_epoch(from, needed.epoch, now, out) || from != view_.primary) return;
+void Replica::on(const ReplicaId& from, const SnapshotNeeded& needed, TimeNs now, ReplicaOutput& out) {
+  if (!in_epoch(from, needed.epoch, now, out) || from.node != view_.primary) return;
   if (role_ != ReplicaRole::kLearner && role_ != ReplicaRole::kBackup) return;
   // The logs were known to agree already. The primary may have received an older report that was overtaken, so it gets
   // a new report before a snapshot is fetched.
@@ -128,8 +130,8 @@ void Replica::on(NodeId from, const SnapshotNeeded& needed, TimeNs now, ReplicaO
   out.fetch_snapshot = true;
 }
 
-void Replica::on(NodeId from, const Restored& restored, TimeNs now, ReplicaOutput& out) {
-  if (!in_epoch(from, restored.epoch, now, out) || from != view_.primary) return;
+void Replica::on(const ReplicaId& from, const Restored& restored, TimeNs now, ReplicaOutput& out) {
+  if (!in_epoch(from, restored.epoch, now, out) || from.node != view_.primary) return;
   if (doubt_ == 0 || restored.doubt != doubt_) return;
   doubt_ = 0;
   out.restored = true;

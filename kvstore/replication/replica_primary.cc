@@ -48,19 +48,19 @@ void Replica::propose(Durability level, TimeNs now, ReplicaOutput& out) {
 
 // --- The others' logs
 
-void Replica::on(NodeId from, const TailReport& tail, TimeNs now, ReplicaOutput& out) {
+void Replica::on(const ReplicaId& from, const TailReport& tail, TimeNs now, ReplicaOutput& out) {
   if (tail.epoch < view_.epoch && speaks() && role_ == ReplicaRole::kPrimary) {
-    out.messages.push_back({from, StartView{view_}});
+    out.messages.push_back({from.node, StartView{view_}});
     return;
   }
   if (!in_epoch(from, tail.epoch, now, out) || role_ != ReplicaRole::kPrimary) return;
-  Peer& sender = *peer(from);
+  Peer& sender = *peer(from.node);
   const std::optional<EntryId> common = log_.last_common(tail.log);
   if (sender.member && common && common->index < sender.acked.durable) {
     // Either this is an old report that was overtaken, or the member has lost entries that it had acknowledged as
     // durable. It is asked once more. If it reports the same again, it is accused, and can come back only as a learner.
-    if (std::exchange(sender.asked_again, true)) return report(out, ReplicaReport::Kind::kSuspect, from);
-    out.messages.push_back({from, StartView{view_}});
+    if (std::exchange(sender.asked_again, true)) return report(out, ReplicaReport::Kind::kSuspect, from.node);
+    out.messages.push_back({from.node, StartView{view_}});
     return;
   }
   sender.asked_again = false;
@@ -71,7 +71,7 @@ void Replica::on(NodeId from, const TailReport& tail, TimeNs now, ReplicaOutput&
   sender.needs_snapshot = !common || common->index + 1 < first_available_;
   if (sender.needs_snapshot) {
     sender.matched = false;
-    out.messages.push_back({from, SnapshotNeeded{view_.epoch}});
+    out.messages.push_back({from.node, SnapshotNeeded{view_.epoch}});
     return;
   }
   sender.matched = true;
@@ -91,18 +91,18 @@ void Replica::on(NodeId from, const TailReport& tail, TimeNs now, ReplicaOutput&
   advance_commit(now);
 }
 
-void Replica::on(NodeId from, const AppendReply& reply, TimeNs now, ReplicaOutput& out) {
+void Replica::on(const ReplicaId& from, const AppendReply& reply, TimeNs now, ReplicaOutput& out) {
   if (!in_epoch(from, reply.epoch, now, out) || role_ != ReplicaRole::kPrimary) return;
-  Peer& sender = *peer(from);
+  Peer& sender = *peer(from.node);
   note_acked(sender, reply.levels, now);
   tell_restored(sender, out);
   if (sender.matched) stream(sender, now, out);
   advance_commit(now);
 }
 
-void Replica::on(NodeId from, const HeartbeatReply& reply, TimeNs now, ReplicaOutput& out) {
+void Replica::on(const ReplicaId& from, const HeartbeatReply& reply, TimeNs now, ReplicaOutput& out) {
   if (!in_epoch(from, reply.epoch, now, out)) return;
-  Peer& sender = *peer(from);
+  Peer& sender = *peer(from.node);
   if (reply.granted && reply.echo_ns <= now) {
     sender.held_until = std::max(sender.held_until, reply.echo_ns + options_.lease.held_ns());
   }
@@ -295,17 +295,17 @@ void Replica::end_round(ReplicaOutput& out) {
   if (confirm_wanted_ > confirm_sent_) begin_round(out);
 }
 
-void Replica::on(NodeId from, const ConfirmReply& reply, TimeNs now, ReplicaOutput& out) {
+void Replica::on(const ReplicaId& from, const ConfirmReply& reply, TimeNs now, ReplicaOutput& out) {
   if (!in_epoch(from, reply.epoch, now, out) || role_ != ReplicaRole::kPrimary) return;
-  Peer& sender = *peer(from);
+  Peer& sender = *peer(from.node);
   sender.confirmed = std::max(sender.confirmed, std::min(reply.round, confirm_sent_));
   end_round(out);
 }
 
-void Replica::on(NodeId from, const Release& release, TimeNs now, ReplicaOutput& /*out*/) {
-  const bool current = release.epoch == view_.epoch && peer(from) == nullptr;
+void Replica::on(const ReplicaId& from, const Release& release, TimeNs now, ReplicaOutput& /*out*/) {
+  const bool current = release.epoch == view_.epoch && peer(from.node) == nullptr;
   if (!speaks() || (!current && !replica_mutant(ReplicaMutant::kReleaseTwice))) return;
-  promised_until_.erase(from);
+  promised_until_.erase(from.node);
   if (role_ == ReplicaRole::kPrimary) advance_commit(now);
 }
 

@@ -148,7 +148,7 @@ void HeldShards::unsynced_allowed(ShardId id) {
   if (ShardReplica* replica = replica_of(id)) replica->unsynced_allowed(boot_ns());
 }
 
-bool HeldShards::on_replica_message(ShardId id, NodeId from, const ReplicaMessage& message,
+bool HeldShards::on_replica_message(ShardId id, const ReplicaId& from, const ReplicaMessage& message,
                                     std::span<const ReplicaEntry> entries, TimeNs now) {
   ShardReplica* const replica = replica_of(id);
   if (replica == nullptr || is_draining_) return false;

@@ -68,7 +68,7 @@ class ShardServer {
   [[nodiscard]] HeldShards& shards() { return shards_; }
   [[nodiscard]] const HeldShards& shards() const { return shards_; }
   /// As HeldShards says it.
-  bool on_replica_message(ShardId id, NodeId from, const ReplicaMessage& message,
+  bool on_replica_message(ShardId id, const ReplicaId& from, const ReplicaMessage& message,
                           std::span<const ReplicaEntry> entries) {
     return shards_.on_replica_message(id, from, message, entries, endpoint_.now_ns());
   }

@@ -98,8 +98,8 @@ void ShardReplica::unsynced_allowed(TimeNs now) {
   act({}, now);
 }
 
-void ShardReplica::on_message(NodeId from, const ReplicaMessage& message, std::span<const ReplicaEntry> entries,
-                              TimeNs now) {
+void ShardReplica::on_message(const ReplicaId& from, const ReplicaMessage& message,
+                              std::span<const ReplicaEntry> entries, TimeNs now) {
   if (failed_) return;
   flush(now);
   replica_.on_message(from, message, now, out_);

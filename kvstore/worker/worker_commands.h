@@ -15,8 +15,16 @@
 
 namespace skua::kv {
 
-/// The number of the worker that holds a replica of a shard, for each node that has one.
-using ReplicaPlaces = std::map<NodeId, uint32_t>;
+/// Where a node has its replica of a shard.
+struct ReplicaPlace {
+  uint32_t worker = 0;
+  uint64_t incarnation = 0;  ///< of the node's storage (ReplicaId)
+
+  friend bool operator==(const ReplicaPlace&, const ReplicaPlace&) = default;
+};
+
+/// The places of a shard's replicas, by node.
+using ReplicaPlaces = std::map<NodeId, ReplicaPlace>;
 
 /// Thread: any but the worker's. Calls take effect later, in their order. ShardServer says what each call does.
 class WorkerCommands {

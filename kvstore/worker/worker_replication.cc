@@ -101,19 +101,25 @@ void WorkerReplication::forget(ShardId shard) {
   }
 }
 
-const uint32_t* WorkerReplication::worker_of(ShardId shard, NodeId node) const {
+const ReplicaPlace* WorkerReplication::place_of(ShardId shard, NodeId node) const {
   const auto places = places_.find(shard);
   if (places == places_.end()) return nullptr;
   const auto place = places->second.find(node);
   return place == places->second.end() ? nullptr : &place->second;
 }
 
-/// OK: the peer may have the shard's data. The shard map of the control plane decides this, not the peer's word.
+/// OK: the peer may have the shard's data. The shard map of the control plane decides this, not the peer's word. A node
+/// that lost its storage is not the replica that it was.
 absl::Status WorkerReplication::may_have_data(ShardId shard, PeerAddress peer) const {
-  const uint32_t* const worker = worker_of(shard, peer.node);
-  if (worker != nullptr && *worker == peer.worker) return absl::OkStatus();
+  const ReplicaPlace* const place = place_of(shard, peer.node);
+  const auto node = peers_.find(peer.node);
+  if (place != nullptr && place->worker == peer.worker && node != peers_.end()) {
+    const uint64_t storage = node->second.storage_incarnation;
+    if (storage == 0 || storage == place->incarnation) return absl::OkStatus();
+  }
   return absl::FailedPreconditionError(
-      "by the shard map here the shard has no replica on that worker of that node: wait for a newer map");
+      "by the shard map here the shard has no replica on that worker of that node, with the storage that the node has "
+      "now: wait for a newer map");
 }
 
 // --- Out
@@ -135,8 +141,8 @@ void WorkerReplication::send(ShardId shard, NodeId to, const ReplicaMessage& mes
     std::exchange(answer_, nullptr)->reply(std::move(frame));
     return;
   }
-  const uint32_t* const worker = worker_of(shard, to);
-  if (worker != nullptr) static_cast<void>(links_->send({to, *worker}, std::move(frame)));
+  const ReplicaPlace* const place = place_of(shard, to);
+  if (place != nullptr) static_cast<void>(links_->send({to, place->worker}, std::move(frame)));
 }
 
 /// Answers the open Appends that `reply` covers. True: a response carried `reply`, so it needs no message.
@@ -176,7 +182,7 @@ void WorkerReplication::end_vain_appends() {
 
 size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& append,
                                        std::span<Entry* const> entries) {
-  const uint32_t* const worker = worker_of(shard, to);
+  const ReplicaPlace* const place = place_of(shard, to);
   AppendBuilder& builder = links_->append_builder();
   Append header = append;
   size_t sent = 0;
@@ -193,7 +199,7 @@ size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& a
       header.prev = id;
     }
     rpc::MessagePtr frame = builder.finish();
-    if (worker == nullptr || !links_->send({to, *worker}, std::move(frame))) break;
+    if (place == nullptr || !links_->send({to, place->worker}, std::move(frame))) break;
     sent = next;
   }
   // Releases the entries that no message took.
@@ -215,11 +221,11 @@ bool WorkerReplication::fetch_tail(ShardId shard, NodeId from, const FetchTail& 
 }
 
 bool WorkerReplication::ask(ShardId shard, NodeId from, Method method, ByteSpan request, Fetched done) {
-  const uint32_t* const worker = worker_of(shard, from);
-  if (worker == nullptr) return false;
+  const ReplicaPlace* const place = place_of(shard, from);
+  if (place == nullptr) return false;
   rpc::MessagePtr message = links_->make_message();
   message->append_copy(request);
-  return links_->call({from, *worker}, method, std::move(message), kFetchChunkTimeoutNs,
+  return links_->call({from, place->worker}, method, std::move(message), kFetchChunkTimeoutNs,
                       [done = std::move(done)](rpc::CallResult&& result) mutable {
                         if (!result.status.ok()) return done(result.status);
                         done(result.response.bytes());
@@ -307,7 +313,7 @@ void WorkerReplication::on_peer_message(PeerMessage&& message) {
   }
   answering_ = {shard, from};
   answer_ = message.reply ? &message.reply : nullptr;
-  const bool known = server_->on_replica_message(shard, from, frame.message, entries_);
+  const bool known = server_->on_replica_message(shard, {from, frame.envelope.incarnation}, frame.message, entries_);
   answer_ = nullptr;
   if (!message.reply) return;
   std::deque<OpenAppend>* const appends = known && !entries_.empty() ? &open_appends_[answering_] : nullptr;

@@ -82,7 +82,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
 
   /// The other nodes in the shard map. Nodes that are not in `peers` are forgotten, and their links are closed.
   void set_peers(std::span<const PeerInfo> peers);
-  /// The worker of each node that has a replica of the shard.
+  /// The place of each replica of the shard.
   void set_places(ShardId shard, const ReplicaPlaces& places) { places_[shard] = places; }
   /// The shard leaves the worker: answers the Appends that wait for its log, without content.
   void forget(ShardId shard);
@@ -145,7 +145,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   [[nodiscard]] ReplicaEnvelope envelope(ShardId shard) const {
     return {shard.table_id, shard.shard, self_.node, self_.incarnation};
   }
-  [[nodiscard]] const uint32_t* worker_of(ShardId shard, NodeId node) const;
+  [[nodiscard]] const ReplicaPlace* place_of(ShardId shard, NodeId node) const;
   [[nodiscard]] absl::Status may_have_data(ShardId shard, PeerAddress peer) const;
   bool ask(ShardId shard, NodeId from, Method method, ByteSpan request, Fetched done);
   bool run_on(DiskTasks& thread, Work work, Worked done);

@@ -244,9 +244,9 @@ void NodeWorld::start_shards() {
   }
 }
 
-void NodeWorld::tell_peers(bool with_peer, uint64_t incarnation) {
+void NodeWorld::tell_peers(bool with_peer, uint64_t incarnation, uint64_t storage) {
   std::vector<PeerInfo> peers;
-  if (with_peer) peers.push_back({uuid(kPeer), kPeerGrpc, incarnation, kStorage});
+  if (with_peer) peers.push_back({uuid(kPeer), kPeerGrpc, incarnation, storage});
   replication_->set_peers(peers);
   stir(kWorker);
 }
@@ -263,8 +263,8 @@ void NodeWorld::change_view(ShardId shard, bool peer_leads) {
 }
 
 void NodeWorld::place_peer(ShardId shard, std::optional<uint32_t> worker) {
-  ReplicaPlaces places = {{node_id(kWorker), 0}};
-  if (worker) places[node_id(kPeer)] = *worker;
+  ReplicaPlaces places = {{node_id(kWorker), {0, kStorage}}};
+  if (worker) places[node_id(kPeer)] = {*worker, kStorage};
   replication_->set_places(shard, places);
 }
 

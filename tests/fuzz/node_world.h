@@ -111,7 +111,7 @@ class NodeWorld final : private PeerBootstrap {
   void release_held();
 
   // --- The control plane
-  void tell_peers(bool with_peer, uint64_t incarnation);
+  void tell_peers(bool with_peer, uint64_t incarnation, uint64_t storage = kStorage);
   /// The shard's next epoch. `peer_leads` of kLed and kBacked.
   void change_view(ShardId shard, bool peer_leads);
   /// As the control plane has it; empty: there is no such shard.

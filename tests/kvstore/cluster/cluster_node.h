@@ -44,7 +44,7 @@ namespace skua::kv::sim {
 /// What does not go over sessions: a message of a replica that arrives once more. Between two processes; it reaches no
 /// other.
 struct NodeMessage {
-  NodeId from = 0;
+  ReplicaId from;
   uint64_t from_life = 0;
   NodeId to = 0;
   size_t shard = 0;

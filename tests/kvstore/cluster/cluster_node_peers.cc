@@ -9,11 +9,11 @@
 namespace skua::kv::sim {
 
 void ClusterNode::on_peer(const NodeMessage& message) {
-  uint64_t& heard = heard_lives_[message.from];
+  uint64_t& heard = heard_lives_[message.from.node];
   if (message.from_life < heard) return;
   heard = message.from_life;
   if (serving(message.shard) == nullptr || !machine_->running()) return;
-  kernel_.note("again", message.shard, message.from >> 32, number_, message.body.index());
+  kernel_.note("again", message.shard, message.from.node >> 32, number_, message.body.index());
   wire_.enter();
   static_cast<void>(
       worker_->server().on_replica_message(shard_id(message.shard), message.from, message.body, message.entries));
@@ -58,7 +58,7 @@ void ClusterNode::send_again(ShardId shard, NodeId to, const ReplicaMessage& mes
   const bool is_rare = std::holds_alternative<Release>(message);
   if (!is_rare && !kernel_.rng.chance(options_.duplicate)) return;
   auto copy = std::make_shared<NodeMessage>();
-  copy->from = id_;
+  copy->from = replica_id();
   copy->from_life = life_;
   copy->to = to;
   copy->shard = shard.shard;

@@ -171,7 +171,8 @@ TEST_F(ShardLifecycleTest, SetMap_AReplicaIsOpenedWithItsViewAlsoWhereItDoesNotL
   EXPECT_EQ(shard.view.primary, node_id_of(std::string(kThem)));
   EXPECT_EQ(shard.view.members.size(), 2u);
   EXPECT_EQ(shard.view.min_insync, 2u);
-  EXPECT_EQ(shard.places, (ReplicaPlaces{{node_id_of(std::string(kUs)), 1}, {node_id_of(std::string(kThem)), 0}}));
+  EXPECT_EQ(shard.places,
+            (ReplicaPlaces{{node_id_of(std::string(kUs)), {1, 1}}, {node_id_of(std::string(kThem)), {0, 1}}}));
   ASSERT_EQ(hosts_[1].peers().size(), 1u);
   EXPECT_EQ(hosts_[1].peers()[0].uuid, kThem);
 }

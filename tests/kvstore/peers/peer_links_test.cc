@@ -534,13 +534,25 @@ TEST(PeerLinksTest, Held_NoMoreThanItsBounds) {
   EXPECT_EQ(given_up, kHeldBytesMax / large.size());
 }
 
-/// Nodes of a release that does not know the question.
+/// Nodes of a release that does not know the question, as far as the control plane knows.
 TEST(PeerLinksTest, OlderReleases_AreTakenAtTheirWord) {
   PeerWorld world(2);
+  PeerInfo older = world.node(0).info();
+  older.vouches = false;
+  ASSERT_TRUE(world.node(1).links().set_peer(older).ok());
   world.node(0).endpoint().serve(static_cast<rpc::MethodId>(Method::kVouch), nullptr);
   ASSERT_TRUE(world.connect(0, 1));
   ASSERT_TRUE(world.node(0).send(world.node(1), Release{1}));
   EXPECT_TRUE(world.run_until([&] { return world.node(1).received.size() == 1; }));
+}
+
+TEST(PeerLinksTest, ANodeThatShouldKnowTheQuestion_IsNotBelievedWithoutAnAnswer) {
+  PeerWorld world(2);
+  world.node(0).endpoint().serve(static_cast<rpc::MethodId>(Method::kVouch), nullptr);
+  ASSERT_TRUE(world.connect(0, 1));
+  ASSERT_TRUE(world.node(0).send(world.node(1), Release{1}));
+  ASSERT_TRUE(world.run_until([&] { return world.node(0).links().counters().requests_failed == 1; }));
+  EXPECT_TRUE(world.node(1).received.empty());
 }
 
 TEST(PeerLinksTest, Refused_WhatIsNoMessage) {

@@ -38,16 +38,8 @@ void ReplicaDriver::on_view(const View& view) {
 }
 
 void ReplicaDriver::on_message(ReplicaId from, const ReplicaMessage& message, const std::vector<LogEntry>& entries) {
-  // Whoever has another incarnation in the view is somebody else.
-  const View& view = replica_.view();
-  const Learner* learner = view.learner(from.node);
-  const bool other_learner = learner != nullptr && !(learner->id == from);
-  const bool other_member = std::any_of(view.members.begin(), view.members.end(), [&](const ReplicaId& id) {
-    return id.node == from.node && id.incarnation != from.incarnation;
-  });
-  if (other_learner || other_member) return;
   ReplicaOutput out;
-  replica_.on_message(from.node, message, host_.now(), out);
+  replica_.on_message(from, message, host_.now(), out);
   take(out, std::get_if<Append>(&message), &entries);
 }
 

@@ -3,8 +3,7 @@
 // What a driver must respect
 //   - an Output is carried out in order: view, truncate, append, messages. When the log refuses, the messages of that Output
 //     are not sent (they acknowledge what is not there), and log_refused_after() is told.
-//   - a message counts for the ReplicaId that sent it: one whose sender has another incarnation in the view is dropped, and so
-//     is one of an earlier process of the sender once a later one was heard
+//   - a message has the ReplicaId that sent it; one of an earlier process of the sender is dropped once a later one was heard
 //   - whenever a call leaves the replica not open(), everything that waits for this reign is forgotten: proposed entries (their
 //     clients learn nothing), sampled reads, rounds of Confirm
 //   - reads: sample, then ask, within one reign (primary) or epoch (backup). A condition that does not hold is an entry

@@ -66,7 +66,7 @@ class Group {
       if (cut.contains(from) || cut.contains(envelope.to) || !replicas_.contains(envelope.to)) continue;
       if (!fits(envelope.message)) continue;
       ReplicaOutput out;
-      replicas_.at(envelope.to)->on_message(from, envelope.message, now, out);
+      replicas_.at(envelope.to)->on_message({from, 1}, envelope.message, now, out);
       take(envelope.to, out);
     }
   }

@@ -130,9 +130,9 @@ TEST(Replica, ADoubtIsNotEndedByTheWordForAnotherOne) {
   group.start(2, in_doubt(3));
   group.view_to(2, view_of(1, 1, {1, 2}));
   ReplicaOutput out;
-  group[2].on_message(1, Restored{1, 6}, group.now, out);
+  group[2].on_message({1, 1}, Restored{1, 6}, group.now, out);
   EXPECT_TRUE(group[2].is_doubtful());
-  group[2].on_message(1, Restored{1, 7}, group.now, out);
+  group[2].on_message({1, 1}, Restored{1, 7}, group.now, out);
   EXPECT_FALSE(group[2].is_doubtful());
   EXPECT_TRUE(out.restored);
 }
@@ -369,10 +369,10 @@ TEST(Replica, ConfirmRoundNeedsAllMembers) {
   EXPECT_LT(group[1].confirmed_round(), round);
   for (const auto& envelope : out.messages) {
     ReplicaOutput answer;
-    group[envelope.to].on_message(1, envelope.message, group.now, answer);
+    group[envelope.to].on_message({1, 1}, envelope.message, group.now, answer);
     ASSERT_EQ(answer.messages.size(), 1U);
     ReplicaOutput ignored;
-    group[1].on_message(envelope.to, answer.messages[0].message, group.now, ignored);
+    group[1].on_message({envelope.to, 1}, answer.messages[0].message, group.now, ignored);
   }
   EXPECT_EQ(group[1].confirmed_round(), round);
 }
@@ -405,7 +405,7 @@ TEST(Replica, ALearnerTooFarBehindFetchesASnapshot) {
   group[2].install_snapshot({9, 1}, group.now, out);
   for (const auto& envelope : out.messages) {
     ReplicaOutput answer;
-    group[1].on_message(2, envelope.message, group.now, answer);
+    group[1].on_message({2, 1}, envelope.message, group.now, answer);
   }
   group.pass(100 * kMillisecond);
   EXPECT_EQ(group[2].last_index(), 11U);
@@ -431,6 +431,31 @@ TEST(Replica, ALogOfManyEpochsIsReportedAllTheSame) {
   EXPECT_EQ(group[2].commit_index(), kEpochs + 1);
 }
 
+TEST(Replica, ANodeWhoseStorageWasReplacedIsNotTheMember) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1, 2}));
+  group.cut.insert(2);
+  group.propose(1);
+  const uint64_t last = group[1].last_index();
+  ASSERT_EQ(group[1].commit_index(), last - 1);
+  const AppendReply has_it{1, {last, last, last}};
+  ReplicaOutput out;
+  group[1].on_message({2, 2}, has_it, group.now, out);
+  EXPECT_EQ(group[1].commit_index(), last - 1) << "what the node had is lost";
+  group[1].on_message({2, 1}, has_it, group.now, out);
+  EXPECT_EQ(group[1].commit_index(), last);
+  // Nor does it lead.
+  out.clear();
+  const uint64_t there = group[2].last_index();
+  group[2].on_message({1, 2}, Append{1, {there, 1}, {1}, 0, false}, group.now, out);
+  EXPECT_EQ(group[2].last_index(), there);
+  group[2].on_message({1, 2}, StartView{view_of(1, 1, {1, 2})}, group.now, out);
+  EXPECT_TRUE(out.messages.empty());
+  EXPECT_FALSE(out.fetch_view);
+  group[2].on_message({1, 2}, Heartbeat{2, group.now, 0}, group.now, out);
+  EXPECT_TRUE(out.fetch_view) << "but a hint is one";
+}
+
 TEST(Replica, APeerThatHasEverythingIsToldSoAgain) {
   Group group({1});
   View view = view_of(1, 1, {1});
@@ -443,12 +468,12 @@ TEST(Replica, APeerThatHasEverythingIsToldSoAgain) {
   EpochHistory log({0, 0});
   for (int i = 0; i < 10; ++i) log.append(1);
   ReplicaOutput lost;  // what answers the report
-  group[1].on_message(2, TailReport{1, log, {10, 10, 10}, 5}, group.now, lost);
+  group[1].on_message({2, 1}, TailReport{1, log, {10, 10, 10}, 5}, group.now, lost);
   ASSERT_EQ(lost.messages.size(), 1U);
 
   group.now += 50 * kMillisecond;
   ReplicaOutput out;
-  group[1].on_message(2, HeartbeatReply{1, group.now, true, {5, 5, 5}}, group.now + kMillisecond, out);
+  group[1].on_message({2, 1}, HeartbeatReply{1, group.now, true, {5, 5, 5}}, group.now + kMillisecond, out);
   EXPECT_TRUE(out.sends.empty());
   ASSERT_EQ(out.messages.size(), 1U) << "no copy is asked for";
   const auto* told = std::get_if<Append>(&out.messages[0].message);
@@ -466,7 +491,7 @@ TEST(Replica, AReportThatWasOvertakenEndsInAnotherOne) {
   ASSERT_EQ(group[2].last_index(), 11U);
   group[1].set_first_available(8);
   ReplicaOutput out;
-  group[1].on_message(2, TailReport{1, EpochHistory({0, 0}), {}, 0}, group.now, out);  // of long ago
+  group[1].on_message({2, 1}, TailReport{1, EpochHistory({0, 0}), {}, 0}, group.now, out);  // of long ago
   group.take(1, out);
   group.pass(200 * kMillisecond);
   group.propose(1);
@@ -530,7 +555,7 @@ TEST(Replica, TakesNoViewFromAPeer) {
     for (const View& forged : {view_of(UINT64_MAX, 0, {}), view_of(7, 3, {3}), other_learner}) {
       for (const ReplicaMessage& message : {ReplicaMessage(StaleEpoch{forged}), ReplicaMessage(StartView{forged})}) {
         ReplicaOutput out;
-        group[node].on_message(3, message, group.now, out);
+        group[node].on_message({3, 1}, message, group.now, out);
         EXPECT_TRUE(out.fetch_view);
         EXPECT_FALSE(out.persist_view);
         EXPECT_TRUE(out.messages.empty()) << "it is not passed on either";
@@ -550,7 +575,7 @@ TEST(Replica, ItsLastViewStandsWhenTheControlPlaneSaysSo) {
   group.view(view);
   group.start(2, {.view = view, .log = group[1].log(), .commit_index = 1, .doubt = 0});
   ReplicaOutput out;
-  group[2].on_message(1, StartView{view}, group.now, out);
+  group[2].on_message({1, 1}, StartView{view}, group.now, out);
   EXPECT_TRUE(out.messages.empty());
   group.view_to(2, view);
   group.settle();
@@ -565,7 +590,7 @@ TEST(Replica, ComplainsOfAGapOnce) {
   size_t complaints = 0;
   const auto receive = [&](TimeNs now, uint64_t prev) {
     ReplicaOutput out;
-    group[2].on_message(1, Append{1, {prev, 1}, {1}, 0, false}, now, out);
+    group[2].on_message({1, 1}, Append{1, {prev, 1}, {1}, 0, false}, now, out);
     for (const auto& envelope : out.messages) {
       complaints += std::holds_alternative<TailReport>(envelope.message) ? 1 : 0;
     }
@@ -583,7 +608,7 @@ TEST(Replica, TakesNoEntriesThatNoPrimarysLogHas) {
   ASSERT_EQ(last, (EntryId{1, 5}));
   const auto taken = [&](const Append& append) {
     ReplicaOutput out;
-    group[2].on_message(1, append, group.now, out);
+    group[2].on_message({1, 1}, append, group.now, out);
     return out.accept_first != 0;
   };
   EXPECT_FALSE(taken(Append{5, last, {6}, 0, false})) << "an epoch that the primary does not know";
@@ -600,16 +625,16 @@ TEST(Replica, AnOvertakenTailIsNoLoss) {
   for (int i = 0; i < 5; ++i) group.propose(1);
   const TailReport old{1, EpochHistory({0, 0}), {}, 0};
   ReplicaOutput out;
-  group[1].on_message(2, old, group.now, out);
+  group[1].on_message({2, 1}, old, group.now, out);
   EXPECT_TRUE(out.reports.empty());
   ASSERT_EQ(out.messages.size(), 1U);
   group.take(1, out);
   group.settle();
   EXPECT_TRUE(group.reports.empty()) << "its true tail came back";
   out.clear();
-  group[1].on_message(2, old, group.now, out);
+  group[1].on_message({2, 1}, old, group.now, out);
   EXPECT_TRUE(out.reports.empty());
-  group[1].on_message(2, old, group.now, out);
+  group[1].on_message({2, 1}, old, group.now, out);
   ASSERT_EQ(out.reports.size(), 1U) << "it means it";
   EXPECT_EQ(out.reports[0].kind, ReplicaReport::Kind::kSuspect);
 }
@@ -752,7 +777,7 @@ TEST(Replica, AMemberThatSaysItHasEverythingThereCanBeIsSentWhatFollows) {
   group.pass(100 * kMillisecond);
   ReplicaOutput out;
   constexpr uint64_t kMost = UINT64_MAX;
-  group[1].on_message(2, HeartbeatReply{1, group.now, true, {kMost, kMost, kMost}}, group.now + kMillisecond, out);
+  group[1].on_message({2, 1}, HeartbeatReply{1, group.now, true, {kMost, kMost, kMost}}, group.now + kMillisecond, out);
   EXPECT_TRUE(std::ranges::none_of(out.messages, [](const ReplicaOutput::Envelope& sent) {
     return std::holds_alternative<SnapshotNeeded>(sent.message);
   }));

@@ -114,6 +114,14 @@ TEST_P(CopyGatesTest, NodeWithItsReplicaOnAnotherWorker_IsRefused) {
   EXPECT_EQ(world_.exports(), 0U);
 }
 
+TEST_P(CopyGatesTest, NodeWhoseStorageWasReplaced_IsRefused) {
+  world_.tell_peers(true, 1, fuzz::kStorage + 1);
+  const absl::Status status = peer_asks(fuzz::kAlone);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("with the storage that the node has now"));
+  EXPECT_EQ(world_.exports(), 0U);
+}
+
 TEST_P(CopyGatesTest, NodeThatAsksForAShardOfNobody_IsRefused) {
   const absl::Status status = peer_asks(fuzz::kPlain);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
