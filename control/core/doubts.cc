@@ -13,6 +13,7 @@ bool Doubts::note(const ViewContext& context, const std::string& sender, const D
   const ShardAssignment& record = found->second;
   const Replica* member = find_member(record, sender);
   if (member == nullptr || !context.valid(*member)) return false;
+  if (std::max(doubt.shard.epoch, doubt.last_epoch) > record.epoch) return false;
   OfShard& of_shard = shards_.try_emplace(found->first, OfShard{record.fork, 0, 0, {}}).first->second;
   match_fork(context, record, of_shard);
   if (doubt.shard.epoch < of_shard.fork_epoch) return false;

@@ -41,8 +41,9 @@ struct ViewContext;
 class Doubts {
  public:
   /// Notes a doubt. `sender` must be the registered process of its node. Ignores the doubt unless the node is a member
-  /// of the shard with its present storage. The doubt's epoch may be older than the record's, because a replica that
-  /// follows nobody yet may not have adopted the view. True if the doubt is news on which plans depend.
+  /// of the shard with its present storage, and if it names an epoch above the record's: there has been none. The
+  /// doubt's epoch may be older than the record's, because a replica that follows nobody yet may not have adopted the
+  /// view. True if the doubt is news on which plans depend.
   bool note(const ViewContext& context, const std::string& sender, const Doubt& doubt);
   /// A node is alive again: it gets time to repeat its doubts.
   void note_return(const std::string& uuid, TimeNs now);

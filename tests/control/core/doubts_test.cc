@@ -29,6 +29,13 @@ struct Doubtful : ReplicatedCluster {
     step(NodeHeartbeat{node(n).uuid, node(n).incarnation, node(n).instance, 0, true});
     settle();
   }
+  /// As if primaries had followed each other, of which the present one is the last.
+  void reach_epoch(uint64_t epoch) {
+    ClusterState later = core.state();
+    later.shards.at({1, 0}).epoch = epoch;
+    core.reload(later, now);
+    pass(1 * kSecond);
+  }
   std::string trouble() const {
     const auto troubles = core.shard_troubles(10);
     return troubles.empty() ? "" : troubles[0];
@@ -114,8 +121,8 @@ TEST(Doubts, WhoIsAwayIsWaitedForAndLeads) {
   Doubtful cluster;
   cluster.silence(cluster.m[2]);
   cluster.pass(4 * kSecond);
-  cluster.doubt(cluster.m[1], 3, 9);
-  cluster.doubt(cluster.m[0], 3, 7);
+  cluster.doubt(cluster.m[1], 1, 9);
+  cluster.doubt(cluster.m[0], 1, 7);
   for (int i = 0; i < 20; ++i) {
     cluster.accuse(cluster.m[0], cluster.m[0]);
     cluster.accuse(cluster.m[1], cluster.m[0]);
@@ -140,7 +147,7 @@ TEST(Doubts, OfARestartedPrimaryBringItNoNewEpochs) {
   Doubtful cluster(2, 2);
   cluster.silence(cluster.m[1]);
   cluster.pass(4 * kSecond);
-  cluster.doubt(cluster.m[0], 3, 7);
+  cluster.doubt(cluster.m[0], 1, 7);
   const uint64_t epoch = cluster.record().epoch;
   cluster.restart(cluster.m[0]);
   cluster.pass(2 * kSecond);
@@ -151,7 +158,7 @@ TEST(Doubts, ABackupThatSaidGoodbyeStaysAMemberOfADoubtfulPrimary) {
   Doubtful cluster(2, 2);
   cluster.silence(cluster.m[1]);
   cluster.pass(4 * kSecond);
-  cluster.doubt(cluster.m[0], 3, 7);
+  cluster.doubt(cluster.m[0], 1, 7);
   cluster.say_goodbye(cluster.m[1]);
   cluster.pass(2 * kSecond);
   EXPECT_EQ(cluster.members().size(), 2u);
@@ -165,6 +172,7 @@ TEST(Doubts, OfAllMembersTheLongestLogGoesOn) {
       {{3, 7}, {3, 9}, {3, 8}}, {{4, 1}, {3, 9}, {3, 8}}, {{3, 9}, {4, 2}, {4, 2}}};
   for (size_t i = 0; i < logs.size(); ++i) {
     Doubtful cluster;
+    cluster.reach_epoch(4);
     std::string reason;
     for (size_t n = 0; n < 3; ++n) {
       const Decision last = cluster.doubt(cluster.m[n], logs[i][n].first, logs[i][n].second);
@@ -182,7 +190,7 @@ TEST(Doubts, OfAllMembersTheLongestLogGoesOn) {
 
 TEST(Doubts, AForkAnswersThemAndTheOthersComeBack) {
   Doubtful cluster;
-  for (size_t n = 0; n < 3; ++n) cluster.doubt(cluster.m[n], 3, n);
+  for (size_t n = 0; n < 3; ++n) cluster.doubt(cluster.m[n], 1, n);
   ASSERT_EQ(cluster.record().fork, 1u);
   // What was said before it is still repeated for a while.
   cluster.pass(10 * kSecond);
@@ -221,7 +229,7 @@ TEST(Doubts, NoForkWhileOneIsAwayOrLostItsStorage) {
     if (!away) cluster.restart(cluster.m[2], true);
     ASSERT_EQ(cluster.record().fork, 0u);
     const std::vector<Replica> members = members_of(cluster.record());
-    for (const Replica& member : members) cluster.doubt(ReplicatedCluster::number(member), 3, 1);
+    for (const Replica& member : members) cluster.doubt(ReplicatedCluster::number(member), 1, 1);
     cluster.pass(5 * kSecond);
     if (away) {
       EXPECT_EQ(cluster.record().fork, 0u);
@@ -234,12 +242,12 @@ TEST(Doubts, NoForkWhileOneIsAwayOrLostItsStorage) {
 
 TEST(Doubts, NoForkWhenOneHasCaughtUpSinceItDoubted) {
   Doubtful cluster(2, 2);
-  cluster.doubt(cluster.m[1], 3, 7);
+  cluster.doubt(cluster.m[1], 1, 7);
   cluster.pass(2 * kSecond);
   cluster.trust(cluster.m[1]);
   cluster.pass(1 * kSecond);
   // The primary loses power before the other one's doubt is forgotten.
-  cluster.doubt(cluster.m[0], 3, 9);
+  cluster.doubt(cluster.m[0], 1, 9);
   EXPECT_EQ(cluster.record().epoch, 1u);
   cluster.pass(6 * kSecond);
   EXPECT_EQ(cluster.record().fork, 0u);
@@ -248,16 +256,16 @@ TEST(Doubts, NoForkWhenOneHasCaughtUpSinceItDoubted) {
 
 TEST(Doubts, OfANewProcessBeginAnew) {
   Doubtful cluster(2, 2);
-  cluster.doubt(cluster.m[0], 3, 7);
+  cluster.doubt(cluster.m[0], 1, 7);
   ASSERT_EQ(cluster.primary(), cluster.m[1]);
   cluster.trust(cluster.m[0]);
   cluster.pass(500 * kMillisecond);
-  cluster.doubt(cluster.m[1], 3, 6);  // when the other one has caught up
+  cluster.doubt(cluster.m[1], 1, 6);  // when the other one has caught up
   cluster.trust(cluster.m[1]);
   cluster.pass(500 * kMillisecond);
   // The first one loses power again, when this one has caught up.
   cluster.restart(cluster.m[0]);
-  cluster.doubt(cluster.m[0], 3, 9);
+  cluster.doubt(cluster.m[0], 1, 9);
   EXPECT_EQ(cluster.record().fork, 0u);
 }
 
@@ -267,7 +275,7 @@ TEST(Doubts, FromBeforeAForkThatAnotherControlProcessMadeForkNothing) {
   ShardAssignment& record = forked_state.shards.at({1, 0});
   record = forked(record, *record.primary, 1);
   ReplicaReport late = cluster.report(cluster.m[0]);
-  late.doubts.push_back({cluster.at(), 3, 7});
+  late.doubts.push_back({cluster.at(), 1, 7});
   cluster.core.reload(forked_state, cluster.now);
   cluster.step(late);
   cluster.settle();
@@ -311,7 +319,7 @@ TEST(Doubts, ADoubtfulMembersWordRemovesNoBackup) {
     cluster.silence(cluster.m[0]);
     cluster.silence(cluster.m[2]);
     cluster.pass(4 * kSecond);
-    if (doubtful) cluster.doubt(cluster.m[1], 3, 9);
+    if (doubtful) cluster.doubt(cluster.m[1], 1, 9);
     cluster.accuse(cluster.m[1], cluster.m[2]);
     EXPECT_EQ(cluster.members().contains(cluster.m[2]), doubtful);
   }
@@ -321,10 +329,28 @@ TEST(Doubts, OfAnOlderEpochCountAndOfStrangersDoNot) {
   Doubtful cluster(4);
   cluster.doubt(cluster.m[1], 1, 7);
   ASSERT_TRUE(cluster.step(TransferPrimary{"t", 0, test_uuid(cluster.m[2])}).status.ok());
-  cluster.doubt(cluster.outsider(), 9, 9);
+  cluster.doubt(cluster.outsider(), 1, 9);
   cluster.pass(5 * kSecond);
   EXPECT_FALSE(cluster.step(TransferPrimary{"t", 0, test_uuid(cluster.m[1])}).status.ok());
   EXPECT_EQ(cluster.record().epoch, 2u);
+}
+
+/// Nobody can have entries of an epoch that there has not been. Who claims them would always have the longest log.
+TEST(Doubts, OfEpochsToComeDoNotCount) {
+  Doubtful cluster;
+  cluster.doubt(cluster.m[1], 1, 7);
+  cluster.doubt(cluster.m[2], 1, 8);
+  cluster.doubt(cluster.m[0], 2, 1);
+  EXPECT_EQ(cluster.record().epoch, 1u);
+  EXPECT_EQ(cluster.record().fork, 0u);
+  ReplicaReport ahead = cluster.report(cluster.m[0]);
+  ahead.doubts.push_back({{cluster.at().shard, 2}, 1, 1});
+  cluster.step(ahead);
+  cluster.settle();
+  EXPECT_EQ(cluster.record().fork, 0u);
+  cluster.doubt(cluster.m[0], 1, 1);
+  EXPECT_EQ(cluster.record().fork, 1u);
+  EXPECT_EQ(cluster.members(), Numbers{cluster.m[2]});
 }
 
 TEST(Doubts, ADoubtfulMemberCountsForNoMove) {
@@ -341,9 +367,9 @@ TEST(Doubts, AnOperatorMayGoOnWithoutWhoIsAway) {
   const auto recover = [&](uint64_t n) { return cluster.step(ForceRecover{"t", 0, test_uuid(n)}).status; };
   cluster.silence(cluster.m[2]);
   cluster.pass(4 * kSecond);
-  cluster.doubt(cluster.m[0], 3, 7);
+  cluster.doubt(cluster.m[0], 1, 7);
   EXPECT_THAT(text(recover(cluster.m[0])), HasSubstr("Nothing needs to be forced"));
-  cluster.doubt(cluster.m[1], 3, 6);
+  cluster.doubt(cluster.m[1], 1, 6);
   EXPECT_TRUE(recover(cluster.m[0]).ok());
   EXPECT_EQ(cluster.members(), Numbers{cluster.m[0]});
   EXPECT_EQ(cluster.record().fork, 1u);
