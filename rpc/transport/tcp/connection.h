@@ -92,10 +92,11 @@ struct Connection {
   bool active = false;
   /// Reads in a row that brought no packet.
   uint32_t idle_reads = 0;
-  /// A packet was completed since Links::check_half_frames() last looked; and the time since which that check has seen
-  /// the same unfinished frame.
-  bool produced = false;
+  /// For Links::check_half_frames(). The frame that it last saw unfinished, by its number, and since when; and whether
+  /// since its last look all that had arrived was read.
+  uint64_t half_frame = 0;
   TimeNs half_since_ns = kTimeNever;
+  bool drained = false;
   /// Incoming connections: the time since which no session has used the connection.
   TimeNs unused_since_ns = kTimeNever;
   /// Not OK: the connection is to be closed by the next Links::turn(), for this reason.

@@ -180,14 +180,16 @@ void Links::after_read(Connection& connection, RxOutcome outcome, bool produced)
   if (produced) {
     producer_streak_ = last_producer_ == connection.generation ? producer_streak_ + 1 : 0;
     last_producer_ = connection.generation;
-    connection.produced = true;
   }
   if (!connection.receiver.is_between_frames()) some_are_half_ = true;
   if (connection.dialect->has_notices) take_notices(connection);
   switch (outcome) {
     case RxOutcome::kMore:
     case RxOutcome::kStarved: connection.readable = true; return;
-    case RxOutcome::kDrained: connection.readable = connection.hung_up; return;
+    case RxOutcome::kDrained:
+      connection.readable = connection.hung_up;
+      connection.drained = true;
+      return;
     case RxOutcome::kEnd:
       fail(connection, absl::UnavailableError(absl::StrCat(from(), " closed the connection")));
       return;
@@ -381,21 +383,27 @@ void Links::run_timers() {
 }
 
 /// A peer that begins a frame and does not finish it holds memory here. Checks all connections, several times within
-/// the time allowed for a frame.
+/// the time allowed for a frame. The clock of a frame runs from its first part to its end, however many parts come. It
+/// stands still while bytes lie here unread, which is this side's delay.
 void Links::check_half_frames(TimeNs now) {
   const DurationNs timeout = env_.options->frame_timeout_ns;
   half_check_ns_ = now + timeout / 10;
+  const DurationNs since_last = now - std::exchange(half_checked_ns_, now);
   some_are_half_ = false;
   for (const std::unique_ptr<Connection>& connection : slots_) {
     if (connection == nullptr || connection->state != Connection::State::kFrames || !connection->broken.ok()) continue;
-    const bool is_another = std::exchange(connection->produced, false);
+    const bool drained = std::exchange(connection->drained, false) || !connection->readable;
     if (connection->receiver.is_between_frames()) {
       connection->half_since_ns = kTimeNever;
       continue;
     }
     some_are_half_ = true;
-    // Bytes that have arrived but were not read yet are this side's delay, not the peer's.
-    if (is_another || connection->readable || connection->half_since_ns == kTimeNever) connection->half_since_ns = now;
+    const uint64_t frame = connection->receiver.frame_count();
+    if (std::exchange(connection->half_frame, frame) != frame || connection->half_since_ns == kTimeNever) {
+      connection->half_since_ns = now;
+    } else if (!drained) {
+      connection->half_since_ns += since_last;
+    }
     const auto tens_of_mib = static_cast<double>(connection->receiver.payload_bytes()) / (10 << 20);
     const auto allowed = static_cast<DurationNs>(static_cast<double>(timeout) * (1 + tens_of_mib));
     if (now - connection->half_since_ns < allowed) continue;

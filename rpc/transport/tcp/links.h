@@ -174,7 +174,8 @@ class Links {
   TimeNs accept_again_ns_ = kTimeNever;
   /// A connection may have an unfinished frame; checked from time to time.
   bool some_are_half_ = false;
-  TimeNs half_check_ns_ = 0;
+  TimeNs half_check_ns_ = 0;    // when check_half_frames() is due
+  TimeNs half_checked_ns_ = 0;  // when it last ran
   uint64_t dial_number_ = 0;
 
   std::array<epoll_event, kEpollEventsMax> events_;

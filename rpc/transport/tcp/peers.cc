@@ -32,7 +32,9 @@ absl::StatusOr<Peer*> PeerTable::add_caller(const Uuid& uuid) {
 absl::StatusOr<Peer*> PeerTable::new_entry(const Uuid& uuid) {
   const bool is_full = peers_.size() == peers_max_;
   if (is_full || retired_count_ > kCallersKept) {
-    if (Peer* const reused = take_retired(); reused != nullptr) {
+    Peer* reused = take_retired();
+    if (reused == nullptr && is_full) reused = take_unused();
+    if (reused != nullptr) {
       reused->uuid = uuid;
       reused->address = {};
       reused->wanted = false;
@@ -69,6 +71,21 @@ Peer* PeerTable::take_retired() {
   peer->retired_hook.unlink();
   --retired_count_;
   return peer;
+}
+
+/// A resolved entry that no session uses and that waits for nothing; null: none. It is found by its old uuid no more.
+Peer* PeerTable::take_unused() {
+  if (use_ == nullptr) return nullptr;
+  for (size_t looked = 0; looked < peers_.size(); ++looked) {
+    Peer& peer = *peers_[unused_from_++ % peers_.size()];
+    const bool connects = peer.link != nullptr || peer.dial != nullptr || peer.waits_to_dial || peer.wanted;
+    const bool holds = peer.dirty || !peer.tx.empty() || !peer.pending.empty();
+    if (!peer.resolved || connects || holds || use_->is_used(peer.id)) continue;
+    resolved_.erase(peer.uuid.bytes);
+    peer.resolved = false;
+    return &peer;
+  }
+  return nullptr;
 }
 
 void PeerTable::push_event(LinkEvent event) {

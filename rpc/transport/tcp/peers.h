@@ -3,7 +3,8 @@
 // A PeerId is an index into this table, and engines keep PeerIds. Endpoints that the engine resolved are found by their
 // uuid. Each caller has its own entry as long as its connection stands, whatever uuid the caller claims: no entry is
 // found by a claim. Entries of callers that left are used again, the one that left longest ago first. That happens only
-// after many callers have left, because the engine may still hold a packet for the old entry.
+// after many callers have left, because the engine may still hold a packet for the old entry. A resolved entry stays
+// until the table is full. Then one that no session uses and that has no connection is used again.
 #ifndef SKUA_RPC_TRANSPORT_TCP_PEERS_H_
 #define SKUA_RPC_TRANSPORT_TCP_PEERS_H_
 
@@ -74,6 +75,8 @@ class PeerTable {
  public:
   PeerTable(size_t peers_max, TxQueue::Limits limits) : peers_max_(peers_max), limits_(limits) {}
 
+  /// Says which resolved peers have sessions. Null, as at the start: all do. Must outlive the table, or be replaced.
+  void set_peer_use(const PeerUse* use) { use_ = use; }
   /// The entry of `uuid` to dial, made if there is none. RESOURCE_EXHAUSTED: peers_max entries, none to be used again.
   absl::StatusOr<Peer*> resolve(const Uuid& uuid);
   /// A new entry for a caller that claims `uuid`. Errors as for resolve().
@@ -92,6 +95,7 @@ class PeerTable {
  private:
   absl::StatusOr<Peer*> new_entry(const Uuid& uuid);
   Peer* take_retired();
+  Peer* take_unused();
 
   const size_t peers_max_;
   const TxQueue::Limits limits_;
@@ -101,6 +105,8 @@ class PeerTable {
   /// Entries of callers that left, the longest ago first.
   IntrusiveList<Peer, &Peer::retired_hook> retired_;
   size_t retired_count_ = 0;
+  const PeerUse* use_ = nullptr;
+  size_t unused_from_ = 0;  // where take_unused() goes on looking
 };
 
 }  // namespace skua::rpc::tcp

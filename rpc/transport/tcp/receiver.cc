@@ -82,7 +82,10 @@ FrameReceiver::Parse FrameReceiver::parse(RxContext& context) {
       if (region_size() < dialect_->frame_bytes) return Parse::kNeedBytes;
       switch (parse_prefix(context, context.chunks->at(chunk_, begin_))) {
         case Prefix::kPacket: break;
-        case Prefix::kAlone: shrink_region(context, dialect_->frame_bytes); continue;
+        case Prefix::kAlone:
+          shrink_region(context, dialect_->frame_bytes);
+          ++frame_count_;
+          continue;
         case Prefix::kMalformed: return Parse::kMalformed;
       }
     }
@@ -128,6 +131,7 @@ bool FrameReceiver::check_bundle(const RxContext& context, const std::byte* head
 void FrameReceiver::end_packet() {
   if (asks_) asked_count_ = (asked_count_ + 1) & kNoticeMask;
   state_ = State::kFrameHeader;
+  ++frame_count_;
 }
 
 void FrameReceiver::emit_lent(RxContext& context, const std::byte* frame) {

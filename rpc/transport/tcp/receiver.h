@@ -93,6 +93,8 @@ class FrameReceiver {
   }
   /// Payload bytes of the latest frame whose prefix is known.
   [[nodiscard]] uint32_t payload_bytes() const { return payload_bytes_; }
+  /// Frames that have ended.
+  [[nodiscard]] uint64_t frame_count() const { return frame_count_; }
   /// Asking packets that were given to the engine or thrown away, modulo kNoticeMask + 1.
   [[nodiscard]] uint32_t asked_count() const { return asked_count_; }
   /// The peer's count of this side's asking packets (FramePrefix::has).
@@ -137,6 +139,7 @@ class FrameReceiver {
   uint32_t end_ = 0;
   std::vector<std::byte> spilled_;
 
+  uint64_t frame_count_ = 0;
   uint32_t asked_count_ = 0;
   uint32_t peer_has_ = 0;
 

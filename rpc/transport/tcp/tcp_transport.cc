@@ -35,7 +35,10 @@ class TcpTransportImpl final : public TcpTransport {
   const TransportCounters& counters() const override { return counters_; }
   Descriptor local_descriptor() const override;
   void set_placer(RxPlacer* placer) override;
-  void set_peer_use(const PeerUse* use) override { links_.set_peer_use(use); }
+  void set_peer_use(const PeerUse* use) override {
+    links_.set_peer_use(use);
+    peers_.set_peer_use(use);
+  }
   absl::StatusOr<PeerId> resolve(const Descriptor& descriptor) override;
   size_t tx_burst(std::span<TxPacket> packets) override;
   size_t rx_burst(std::span<RxPacket> packets) override;

@@ -1,6 +1,8 @@
 // PeerTable: ids, its bound, and how link events fold.
 #include "rpc/transport/tcp/peers.h"
 
+#include <set>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rpc/transport/tcp/tcp_limits.h"
@@ -63,6 +65,30 @@ TEST(PeerTable, Full_ReusesTheCallerGoneLongest) {
   EXPECT_FALSE(table.add_caller(make_uuid(2)).ok());
   (void)drain(table);
   EXPECT_EQ((*table.add_caller(make_uuid(2)))->id, 2U);
+}
+
+/// What sessions use, by id.
+struct Used : PeerUse {
+  [[nodiscard]] bool is_used(PeerId peer) const override { return ids.contains(peer); }
+  std::set<PeerId> ids;
+};
+
+TEST(PeerTable, Full_ReusesAResolvedPeerThatNobodyUses) {
+  PeerTable table(4, {});
+  Used use;
+  for (uint8_t number = 1; number <= 4; ++number) ASSERT_EQ((*table.resolve(make_uuid(number)))->id, number - 1U);
+  EXPECT_FALSE(table.resolve(make_uuid(5)).ok()) << "it is not known who is used";
+  use.ids = {0, 2};
+  table.set_peer_use(&use);
+  table.at(1).wanted = true;
+  ASSERT_TRUE(table.resolve(make_uuid(5)).ok());
+  EXPECT_EQ((*table.resolve(make_uuid(5)))->id, 3U);
+  EXPECT_EQ((*table.resolve(make_uuid(1)))->id, 0U);
+  use.ids = {0, 2, 3};
+  EXPECT_FALSE(table.add_caller(make_uuid(6)).ok()) << "the last one is to be dialled";
+  table.at(1).wanted = false;
+  EXPECT_EQ((*table.add_caller(make_uuid(6)))->id, 1U);
+  EXPECT_FALSE(table.resolve(make_uuid(4)).ok()) << "it was forgotten";
 }
 
 TEST(PeerTable, CallersThatLeft_AreUsedAgainWhenManyHave) {

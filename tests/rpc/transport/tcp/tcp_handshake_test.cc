@@ -1,4 +1,6 @@
 // Who may connect, who is refused and in which words, claims, restarts and hostile bytes.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <set>
@@ -435,6 +437,35 @@ TEST(TcpHandshake, HalfAFrameAndNoMore_EndsTheConnection) {
   EXPECT_THAT(text_of(a.links.back()), HasSubstr("the rest did not come"));
   EXPECT_EQ(a.placer.abandoned, 1);
   EXPECT_EQ(a.transport->stats().chunk_refs, 0U);
+}
+
+TEST(TcpHandshake, HalfAFrameThatTrickles_EndsTheConnectionInTime) {
+  ManualClock clock;
+  TcpOptions options = node_options(1);
+  options.clock = &clock;
+  TestNode a(options);
+  const UniqueFd fd = raw_connect(a);
+  write_all(a, fd, encode_hello(hello_from(2)));
+  ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kUp) == 1; }));
+  std::string frame(8 + kPacketHeaderBytes + 100, '\0');
+  store_le(reinterpret_cast<std::byte*>(frame.data()), uint32_t{1} << 20);
+  write_all(a, fd, frame);
+  ASSERT_TRUE(run_until({&a}, [&] { return a.placer.placed == 1; }));
+  // A byte comes before each look at the socket, so that each look finds something to read.
+  const int at_once = 1;
+  ASSERT_EQ(setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof(at_once)), 0);
+  DurationNs passed = 0;
+  while (passed < 3 * options.frame_timeout_ns && a.count_links(Kind::kDown) == 0) {
+    clock.advance(options.frame_timeout_ns / 100);
+    passed += options.frame_timeout_ns / 100;
+    for (int turn = 0; turn < 40 && a.count_links(Kind::kDown) == 0; ++turn) {
+      (void)!send(fd.get(), "x", 1, MSG_NOSIGNAL);
+      a.step();
+    }
+  }
+  ASSERT_EQ(a.count_links(Kind::kDown), 1U);
+  EXPECT_THAT(text_of(a.links.back()), HasSubstr("the rest did not come"));
+  EXPECT_LE(passed, options.frame_timeout_ns * 3 / 2);
 }
 
 TEST(TcpHandshake, ListenerThatIsNotSkua_IsRefused) {
