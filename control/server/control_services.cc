@@ -107,11 +107,13 @@ class MembershipService final : public v1::Membership::CallbackService {
     auto report = from_proto(*request);
     if (!report.ok()) return queued(context, reactor, report.status());
     return queued(context, reactor,
-                  controller_.submit(*std::move(report),
-                                     [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
-                                       reply->set_map_revision(core.state().map_revision);
-                                       finish(context, reactor, decision.status);
-                                     }));
+                  controller_.submit(
+                      *std::move(report),
+                      [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
+                        reply->set_map_revision(core.state().map_revision);
+                        finish(context, reactor, decision.status);
+                      },
+                      peer_host(context->peer())));
   }
 
   ServerUnaryReactor* Leave(CallbackServerContext* context, const v1::LeaveRequest* request,
@@ -291,23 +293,25 @@ class TablesService final : public v1::Tables::CallbackService {
     auto* reactor = context->DefaultReactor();
     const uint32_t wait_ms = std::min(request->wait_ready_ms(), kWaitReadyMsMax);
     return queued(context, reactor,
-                  controller_.submit(from_proto(*request), [this, context, reactor, reply, wait_ms](
-                                                               const Decision& decision, const ClusterCore& core) {
-                    if (!decision.status.ok()) {
-                      finish(context, reactor, decision.status);
-                      return;
-                    }
-                    fill(*reply->mutable_table(), *decision.table, core);
-                    reply->set_created(!decision.changes.empty());
-                    reply->set_map_revision(core.state().map_revision);
-                    controller_.when_ready(decision.table->id, core.state().map_revision,
-                                           controller_.now_ns() + wait_ms * kMillisecond,
-                                           [reactor, reply](const std::vector<std::string>& lagging) {
-                                             reply->set_ready(lagging.empty());
-                                             for (const auto& uuid : lagging) reply->add_waiting_for(uuid);
-                                             reactor->Finish(grpc::Status::OK);
-                                           });
-                  }));
+                  controller_.submit(
+                      from_proto(*request),
+                      [this, context, reactor, reply, wait_ms](const Decision& decision, const ClusterCore& core) {
+                        if (!decision.status.ok()) {
+                          finish(context, reactor, decision.status);
+                          return;
+                        }
+                        fill(*reply->mutable_table(), *decision.table, core);
+                        reply->set_created(!decision.changes.empty());
+                        reply->set_map_revision(core.state().map_revision);
+                        controller_.when_ready(decision.table->id, core.state().map_revision,
+                                               controller_.now_ns() + wait_ms * kMillisecond,
+                                               [reactor, reply](const std::vector<std::string>& lagging) {
+                                                 reply->set_ready(lagging.empty());
+                                                 for (const auto& uuid : lagging) reply->add_waiting_for(uuid);
+                                                 reactor->Finish(grpc::Status::OK);
+                                               });
+                      },
+                      peer_host(context->peer())));
   }
 
   ServerUnaryReactor* ListTables(CallbackServerContext* context, const v1::ListTablesRequest*,
@@ -327,12 +331,14 @@ class TablesService final : public v1::Tables::CallbackService {
                                 v1::DropTableReply* reply) override {
     auto* reactor = context->DefaultReactor();
     return queued(context, reactor,
-                  controller_.submit(from_proto(*request),
-                                     [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
-                                       if (decision.table) fill(*reply->mutable_table(), *decision.table, core);
-                                       reply->set_map_revision(core.state().map_revision);
-                                       finish(context, reactor, decision.status);
-                                     }));
+                  controller_.submit(
+                      from_proto(*request),
+                      [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
+                        if (decision.table) fill(*reply->mutable_table(), *decision.table, core);
+                        reply->set_map_revision(core.state().map_revision);
+                        finish(context, reactor, decision.status);
+                      },
+                      peer_host(context->peer())));
   }
 
  private:
@@ -384,11 +390,13 @@ class ClusterService final : public v1::Cluster::CallbackService {
   ServerUnaryReactor* change(CallbackServerContext* context, Event event, v1::ChangeReply* reply) {
     auto* reactor = context->DefaultReactor();
     return queued(context, reactor,
-                  controller_.submit(std::move(event),
-                                     [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
-                                       reply->set_map_revision(core.state().map_revision);
-                                       finish(context, reactor, decision.status);
-                                     }));
+                  controller_.submit(
+                      std::move(event),
+                      [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
+                        reply->set_map_revision(core.state().map_revision);
+                        finish(context, reactor, decision.status);
+                      },
+                      peer_host(context->peer())));
   }
 
   Controller& controller_;

@@ -129,7 +129,7 @@ absl::Status Controller::submit(Event event, DoneFn done, const std::string& sou
   Command command = [this, event = std::move(event), done = std::move(done), source](bool stopping) mutable {
     if (!stopping) {
       auto* registration = std::get_if<RegisterNode>(&event);
-      if (registration == nullptr) return execute(event, done);
+      if (registration == nullptr) return execute(event, done, source);
       return register_node({std::move(*registration), source, std::move(done)});
     }
     Decision decision;
@@ -255,13 +255,13 @@ void Controller::publish_state(bool nodes_changed) {
   ++generation_;
 }
 
-void Controller::execute(const Event& event, const DoneFn& done) {
+void Controller::execute(const Event& event, const DoneFn& done, const std::string& source) {
   if (const auto* heartbeat = std::get_if<NodeHeartbeat>(&event)) {
     const auto known = core_->node_status(heartbeat->uuid);
     if (known && known->applied_revision != heartbeat->applied_revision) ++generation_;
   }
   const Decision decision = decide(event);
-  note(event, decision);
+  note(event, decision, source);
   done(decision, *core_);
 }
 
@@ -273,7 +273,7 @@ void Controller::register_node(Claim claim) {
     if (decision.status.ok()) return;
     mark_leaders_answer(decision.status);
   }
-  note(claim.event, decision);
+  note(claim.event, decision, claim.source);
   claim.done(decision, *core_);
 }
 
@@ -410,7 +410,7 @@ void Controller::serve_waiters(bool give_up) {
   }
 }
 
-void Controller::note(const Event& event, const Decision& decision) {
+void Controller::note(const Event& event, const Decision& decision, const std::string& source) {
   if (!decision.liveness_changes.empty()) ++generation_;
   for (const LivenessChange& change : decision.liveness_changes) {
     const auto node = core_->state().nodes.find(change.uuid);
@@ -420,7 +420,8 @@ void Controller::note(const Event& event, const Decision& decision) {
   }
   if (std::holds_alternative<NodeHeartbeat>(event) || redirected_to(decision.status)) return;
   if (!decision.status.ok()) {
-    log_refusal(printable(std_view(decision.status.message()), kRefusalTextMax));
+    const std::string text = printable(std_view(decision.status.message()), kRefusalTextMax);
+    if (const auto line = refusals_.note(source, text, clock_.now_ns())) log(true, *line);
   } else if (!decision.changes.empty()) {
     const Changes& changes = decision.changes;
     for (const NodeInfo& node : changes.put_nodes) {
@@ -435,15 +436,6 @@ void Controller::note(const Event& event, const Decision& decision) {
       log(false, absl::StrCat("dropped table ", decision.table->name));
     }
   }
-}
-
-/// Whoever is refused tries again, perhaps for days.
-void Controller::log_refusal(const std::string& text) {
-  const TimeNs now = clock_.now_ns();
-  std::erase_if(refusals_, [&](const auto& refusal) { return now - refusal.second > kRefusalRepeatNs; });
-  if (refusals_.contains(text)) return;
-  if (refusals_.size() < kRefusalsMax) refusals_[text] = now;
-  log(true, absl::StrCat("refused: ", text));
 }
 
 void Controller::log(bool warning, const std::string& line) const {

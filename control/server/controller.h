@@ -23,7 +23,6 @@
 #include <condition_variable>
 #include <functional>
 #include <list>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -37,6 +36,7 @@
 #include "control/server/map_hub.h"
 #include "control/server/node_probe.h"
 #include "control/server/node_roll.h"
+#include "control/server/refusal_log.h"
 #include "control/server/state_store.h"
 #include "control/store/election.h"
 #include "rpc/base/clock.h"
@@ -86,7 +86,7 @@ class Controller {
 
   /// Queues an event. On an error `done` never runs: RESOURCE_EXHAUSTED at the bounds of CommandQueue, what NodeRoll
   /// says of a heartbeat or report that is not of a registered process, UNAVAILABLE after stop(). `source` is the host
-  /// that it came from, if bounds by host shall hold. Thread: any.
+  /// that it came from, for bounds by host; empty: not known. Thread: any.
   absl::Status submit(Event event, DoneFn done, const std::string& source = "");
 
   /// Queues a look at the state. Errors and threads as for submit().
@@ -121,15 +121,14 @@ class Controller {
   void follow(const Leadership& leadership);
   /// To everybody who has a copy: the roll, the hub, the status.
   void publish_state(bool nodes_changed);
-  void execute(const Event& event, const DoneFn& done);
+  void execute(const Event& event, const DoneFn& done, const std::string& source);
   void hear_nodes();
   void tick();
   Decision decide(const Event& event);
   absl::Status commit(const Changes& changes, bool& retry);
   absl::Status reload();
   void serve_waiters(bool give_up);
-  void note(const Event& event, const Decision& decision);
-  void log_refusal(const std::string& text);
+  void note(const Event& event, const Decision& decision, const std::string& source = "");
   void log(bool warning, const std::string& line) const;
 
   const ControllerOptions options_;
@@ -154,8 +153,7 @@ class Controller {
   /// What was last logged about a store that a new leader cannot read.
   std::string take_over_trouble_;
   std::list<ReadyWaiter> waiters_;
-  /// What was refused lately, and when it was logged.
-  std::map<std::string, TimeNs> refusals_;
+  RefusalLog refusals_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

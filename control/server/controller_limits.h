@@ -30,9 +30,11 @@ inline constexpr size_t kStatusWaitersMax = 128;
 inline constexpr size_t kTroublesShownMax = 16;
 /// Hints in a status.
 inline constexpr size_t kHintsShownMax = 8;
-/// A refusal in the same words is logged again only after this time; so many are remembered.
+/// Refusals that are logged (refusal_log.h). One in the same words is logged again only after this time; so many texts
+/// within it for a source, and so many sources.
 inline constexpr DurationNs kRefusalRepeatNs = 60 * kSecond;
-inline constexpr size_t kRefusalsMax = 64;
+inline constexpr size_t kRefusalsPerSource = 8;
+inline constexpr size_t kRefusalSourcesMax = 64;
 /// Of what such a line says: a refusal quotes what was asked for.
 inline constexpr size_t kRefusalTextMax = 1024;
 /// Transactions with changes of views that one tick may make.
