@@ -87,9 +87,9 @@ absl::Status Endpoint::finish_connect(SessionId session, ByteSpan answer) {
   impl_->enter();
   return impl_->finish_connect(session, answer);
 }
-std::string Endpoint::accept_offer(ByteSpan offer, const OfferOrigin& origin) {
+std::string Endpoint::accept_offer(ByteSpan offer, const OfferOrigin& origin, SessionId* accepted) {
   impl_->enter();
-  return impl_->accept_offer(offer, origin);
+  return impl_->accept_offer(offer, origin, accepted);
 }
 void Endpoint::close(SessionId session) {
   impl_->enter();

@@ -230,6 +230,9 @@ struct EndpointOptions {
   DurationNs rehearsal_interval_ns = 10 * kMillisecond;
   /// Whether peers may open sessions to this endpoint.
   bool accept_sessions = true;
+  /// False: a session is accepted by accept_offer() only, not by packets (connect()). So whoever carries the offers
+  /// decides who may open one.
+  bool accept_by_packet = true;
   /// Small calls share packets (bundles). This needs protocol version 2 at the peer, and a transport with frames.
   bool bundles = true;
   /// True: the wire to every peer detects damage by itself (shared memory, for example). Large messages then carry no
@@ -311,9 +314,10 @@ class Endpoint {
   absl::StatusOr<Offer> begin_connect(const Descriptor& peer);
   absl::Status finish_connect(SessionId session, ByteSpan answer);
   /// The accepting side: makes the session and returns the answer, which may be a refusal. `origin`: what the carrier of
-  /// the offer knows of its sender. If the transport has channels, the answer is a secret of the two ends: its carrier
-  /// must encrypt it.
-  std::string accept_offer(ByteSpan offer, const OfferOrigin& origin = {});
+  /// the offer knows of its sender. `accepted` gets the session that the offer made, now or when it came before; of a
+  /// refusal it is left as it is. If the transport has channels, the answer is a secret of the two ends: its carrier must
+  /// encrypt it.
+  std::string accept_offer(ByteSpan offer, const OfferOrigin& origin = {}, SessionId* accepted = nullptr);
 
   /// Completes outstanding calls with CANCELLED, tells the peer once, and frees the session. The completions run in the
   /// next poll().

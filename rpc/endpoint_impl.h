@@ -72,7 +72,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   absl::StatusOr<SessionId> connect(const Descriptor& peer);
   absl::StatusOr<Endpoint::Offer> begin_connect(const Descriptor& peer);
   absl::Status finish_connect(SessionId session, ByteSpan answer);
-  std::string accept_offer(ByteSpan offer, const OfferOrigin& origin);
+  std::string accept_offer(ByteSpan offer, const OfferOrigin& origin, SessionId* made);
   void close(SessionId session);
   [[nodiscard]] const SessionEntry* find(SessionId session) const { return sessions_.find(session); }
 
@@ -286,7 +286,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   std::string make_offer(SessionEntry& entry);
   /// The offer together with that of the peer's channel, if the transport has channels.
   std::string with_channel(PeerId peer, std::string offer);
-  std::string accept_session(ByteSpan offer, PeerId from, uint64_t source);
+  std::string accept_session(ByteSpan offer, PeerId from, uint64_t source, SessionId* made);
   /// The answer that says why the offer made no session.
   std::string refuse_offer(ByteSpan offer, const absl::Status& why);
   SessionAnswer judge_offer(const SessionOffer& offer, PeerId from, uint64_t source, SessionEntry** accepted);

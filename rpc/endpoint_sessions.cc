@@ -190,7 +190,7 @@ void EndpointImpl::open_session(SessionEntry& entry, const SessionTerms& terms) 
 
 // --- Accepting -------------------------------------------------------------------------------------------------------
 
-std::string EndpointImpl::accept_offer(ByteSpan bytes, const OfferOrigin& origin) {
+std::string EndpointImpl::accept_offer(ByteSpan bytes, const OfferOrigin& origin, SessionId* made) {
   const KeyedRecord record = KeyedRecord::read(bytes);
   if (record.has_channel != capabilities_.keyed) {
     return refuse_offer(record.session,
@@ -198,14 +198,14 @@ std::string EndpointImpl::accept_offer(ByteSpan bytes, const OfferOrigin& origin
                             record.has_channel ? "the peer seals its packets, this node does not: start both alike"
                                                : "this node seals its packets, the peer does not: start both alike"));
   }
-  if (!capabilities_.keyed) return accept_session(bytes, kNoPeer, origin.source);
+  if (!capabilities_.keyed) return accept_session(bytes, kNoPeer, origin.source, made);
   const absl::StatusOr<SessionOffer> offer = SessionOffer::decode(record.session);
   if (!offer.ok()) return refuse_offer(record.session, offer.status());
   const absl::StatusOr<Descriptor> opener = Descriptor::decode(as_byte_span(offer->descriptor));
   if (!opener.ok()) return refuse_offer(record.session, opener.status());
   const absl::StatusOr<Channels::Accepted> channel = transport_.channels()->accept(record.channel, *opener, origin);
   if (!channel.ok()) return refuse_offer(record.session, channel.status());
-  const std::string answer = accept_session(record.session, channel->peer, origin.source);
+  const std::string answer = accept_session(record.session, channel->peer, origin.source, made);
   return KeyedRecord::write(as_byte_span(channel->answer), as_byte_span(answer));
 }
 
@@ -225,7 +225,7 @@ std::string EndpointImpl::with_channel(PeerId peer, std::string offer) {
 }
 
 /// Makes a session by the offer of it. `from`: the peer whose packet brought the offer, or whose channel it is for.
-std::string EndpointImpl::accept_session(ByteSpan bytes, PeerId from, uint64_t source) {
+std::string EndpointImpl::accept_session(ByteSpan bytes, PeerId from, uint64_t source, SessionId* made) {
   SessionAnswer answer;
   absl::StatusOr<SessionOffer> offer = SessionOffer::decode(bytes);
   SessionEntry* accepted = nullptr;
@@ -245,6 +245,7 @@ std::string EndpointImpl::accept_session(ByteSpan bytes, PeerId from, uint64_t s
     answer.version = 0;
     return answer.encode();
   }
+  if (made != nullptr) *made = accepted->handle();
   if (accepted->answer.empty()) accepted->answer = answer.encode();
   return accepted->answer;
 }
@@ -395,10 +396,11 @@ void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
   // What opens a session has to come from somebody whose name is known.
   if (capabilities_.keyed) return count_drop(DropReason::kRefusedHandshake);
   if (arrival.header.type == PacketType::kConnect) {
+    if (!options_.accept_by_packet) return count_drop(DropReason::kRefusedHandshake);
     absl::StatusOr<SessionOffer> offer = SessionOffer::decode(arrival.payload);
     if (!offer.ok()) return count_drop(DropReason::kMalformedHandshake);
     if (is_bound_elsewhere(*offer, from)) return count_drop(DropReason::kForeignSender);
-    const std::string answer = accept_session(arrival.payload, from, 0);
+    const std::string answer = accept_session(arrival.payload, from, 0, nullptr);
     // A datagram transport finds the sender's address in the offer's descriptor.
     if (from == kNoPeer) {
       absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer->descriptor));

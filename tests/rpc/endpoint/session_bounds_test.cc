@@ -125,6 +125,44 @@ TEST(SessionBounds, OffersThatNobodyUses_MakeRoomForOthers) {
   EXPECT_EQ(server.endpoint->counters().sessions_broken, 0u);
 }
 
+/// Whoever carries the offers decides who gets a session: packets open none.
+TEST(AcceptByPacket, Off_SessionsComeByOffersOnly) {
+  SimNetwork network(1);
+  EndpointOptions options;
+  options.accept_by_packet = false;
+  Place server(network, 1, options);
+  Place caller(network, 2, {});
+  const auto by_packet = caller.endpoint->connect(server.transport->local_descriptor());
+  ASSERT_TRUE(by_packet.ok());
+  EXPECT_FALSE(run_until(network, {&caller, &server}, [&] { return caller.endpoint->is_connected(*by_packet); }));
+  EXPECT_EQ(server.endpoint->session_count(), 0u);
+  EXPECT_GT(server.endpoint->counters().drops[static_cast<size_t>(DropReason::kRefusedHandshake)], 0u);
+  std::vector<SessionId> by_offer;
+  EXPECT_EQ(caller.open(server, by_offer), absl::StatusCode::kOk);
+  EXPECT_EQ(server.endpoint->session_count(), 1u);
+}
+
+TEST(AcceptOffer, NamesTheSessionThatItMade) {
+  SimNetwork network(1);
+  EndpointOptions options;
+  options.sessions_max = 1;
+  Place server(network, 1, options);
+  Place caller(network, 2, {});
+  const auto offer = caller.endpoint->begin_connect(server.transport->local_descriptor()).value();
+  SessionId made;
+  const std::string answer = server.endpoint->accept_offer(as_byte_span(offer.bytes), 0, &made);
+  ASSERT_TRUE(caller.endpoint->finish_connect(offer.session, as_byte_span(answer)).ok());
+  SessionId again;
+  EXPECT_EQ(server.endpoint->accept_offer(as_byte_span(offer.bytes), 0, &again), answer);
+  EXPECT_EQ(again, made) << "an offer that is repeated";
+  const auto more = caller.endpoint->begin_connect(server.transport->local_descriptor()).value();
+  SessionId none;
+  (void)server.endpoint->accept_offer(as_byte_span(more.bytes), 0, &none);
+  EXPECT_EQ(none, SessionId{}) << "refused";
+  server.endpoint->close(made);
+  EXPECT_TRUE(run_until(network, {&caller, &server}, [&] { return !caller.endpoint->is_connected(offer.session); }));
+}
+
 constexpr uint32_t kLarge = 2 << 20;
 
 EndpointOptions small_memory() {
