@@ -234,4 +234,18 @@ absl::Status AdminClient::recover_shard(const std::string& table, uint32_t shard
   return impl_->call<v1::Cluster>(&v1::Cluster::Stub::RecoverShard, request, reply);
 }
 
+absl::Status AdminClient::revoke_identity(const std::string& principal) {
+  v1::RevokeIdentityRequest request;
+  request.set_principal(principal);
+  v1::ChangeReply reply;
+  return impl_->call<v1::Cluster>(&v1::Cluster::Stub::RevokeIdentity, request, reply);
+}
+
+absl::Status AdminClient::unrevoke_identity(const std::string& principal) {
+  v1::UnrevokeIdentityRequest request;
+  request.set_principal(principal);
+  v1::ChangeReply reply;
+  return impl_->call<v1::Cluster>(&v1::Cluster::Stub::UnrevokeIdentity, request, reply);
+}
+
 }  // namespace skua::control

@@ -118,6 +118,9 @@ class AdminClient {
   absl::Status transfer_primary(const std::string& table, uint32_t shard, const std::string& to);
   /// Goes on with what `node` has of a shard that no member can serve; its newest writes may be lost.
   absl::Status recover_shard(const std::string& table, uint32_t shard, const std::string& node);
+  /// Lets an identity ("client/app-7") in no longer, and lets it in again. Who is revoked: shard_map().
+  absl::Status revoke_identity(const std::string& principal);
+  absl::Status unrevoke_identity(const std::string& principal);
 
  private:
   class Impl;

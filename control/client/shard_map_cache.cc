@@ -24,6 +24,11 @@ namespace {
 /// hurry() shortens a pause to no less than this: peers and clients can bring it about.
 constexpr DurationNs kHurryPauseNs = 100 * kMillisecond;
 
+/// The control plane wants nothing to do with us, and will say so again.
+bool is_refusal(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) || absl::IsPermissionDenied(status);
+}
+
 }  // namespace
 
 class ShardMapCache::Impl {
@@ -62,7 +67,7 @@ class ShardMapCache::Impl {
     std::unique_lock lock(mutex_);
     while (true) {
       if (wanted(*snapshot_)) return absl::OkStatus();
-      if (connection_.code() == absl::StatusCode::kFailedPrecondition) return connection_;
+      if (is_refusal(connection_)) return connection_;
       if (stopping_) return absl::CancelledError("the shard map is no longer followed");
       if (changed_.wait_until(lock, deadline) == std::cv_status::timeout) break;
     }
@@ -114,7 +119,7 @@ class ShardMapCache::Impl {
       if (outcome_ == ControlPeers::Outcome::kRedirected && !got_map && ++redirects <= peers_.size()) continue;
       redirects = 0;
       lost = outcome_ == ControlPeers::Outcome::kLost ? lost + 1 : 0;
-      report(ended, lost >= peers_.size() || absl::IsFailedPrecondition(ended));
+      report(ended, lost >= peers_.size() || is_refusal(ended));
       std::unique_lock lock(mutex_);
       const DurationNs pause = backoff.next();
       const DurationNs least = std::min(pause, kHurryPauseNs);
@@ -191,6 +196,7 @@ class ShardMapCache::Impl {
     }
     if (map->revision == revision()) return absl::OkStatus();
     cluster_id_ = map->cluster_id;
+    if (options_.credentials != nullptr) options_.credentials->deny_list().update(map->revision, map->denied);
     auto snapshot = std::make_shared<const ShardMap>(*std::move(map));
     {
       std::lock_guard lock(mutex_);

@@ -7,6 +7,7 @@
 //
 // Readers take a snapshot (a shared pointer to an immutable map) and keep it as long as they like.
 // On a hot path, keep a snapshot and compare revision(), one atomic load, before taking another.
+// Who is revoked is told the credentials before anybody hears of the map.
 // Nothing here is ever emptied: with the control plane down, the last map goes on serving.
 #ifndef SKUA_CONTROL_CLIENT_SHARD_MAP_CACHE_H_
 #define SKUA_CONTROL_CLIENT_SHARD_MAP_CACHE_H_
@@ -65,8 +66,8 @@ class ShardMapCache {
   [[nodiscard]] uint64_t revision() const;
 
   /// Waits for a map with at least this revision. DEADLINE_EXCEEDED with the reason why there is
-  /// none; FAILED_PRECONDITION at once if the control plane refuses us (another cluster, no common
-  /// protocol version); CANCELLED after stop().
+  /// none; at once FAILED_PRECONDITION if the control plane refuses us (another cluster, no common
+  /// protocol version), PERMISSION_DENIED if our identity is revoked or has the wrong role; CANCELLED after stop().
   absl::Status wait_for_revision(uint64_t revision, DurationNs timeout_ns) const;
 
   /// Waits for a map that satisfies `wanted`. Errors as above.

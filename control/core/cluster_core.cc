@@ -10,6 +10,7 @@
 #include "control/core/identity_rules.h"
 #include "control/core/placement.h"
 #include "control/core/replica_placement.h"
+#include "control/core/revocation.h"
 #include "control/core/table_names.h"
 #include "control/core/text.h"
 #include "control/core/view_rules.h"
@@ -114,6 +115,7 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
     return refused(status);
   }
   if (auto status = check_node_info(event.node); !status.ok()) return refused(status);
+  if (auto status = check_node_allowed(event.node.uuid, state_); !status.ok()) return refused(status);
 
   const auto registered = state_.nodes.find(event.node.uuid);
   if (registered != state_.nodes.end()) {
@@ -371,6 +373,7 @@ absl::Status ClusterCore::no_live_nodes() const {
 
 absl::Status ClusterCore::check_process(const std::string& uuid, uint64_t incarnation,
                                         const std::string& instance) const {
+  if (auto status = check_node_allowed(uuid, state_); !status.ok()) return status;
   const auto registered = state_.nodes.find(uuid);
   return control::check_process(registered == state_.nodes.end() ? nullptr : &registered->second, uuid, incarnation,
                                 instance, state_.cluster_id);
@@ -395,6 +398,12 @@ void ClusterCore::match_status_to_state(TimeNs now) {
     status_.try_emplace(uuid, NodeStatus{Liveness::kUnknown, now, 0});
   }
   std::erase_if(status_, [&](const auto& entry) { return !state_.nodes.contains(entry.first); });
+  for (auto& [uuid, status] : status_) {
+    if (check_node_allowed(uuid, state_).ok()) continue;
+    if (status.liveness != Liveness::kSuspected) views_.touch();
+    status.liveness = Liveness::kSuspected;
+    status.trouble = revoked_trouble(uuid);
+  }
 }
 
 }  // namespace skua::control

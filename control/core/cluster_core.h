@@ -126,6 +126,8 @@ class ClusterCore {
   Decision on(const MoveShard& event, TimeNs now);
   Decision on(const TransferPrimary& event, TimeNs now);
   Decision on(const ForceRecover& event, TimeNs now);
+  Decision on(const RevokeIdentity& event, TimeNs now);
+  Decision on(const UnrevokeIdentity& event, TimeNs now);
   Decision on(const Tick& event, TimeNs now);
 
   /// An empty decision if the claim may be accepted; else a refusal, which may name addresses that must be asked first.

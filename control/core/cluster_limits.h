@@ -24,6 +24,9 @@ inline constexpr size_t kReportShardsMax = 65'536;
 inline constexpr size_t kShardsMax = 65'536;
 inline constexpr size_t kTableNameMax = 128;
 inline constexpr size_t kClusterNameMax = 128;
+/// Revoked identities, and bytes of each one's role and name. The list is sent with each map.
+inline constexpr size_t kDeniedMax = 1024;
+inline constexpr size_t kPrincipalMax = 160;
 inline constexpr size_t kAddressMax = 256;
 /// Bytes of a node's trouble text (what keeps it from doing its work); the rest is cut off.
 inline constexpr size_t kTroubleBytesMax = 2048;

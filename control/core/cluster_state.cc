@@ -47,6 +47,7 @@ void apply(const Changes& changes, ClusterState& state) {
   for (const ShardAssignment& shard : changes.put_shards) {
     state.shards[{shard.table_id, shard.shard}] = shard;
   }
+  if (changes.put_denied) state.denied = *changes.put_denied;
   state.map_revision = changes.map_revision;
   state.next_table_id = changes.next_table_id;
 }

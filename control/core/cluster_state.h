@@ -3,6 +3,7 @@
 //   ClusterState ── nodes:  uuid            -> NodeInfo          who may own shards, and where they are reached
 //                ── tables: id              -> Table             a name and a fixed number of shards
 //                ── shards: (table, shard)  -> ShardAssignment   epoch, primary, later backups
+//                ── denied: role/name                        identities that are revoked (revocation.h)
 //                ── map_revision            +1 with each change that clients or nodes must hear of
 //
 // All of it is durable. It changes only by `Changes` that were committed to the metadata store before. ClusterCore has
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -132,6 +134,8 @@ struct ClusterState {
   std::map<std::string, NodeInfo> nodes;
   std::map<TableId, Table> tables;
   std::map<ShardKey, ShardAssignment> shards;
+  /// Identities that are not let in: revocation.h.
+  std::set<std::string> denied;
 
   /// The table of this name, or null. Cost: linear in the number of tables.
   [[nodiscard]] const Table* find_table(std::string_view name) const;
@@ -153,13 +157,15 @@ struct Changes {
   std::vector<ShardAssignment> put_shards;
   /// The reason of each put_shards element, for people; not stored. May have fewer elements.
   std::vector<std::string> reasons;
+  /// The whole new list, if it changes.
+  std::optional<std::set<std::string>> put_denied;
   /// The state's values after the change; not used in an empty change.
   uint64_t map_revision = 0;
   TableId next_table_id = 0;
 
   [[nodiscard]] bool empty() const {
     return put_nodes.empty() && delete_nodes.empty() && put_tables.empty() && delete_tables.empty() &&
-           put_shards.empty();
+           put_shards.empty() && !put_denied;
   }
 };
 

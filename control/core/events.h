@@ -169,11 +169,22 @@ struct ForceRecover {
   std::string node;
 };
 
+/// Lets an identity ("client/app-7") in no longer: revocation.h. One that is revoked already is no error.
+struct RevokeIdentity {
+  std::string principal;
+};
+
+/// Takes an identity off the list.
+struct UnrevokeIdentity {
+  std::string principal;
+};
+
 /// Time has passed. Send it a few times per suspect_after_ns.
 struct Tick {};
 
-using Event = std::variant<RegisterNode, NodeHeartbeat, NodeLeave, CreateTable, DropTable, ReplicaReport, DrainNode,
-                           UndrainNode, MoveShard, TransferPrimary, ForceRecover, Tick>;
+using Event =
+    std::variant<RegisterNode, NodeHeartbeat, NodeLeave, CreateTable, DropTable, ReplicaReport, DrainNode, UndrainNode,
+                 MoveShard, TransferPrimary, ForceRecover, RevokeIdentity, UnrevokeIdentity, Tick>;
 
 }  // namespace skua::control
 

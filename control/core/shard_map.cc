@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "control/core/cluster_limits.h"
+#include "control/core/revocation.h"
+
 namespace skua::control {
 namespace {
 
@@ -45,6 +48,10 @@ const MapNode* ShardMap::find_node(std::string_view uuid) const {
   return found == nodes.end() || found->uuid != uuid ? nullptr : &*found;
 }
 
+bool ShardMap::is_denied(const MapNode& node) const {
+  return !denied.empty() && std::binary_search(denied.begin(), denied.end(), node_principal(node.uuid));
+}
+
 std::optional<ShardOwner> ShardMap::owner(TableId table, uint32_t shard) const {
   const MapTable* found = find_table(table);
   if (found == nullptr || shard >= found->shard_count()) return std::nullopt;
@@ -54,6 +61,7 @@ std::optional<ShardOwner> ShardMap::owner(TableId table, uint32_t shard) const {
 }
 
 bool ShardMap::valid() const {
+  if (denied.size() > kDeniedMax || !std::is_sorted(denied.begin(), denied.end())) return false;
   const auto known = [&](const MapReplica& replica) {
     return replica.node < nodes.size() && replica.worker < nodes[replica.node].worker_count;
   };
@@ -87,6 +95,7 @@ ShardMap build_shard_map(const ClusterState& state) {
   map.cluster_id = state.cluster_id;
   map.cluster_name = state.cluster_name;
   map.revision = state.map_revision;
+  map.denied = {state.denied.begin(), state.denied.end()};
   for (const auto& [uuid, node] : state.nodes) {
     map.nodes.push_back({uuid, node.incarnation, node.grpc_address, node.worker_count, node.zone,
                          node.storage_incarnation, node.replication_version});

@@ -105,7 +105,11 @@ struct ShardMap {
   std::vector<MapNode> nodes;
   /// Sorted by id.
   std::vector<MapTable> tables;
+  /// Identities that are revoked, "role/name" (revocation.h). Sorted.
+  std::vector<std::string> denied = {};
 
+  /// Whether the node's identity is revoked. Cost: logarithmic.
+  [[nodiscard]] bool is_denied(const MapNode& node) const;
   /// The table of this name, or null. Cost: linear in the number of tables; keep the result.
   [[nodiscard]] const MapTable* find_table(std::string_view name) const;
   /// The table with this id, or null. Cost: logarithmic.

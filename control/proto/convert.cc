@@ -146,6 +146,7 @@ v1::ShardMapSnapshot to_proto(const ShardMap& map) {
   to.set_cluster_id(map.cluster_id);
   to.set_cluster_name(map.cluster_name);
   to.set_revision(map.revision);
+  for (const std::string& principal : map.denied) to.add_denied(principal);
   for (const MapNode& node : map.nodes) {
     v1::MapNode& added = *to.add_nodes();
     added.set_uuid(node.uuid);
@@ -186,6 +187,7 @@ absl::StatusOr<ShardMap> from_proto(const v1::ShardMapSnapshot& map) {
   to.cluster_id = map.cluster_id();
   to.cluster_name = map.cluster_name();
   to.revision = map.revision();
+  to.denied = {map.denied().begin(), map.denied().end()};
   for (const v1::MapNode& node : map.nodes()) {
     to.nodes.push_back({node.uuid(), node.incarnation(), node.grpc_address(), node.worker_count(), node.zone(),
                         node.storage_incarnation(), node.replication_version()});

@@ -57,4 +57,12 @@ ForceRecover from_proto(const v1::RecoverShardRequest& request) {
   return {request.table(), request.shard(), request.node()};
 }
 
+RevokeIdentity from_proto(const v1::RevokeIdentityRequest& request) {
+  return {request.principal()};
+}
+
+UnrevokeIdentity from_proto(const v1::UnrevokeIdentityRequest& request) {
+  return {request.principal()};
+}
+
 }  // namespace skua::control

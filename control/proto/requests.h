@@ -21,6 +21,8 @@ namespace skua::control {
 [[nodiscard]] MoveShard from_proto(const v1::MoveShardRequest& request);
 [[nodiscard]] TransferPrimary from_proto(const v1::TransferPrimaryRequest& request);
 [[nodiscard]] ForceRecover from_proto(const v1::RecoverShardRequest& request);
+[[nodiscard]] RevokeIdentity from_proto(const v1::RevokeIdentityRequest& request);
+[[nodiscard]] UnrevokeIdentity from_proto(const v1::UnrevokeIdentityRequest& request);
 
 }  // namespace skua::control
 

@@ -48,8 +48,12 @@ absl::StatusOr<std::string> read(const char* what, const std::string& path) {
 /// expected there?
 class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
-  PeerVerifier(std::string cluster_id, Roles expected, std::shared_ptr<Auditor> auditor)
-      : cluster_id_(std::move(cluster_id)), expected_(expected), auditor_(std::move(auditor)) {}
+  PeerVerifier(std::string cluster_id, Roles expected, std::shared_ptr<const DenyList> denied,
+               std::shared_ptr<Auditor> auditor)
+      : cluster_id_(std::move(cluster_id)),
+        expected_(expected),
+        denied_(std::move(denied)),
+        auditor_(std::move(auditor)) {}
 
   bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)> /*callback*/, grpc::Status* status) override {
@@ -78,18 +82,22 @@ class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifie
       return absl::PermissionDeniedError(
           absl::StrCat("the peer has the role ", role_name(peer->role), ", expected was ", roles_text(expected_)));
     }
-    return absl::OkStatus();
+    // A caller hears it with each call instead, as an error that names the reason.
+    return denied_ == nullptr ? absl::OkStatus() : denied_->check(*peer);
   }
 
   const std::string cluster_id_;
-  const Roles expected_;  // empty: any
-  const std::shared_ptr<Auditor> auditor_;
+  const Roles expected_;                          // empty: any
+  const std::shared_ptr<const DenyList> denied_;  // null: not asked
+  const std::shared_ptr<Auditor> auditor_;        // null: nobody hears
 };
 
-/// Lets calls pass that access.h allows.
+/// Lets calls pass that access.h allows, of callers that are not revoked. Asked for each call, so a connection that
+/// stands is no way around it.
 class Doorkeeper final : public grpc::AuthMetadataProcessor {
  public:
-  explicit Doorkeeper(std::shared_ptr<Auditor> auditor) : auditor_(std::move(auditor)) {}
+  Doorkeeper(std::shared_ptr<const DenyList> denied, std::shared_ptr<Auditor> auditor)
+      : denied_(std::move(denied)), auditor_(std::move(auditor)) {}
 
   [[nodiscard]] bool IsBlocking() const override { return false; }
 
@@ -101,7 +109,8 @@ class Doorkeeper final : public grpc::AuthMetadataProcessor {
       return {grpc::StatusCode::UNAUTHENTICATED, "the caller's certificate does not say who it is for"};
     }
     const std::string_view method(path->second.data(), path->second.size());
-    const absl::Status allowed = check_access(*caller, method);
+    absl::Status allowed = denied_->check(*caller);
+    if (allowed.ok()) allowed = check_access(*caller, method);
     if (allowed.ok()) return grpc::Status::OK;
     if (auditor_ != nullptr) {
       auditor_->call_ended(
@@ -111,6 +120,7 @@ class Doorkeeper final : public grpc::AuthMetadataProcessor {
   }
 
  private:
+  const std::shared_ptr<const DenyList> denied_;
   const std::shared_ptr<Auditor> auditor_;
 };
 
@@ -140,7 +150,8 @@ Credentials::Credentials(CredentialFiles files, CertificateInfo own)
     : files_(std::move(files)),
       own_(std::move(own)),
       provider_(std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
-          files_.key, files_.certificate, files_.authorities, kWatchIntervalS)) {}
+          files_.key, files_.certificate, files_.authorities, kWatchIntervalS)),
+      deny_list_(std::make_shared<DenyList>()) {}
 
 Credentials::~Credentials() = default;
 
@@ -164,7 +175,8 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials::for_channel(Roles servers
   // Addresses say nothing: nodes are looked for where the map says, and their identity stands in the certificate.
   options.set_check_call_host(false);
   options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(self().cluster_id, servers, nullptr));
+      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(self().cluster_id, servers, deny_list_,
+                                                                            nullptr));
   return grpc::experimental::TlsCredentials(options);
 }
 
@@ -174,9 +186,10 @@ std::shared_ptr<grpc::ServerCredentials> Credentials::for_server(std::shared_ptr
   options.watch_identity_key_cert_pairs();
   options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(self().cluster_id, Roles(), auditor));
+      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(self().cluster_id, Roles(), nullptr,
+                                                                            auditor));
   std::shared_ptr<grpc::ServerCredentials> made = grpc::experimental::TlsServerCredentials(options);
-  made->SetAuthMetadataProcessor(std::make_shared<Doorkeeper>(std::move(auditor)));
+  made->SetAuthMetadataProcessor(std::make_shared<Doorkeeper>(deny_list_, std::move(auditor)));
   return made;
 }
 
@@ -194,6 +207,11 @@ std::optional<Identity> peer_identity(const grpc::AuthContext& context) {
   if (uris.size() != 1) return std::nullopt;
   absl::StatusOr<Identity> identity = parse_identity_uri(std::string_view(uris[0].data(), uris[0].size()));
   return identity.ok() ? std::optional(*std::move(identity)) : std::nullopt;
+}
+
+std::string peer_principal(const grpc::AuthContext& context) {
+  const std::optional<Identity> peer = peer_identity(context);
+  return peer ? peer->principal() : "";
 }
 
 absl::Status check_node_is(const grpc::AuthContext& context, const std::string& uuid) {

@@ -6,7 +6,8 @@
 //       | <------------------------------- certificate -- |
 //       |  signed, of this cluster, of a role that        |
 //       |  the caller expects there                       |
-//       | -- call of a method --------------------------> |  may the caller's role call it (access.h)?
+//       | -- call of a method --------------------------> |  is the caller revoked (deny_list.h)?
+//                                                         |  may the caller's role call it (access.h)?
 //                                                         |  the handler: peer_identity()
 //
 // The certificate's and the authorities' files are watched: what is in them counts for connections that are made later.
@@ -22,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "control/security/certificates.h"
 #include "control/security/credential_files.h"
+#include "control/security/deny_list.h"
 #include "control/security/identity.h"
 
 namespace grpc {
@@ -60,16 +62,20 @@ class Credentials {
   /// cannot be read. Empty: all is well. Looks at the file once in ten seconds.
   [[nodiscard]] std::string trouble(WallSeconds now) const;
 
+  /// Who is revoked. Starts empty, whoever follows the shard map keeps it up to date.
+  [[nodiscard]] DenyList& deny_list() const { return *deny_list_; }
+
   /// For channels to servers of one of these roles.
   [[nodiscard]] std::shared_ptr<grpc::ChannelCredentials> for_channel(Roles servers) const;
-  /// For servers: calls that access.h does not allow end with PERMISSION_DENIED and do not reach a handler. `auditor`
-  /// (null: nobody) hears of them, and of certificates that are refused.
+  /// For servers: calls of callers that are revoked, and those that access.h does not allow, end with PERMISSION_DENIED
+  /// and do not reach a handler. `auditor` (null: nobody) hears of them, and of certificates that are refused.
   [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> for_server(std::shared_ptr<Auditor> auditor = nullptr) const;
 
  private:
   const CredentialFiles files_;
   const CertificateInfo own_;
   const std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> provider_;
+  const std::shared_ptr<DenyList> deny_list_;  // gRPC's servers and channels have it, too
   mutable std::mutex mutex_;
   mutable WallSeconds looked_s_ = 0;  // protected by mutex_
   mutable std::string trouble_;       // protected by mutex_
@@ -83,6 +89,9 @@ class Credentials {
 
 /// Who is at the other end of a call; nothing if the connection has no TLS.
 [[nodiscard]] std::optional<Identity> peer_identity(const grpc::AuthContext& context);
+
+/// Its Identity::principal(), or "".
+[[nodiscard]] std::string peer_principal(const grpc::AuthContext& context);
 
 /// PERMISSION_DENIED if the peer is a node other than `uuid`: a node speaks for itself only. Other roles pass; access.h
 /// says what they may do.

@@ -59,6 +59,10 @@ std::string Identity::describe() const {
   return absl::StrCat(role_name(role), " ", name);
 }
 
+std::string Identity::principal() const {
+  return absl::StrCat(role_name(role), "/", name);
+}
+
 absl::Status check_identity(const Identity& identity) {
   if (!is_uuid(identity.cluster_id)) return absl::InvalidArgumentError("the cluster id is not a lower-case UUID");
   if (!is_name(identity.name)) {
@@ -83,6 +87,18 @@ absl::StatusOr<Identity> parse_identity_uri(std::string_view uri) {
   const std::optional<Role> role = role_of(parts[1]);
   if (!role) return no_uri();
   Identity identity{parts[0], *role, parts[2]};
+  if (absl::Status status = check_identity(identity); !status.ok()) return status;
+  return identity;
+}
+
+absl::StatusOr<Identity> parse_principal(std::string_view principal, const std::string& cluster_id) {
+  const size_t slash = principal.find('/');
+  const std::optional<Role> role = role_of(principal.substr(0, slash));
+  if (!role || slash == std::string_view::npos) {
+    return absl::InvalidArgumentError(
+        "an identity is ROLE/NAME, for example client/app-7; ROLE is control, node, admin, monitor or client");
+  }
+  Identity identity{cluster_id, *role, std::string(principal.substr(slash + 1))};
   if (absl::Status status = check_identity(identity); !status.ok()) return status;
   return identity;
 }

@@ -62,6 +62,8 @@ struct Identity {
 
   /// "node 5f0f4f5e-..", "client app-7".
   [[nodiscard]] std::string describe() const;
+  /// "node/5f0f4f5e-..", "client/app-7": what it is called within its cluster.
+  [[nodiscard]] std::string principal() const;
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
@@ -73,6 +75,9 @@ struct Identity {
 
 /// INVALID_ARGUMENT: not a URI of identity_uri().
 [[nodiscard]] absl::StatusOr<Identity> parse_identity_uri(std::string_view uri);
+
+/// The identity of Identity::principal() in this cluster. INVALID_ARGUMENT: not ROLE/NAME.
+[[nodiscard]] absl::StatusOr<Identity> parse_principal(std::string_view principal, const std::string& cluster_id);
 
 }  // namespace skua::control
 

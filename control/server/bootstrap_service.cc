@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/proto/bootstrap.grpc.pb.h"
 #include "control/proto/convert.h"
+#include "control/security/credentials.h"
 #include "control/server/controller_limits.h"
 #include "control/server/peer_host.h"
 
@@ -76,7 +77,7 @@ class BootstrapService final : public v1::Bootstrap::Service {
     if (status.ok()) status = check_offer(node, *request);
     if (!status.ok()) return to_grpc(status);
     auto answer = acceptor_.open_session(request->worker(), from_proto(request->transport()), request->offer(),
-                                         peer_host(context->peer()));
+                                         {peer_host(context->peer()), peer_principal(*context->auth_context())});
     if (!answer.ok()) return to_grpc(answer.status());
     reply->set_node_uuid(node.node_uuid);
     reply->set_incarnation(node.incarnation);

@@ -19,6 +19,14 @@ class Service;
 
 namespace skua::control {
 
+/// Who wants a session.
+struct SessionCaller {
+  /// Where the call comes from.
+  std::string host;
+  /// "client/app-7", as its certificate says; "" without TLS.
+  std::string principal;
+};
+
 /// Implemented by the storage node. Thread: called on gRPC's threads, several at once; may block
 /// for as long as a worker needs.
 class SessionAcceptor {
@@ -35,10 +43,10 @@ class SessionAcceptor {
   }
 
   /// Makes a session on a worker that is in describe(). `caller` is the endpoint at the other end
-  /// (its kind may be empty if the offer says it all), `offer` the engine's handshake record, `host` where the call
-  /// comes from; the result is the engine's answer. Errors are passed on.
+  /// (its kind may be empty if the offer says it all), `offer` the engine's handshake record, `who` asks for it; the
+  /// result is the engine's answer. Errors are passed on.
   virtual absl::StatusOr<std::string> open_session(uint32_t worker, const TransportDescriptor& caller,
-                                                   const std::string& offer, const std::string& host) = 0;
+                                                   const std::string& offer, const SessionCaller& who) = 0;
 };
 
 /// The gRPC service over `acceptor`, which must outlive it. BootstrapServer is the simple way to

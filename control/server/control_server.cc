@@ -39,6 +39,10 @@ class RunningServer final : public ControlServer {
         controller_({.core = {.suspect_after_ns = options.suspect_after_ms * kMillisecond, .views = views(options)},
                      .tick_ns = options.heartbeat_interval_ms * kMillisecond / 5 + kMillisecond,
                      .log = options.log,
+                     .on_denied =
+                         [this](uint64_t revision, const std::vector<std::string>& denied) {
+                           if (credentials_ != nullptr) credentials_->deny_list().update(revision, denied);
+                         },
                      .alone = election_ == nullptr},
                     state_store, std::move(state), clock_, hub_,
                     options.make_probe ? options.make_probe() : make_node_probe(options.credentials)),

@@ -147,9 +147,12 @@ class MembershipService final : public v1::Membership::CallbackService {
 class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>, public MapWatcher {
  public:
   /// Keeps itself alive until gRPC is done with it.
-  static MapStream* open(CallbackServerContext& context, MapHub& hub, uint64_t after_revision) {
+  static MapStream* open(CallbackServerContext& context, MapHub& hub, const CredentialsPtr& credentials,
+                         uint64_t after_revision) {
     auto stream = std::shared_ptr<MapStream>(new MapStream(context, hub));
     stream->self_ = stream;
+    stream->credentials_ = credentials;
+    stream->watcher_ = peer_identity(*context.auth_context());
     const auto key = hub.add(stream, after_revision, peer_host(context.peer()));
     MapStream* raw = stream.get();
     if (key.ok()) {
@@ -169,6 +172,10 @@ class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>,
   }
 
   void offer(const MapMessage& map) override {
+    // The list of who is revoked is never older than the map. A watcher that was let in just before is judged here, too.
+    const bool known = credentials_ != nullptr && watcher_.has_value();
+    const absl::Status allowed = known ? credentials_->deny_list().check(*watcher_) : absl::OkStatus();
+    if (!allowed.ok()) return cut_off(allowed);
     {
       std::lock_guard lock(mutex_);
       // An empty first message must not displace a map that overtook it.
@@ -204,6 +211,22 @@ class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>,
  private:
   MapStream(CallbackServerContext& context, MapHub& hub) : context_(context), hub_(hub) {}
 
+  /// As end(), but does not wait for a reader that does not read.
+  void cut_off(const absl::Status& why) {
+    end(why);
+    {
+      std::lock_guard lock(mutex_);
+      if (!busy_ || finished_ || cancelling_) return;
+      cancelling_ = true;  // the call is not finished meanwhile, so its context is there
+    }
+    context_.TryCancel();
+    {
+      std::lock_guard lock(mutex_);
+      cancelling_ = false;
+    }
+    advance();
+  }
+
   void end(const absl::Status& status) {
     {
       std::lock_guard lock(mutex_);
@@ -220,7 +243,7 @@ class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>,
     bool finish = false;
     {
       std::lock_guard lock(mutex_);
-      if (busy_ || finished_) return;
+      if (busy_ || finished_ || cancelling_) return;
       if (ended_) {
         finish = finished_ = true;
       } else if (waiting_ != nullptr) {
@@ -241,6 +264,8 @@ class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>,
 
   CallbackServerContext& context_;
   MapHub& hub_;
+  CredentialsPtr credentials_;
+  std::optional<Identity> watcher_;
   uint64_t key_ = 0;
   std::shared_ptr<MapStream> self_;
 
@@ -254,6 +279,7 @@ class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>,
   bool busy_ = false;
   bool ended_ = false;
   bool finished_ = false;
+  bool cancelling_ = false;
 };
 
 class ShardMapService final : public v1::ShardMap::CallbackService {
@@ -275,7 +301,7 @@ class ShardMapService final : public v1::ShardMap::CallbackService {
                                                                   const v1::WatchShardMapRequest* request) override {
     const absl::Status status = check_client(*context, options_, request->cluster_id(), request->versions());
     if (!status.ok()) return MapStream::refuse(*context, hub_, status);
-    return MapStream::open(*context, hub_, request->after_revision());
+    return MapStream::open(*context, hub_, options_.credentials, request->after_revision());
   }
 
  private:
@@ -348,8 +374,8 @@ class TablesService final : public v1::Tables::CallbackService {
 
 class ClusterService final : public v1::Cluster::CallbackService {
  public:
-  ClusterService(Controller& controller, std::shared_ptr<StatusDesk> status)
-      : controller_(controller), status_(std::move(status)) {}
+  ClusterService(ServiceOptions options, Controller& controller, std::shared_ptr<StatusDesk> status)
+      : options_(std::move(options)), controller_(controller), status_(std::move(status)) {}
 
   ServerUnaryReactor* GetStatus(CallbackServerContext* context, const v1::GetStatusRequest*,
                                 v1::GetStatusReply* reply) override {
@@ -386,7 +412,33 @@ class ClusterService final : public v1::Cluster::CallbackService {
     return change(context, from_proto(*request), reply);
   }
 
+  ServerUnaryReactor* RevokeIdentity(CallbackServerContext* context, const v1::RevokeIdentityRequest* request,
+                                     v1::ChangeReply* reply) override {
+    if (absl::Status status = check_revocable(*context, request->principal()); !status.ok()) {
+      return queued(context, context->DefaultReactor(), status);
+    }
+    return change(context, from_proto(*request), reply);
+  }
+
+  ServerUnaryReactor* UnrevokeIdentity(CallbackServerContext* context, const v1::UnrevokeIdentityRequest* request,
+                                       v1::ChangeReply* reply) override {
+    return change(context, from_proto(*request), reply);
+  }
+
  private:
+  /// What the core cannot see: whether it is a name at all, and the caller's own.
+  [[nodiscard]] absl::Status check_revocable(const CallbackServerContext& context, const std::string& principal) const {
+    if (options_.credentials == nullptr) {
+      return absl::FailedPreconditionError(
+          "this cluster has no certificates, so there is nobody to revoke (docs/security.md)");
+    }
+    const auto named = parse_principal(principal, options_.cluster_id);
+    if (!named.ok()) return named.status();
+    if (named->principal() != peer_principal(*context.auth_context())) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        principal, " is the identity that asks for it, which could not take it back: use another administrator's"));
+  }
+
   ServerUnaryReactor* change(CallbackServerContext* context, Event event, v1::ChangeReply* reply) {
     auto* reactor = context->DefaultReactor();
     return queued(context, reactor,
@@ -399,6 +451,7 @@ class ClusterService final : public v1::Cluster::CallbackService {
                       peer_host(context->peer())));
   }
 
+  const ServiceOptions options_;
   Controller& controller_;
   const std::shared_ptr<StatusDesk> status_;
 };
@@ -412,7 +465,7 @@ std::vector<std::unique_ptr<grpc::Service>> make_control_services(const ServiceO
   services.push_back(std::make_unique<ShardMapService>(options, hub));
   const auto status = std::make_shared<StatusDesk>(controller, hub, options.credentials, options.auditor);
   services.push_back(std::make_unique<TablesService>(controller, status));
-  services.push_back(std::make_unique<ClusterService>(controller, status));
+  services.push_back(std::make_unique<ClusterService>(options, controller, status));
   return services;
 }
 

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "control/core/cluster_limits.h"
 #include "control/core/identity_rules.h"
 #include "control/core/text.h"
 #include "control/proto/redirect.h"
@@ -241,6 +242,8 @@ void Controller::follow(const Leadership& leadership) {
   give_up_claims(not_leading_);
   roll_.suspend(not_leading_);
   hub_.suspend(not_leading_);
+  // Who is revoked may have changed at the new leader. Until it leads again this process only says who does.
+  if (options_.on_denied) options_.on_denied(core_->state().map_revision, {});
   ++generation_;
   if (!leadership.leader.empty()) {
     log(false, absl::StrCat("follows ", leadership.leader));
@@ -251,7 +254,9 @@ void Controller::follow(const Leadership& leadership) {
 
 void Controller::publish_state(bool nodes_changed) {
   if (nodes_changed) roll_.publish(core_->state());
-  hub_.publish(build_shard_map(core_->state()));
+  const ShardMap map = build_shard_map(core_->state());
+  if (options_.on_denied) options_.on_denied(map.revision, map.denied);
+  hub_.publish(map);
   ++generation_;
 }
 
@@ -432,6 +437,11 @@ void Controller::note(const Event& event, const Decision& decision, const std::s
       log(false, absl::StrCat("created table ", table.name, " with ", count_of(table.shard_count, "shard")));
     }
     if (changes.put_tables.empty() && !changes.put_shards.empty()) log(false, describe_views(changes, core_->state()));
+    if (const auto* revoked = std::get_if<RevokeIdentity>(&event)) {
+      log(true, absl::StrCat("revoked ", printable(revoked->principal, kPrincipalMax)));
+    } else if (const auto* allowed = std::get_if<UnrevokeIdentity>(&event)) {
+      log(true, absl::StrCat("no longer revoked: ", printable(allowed->principal, kPrincipalMax)));
+    }
     if (!changes.delete_tables.empty() && decision.table) {
       log(false, absl::StrCat("dropped table ", decision.table->name));
     }

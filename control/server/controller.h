@@ -52,6 +52,9 @@ struct ControllerOptions {
   DurationNs tick_ns = 100 * kMillisecond;
   /// May be empty.
   LogFn log;
+  /// Who is revoked, before anybody is told of the state. May be empty. Thread: the control thread, before start() the
+  /// caller's.
+  std::function<void(uint64_t map_revision, const std::vector<std::string>& denied)> on_denied = {};
   /// There are no others. Otherwise it follows until set_leadership() says that it leads.
   bool alone = true;
 };

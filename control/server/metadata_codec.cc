@@ -1,6 +1,7 @@
 #include "control/server/metadata_codec.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -31,6 +32,12 @@ std::string map_record(uint64_t map_revision, TableId next_table_id) {
   v1::MapRecord record;
   record.set_map_revision(map_revision);
   record.set_next_table_id(next_table_id);
+  return record.SerializeAsString();
+}
+
+std::string denied_record(const std::set<std::string>& denied) {
+  v1::DeniedRecord record;
+  for (const std::string& principal : denied) record.add_principals(principal);
   return record.SerializeAsString();
 }
 
@@ -103,6 +110,13 @@ bool decode_map(const std::string& bytes, ClusterState& state) {
   if (!record.ParseFromString(bytes) || record.map_revision() == 0) return false;
   state.map_revision = record.map_revision();
   state.next_table_id = record.next_table_id();
+  return true;
+}
+
+bool decode_denied(const std::string& bytes, ClusterState& state) {
+  v1::DeniedRecord record;
+  if (!record.ParseFromString(bytes) || record.principals_size() > static_cast<int>(kDeniedMax)) return false;
+  state.denied = {record.principals().begin(), record.principals().end()};
   return true;
 }
 
@@ -234,6 +248,10 @@ std::vector<Operation> encode_changes(const Changes& changes) {
   for (const ShardAssignment& shard : changes.put_shards) {
     operations.push_back(Operation::put(shard_key(shard.table_id, shard.shard), shard_record(shard)));
   }
+  if (changes.put_denied) {
+    operations.push_back(changes.put_denied->empty() ? Operation::erase(kDeniedKey)
+                                                     : Operation::put(kDeniedKey, denied_record(*changes.put_denied)));
+  }
   operations.push_back(Operation::put(kMapKey, map_record(changes.map_revision, changes.next_table_id)));
   return operations;
 }
@@ -246,6 +264,8 @@ absl::StatusOr<ClusterState> decode_state(const std::vector<KeyValue>& kvs) {
       good = decode_cluster(kv.value, state);
     } else if (kv.key == kMapKey) {
       good = decode_map(kv.value, state);
+    } else if (kv.key == kDeniedKey) {
+      good = decode_denied(kv.value, state);
     } else if (kv.key.starts_with(kNodes)) {
       good = decode_node(kv, state);
     } else if (kv.key.starts_with(kTables)) {

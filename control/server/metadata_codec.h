@@ -3,6 +3,7 @@
 //
 //   skua/cluster                                  ClusterRecord
 //   skua/map                                      MapRecord       in every transaction that changes the map
+//   skua/denied                                   DeniedRecord    absent while nobody is revoked
 //   skua/nodes/<uuid>                             NodeRecord
 //   skua/tables/<id: 16 hex digits>               TableRecord
 //   skua/shards/<id: 16 hex>/<shard: 8 hex>       ShardRecord
@@ -21,6 +22,7 @@ namespace skua::control::metadata {
 inline constexpr const char* kRoot = "skua/";
 inline constexpr const char* kClusterKey = "skua/cluster";
 inline constexpr const char* kMapKey = "skua/map";
+inline constexpr const char* kDeniedKey = "skua/denied";
 
 [[nodiscard]] std::string node_key(const std::string& uuid);
 [[nodiscard]] std::string table_key(TableId id);

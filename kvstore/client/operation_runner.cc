@@ -240,6 +240,9 @@ void OperationRunner::dispatch_without_table(Operation& operation) {
   if (routes_.revision() > 0 && now() >= until && cluster_.connection().ok()) {
     return fail(operation, absl::StatusCode::kFailedPrecondition, why_no_table(operation.table));
   }
+  if (routes_.revision() == 0 && absl::IsPermissionDenied(cluster_.connection())) {
+    return fail(operation, absl::StatusCode::kPermissionDenied, why_no_table(operation.table));
+  }
   cluster_.hurry();
   park(operation, Awaits::kMap, now() < until ? until : now() + kUnknownTableWaitNs);
 }

@@ -32,6 +32,7 @@ std::vector<TargetId> RouteTable::update(const control::ShardMap& map) {
   for (TargetId id = 0; id < targets_.size(); ++id) {
     Target& target = targets_[id];
     const control::MapNode* node = map.find_node(target.node_uuid);
+    if (node != nullptr && map.is_denied(*node)) node = nullptr;
     const bool was_present = std::exchange(target.present, node != nullptr);
     const bool same_life =
         node != nullptr && node->incarnation == target.incarnation && node->grpc_address == target.grpc_address;
@@ -43,6 +44,8 @@ std::vector<TargetId> RouteTable::update(const control::ShardMap& map) {
 
   tables_.clear();
   last_ = nullptr;
+  std::vector<bool> denied;
+  for (const control::MapNode& node : map.nodes) denied.push_back(map.is_denied(node));
   for (const control::MapTable& table : map.tables) {
     TableRoutes& routes = tables_.emplace_back();
     routes.id = static_cast<uint32_t>(table.id);
@@ -50,15 +53,15 @@ std::vector<TargetId> RouteTable::update(const control::ShardMap& map) {
     routes.shards.reserve(table.shards.size());
     for (const control::MapShard& shard : table.shards) {
       ShardRoute route{.epoch = shard.epoch};
-      if (shard.primary.has_value()) {
+      if (shard.primary.has_value() && !denied[shard.primary->node]) {
         route.target = target_of(map.nodes[shard.primary->node], shard.primary->worker);
       }
       route.first_backup = static_cast<uint32_t>(routes.backups.size());
       if (table.read_anywhere) {
         for (const control::MapReplica& backup : shard.backups) {
-          routes.backups.push_back(target_of(map.nodes[backup.node], backup.worker));
+          if (!denied[backup.node]) routes.backups.push_back(target_of(map.nodes[backup.node], backup.worker));
         }
-        route.backup_count = static_cast<uint32_t>(shard.backups.size());
+        route.backup_count = static_cast<uint32_t>(routes.backups.size()) - route.first_backup;
       }
       routes.shards.push_back(route);
     }

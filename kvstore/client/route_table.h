@@ -26,7 +26,7 @@ using TargetId = uint32_t;
 inline constexpr TargetId kNoTarget = UINT32_MAX;
 
 /// One worker of one node. Targets are never removed, so a TargetId stays valid. `present` says whether the newest map
-/// has the node.
+/// has the node; one that is revoked counts as absent.
 struct Target {
   std::string node_uuid;
   uint32_t worker = 0;
@@ -41,7 +41,7 @@ struct Target {
 
 struct ShardRoute {
   uint64_t epoch = 0;
-  /// kNoTarget: the shard has no owner.
+  /// kNoTarget: the shard has no owner, or a revoked one.
   TargetId target = kNoTarget;
   /// The shard's part of TableRoutes::backups. Empty unless the table has read_anywhere.
   uint32_t first_backup = 0;
@@ -61,8 +61,8 @@ struct TableRoutes {
 
 class RouteTable {
  public:
-  /// Takes over a newer map. Returns the targets whose node restarted, has a new address or is gone: sessions with them
-  /// are dead. A map that is not newer changes nothing. All TableRoutes pointers become invalid.
+  /// Takes over a newer map. Returns the targets whose node restarted, has a new address, is gone or is revoked: sessions with
+  /// them are dead. A map that is not newer changes nothing. All TableRoutes pointers become invalid.
   std::vector<TargetId> update(const control::ShardMap& map);
 
   /// 0: no map yet.

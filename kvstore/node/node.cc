@@ -83,6 +83,8 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered re
     WorkerOptions worker;
     worker.index = i;
     worker.endpoint = options_.endpoint;
+    // With certificates, whoever wants a session has to show one, by gRPC.
+    worker.endpoint.accept_by_packet = options_.credentials == nullptr;
     worker.server = options_.server;
     worker.server.engine.memory.budget_bytes = options_.memory_bytes / options_.workers;
     worker.self = {node_id_of(options_.node_uuid), state_.storage_incarnation};
@@ -173,6 +175,7 @@ void NodeImpl::make_map_cache(const std::string& cluster_id) {
                                     .cluster_id = cluster_id,
                                     .on_change =
                                         [this](std::shared_ptr<const control::ShardMap> map) {
+                                          shut_out(map->denied);
                                           std::map<NodeId, std::string> uuids;
                                           for (const control::MapNode& node : map->nodes)
                                             uuids[node_id_of(node.uuid)] = node.uuid;
@@ -184,6 +187,15 @@ void NodeImpl::make_map_cache(const std::string& cluster_id) {
                                           if (!status.ok())
                                             log(LogSeverity::kWarning, absl::StrCat("shard map: ", status.message()));
                                         }});
+}
+
+/// Here and not with what the shard manager does: that may be busy with disks, and sessions shall end at once.
+void NodeImpl::shut_out(const std::vector<std::string>& denied) {
+  if (denied == denied_) return;
+  denied_ = denied;
+  log(LogSeverity::kInfo, absl::StrCat("identities are revoked, their sessions end count=", denied.size()));
+  const std::lock_guard lock(mutex_);
+  for (const auto& worker : workers_) worker->set_denied(denied);
 }
 
 absl::Status NodeImpl::start_grpc() {
@@ -290,14 +302,14 @@ control::NodeDescription NodeImpl::describe() {
 }
 
 absl::StatusOr<std::string> NodeImpl::open_session(uint32_t worker, const control::TransportDescriptor&,
-                                                   const std::string& offer, const std::string& host) {
+                                                   const std::string& offer, const control::SessionCaller& who) {
   Worker* target = nullptr;
   {
     const std::lock_guard lock(mutex_);
     if (worker < workers_.size()) target = workers_[worker].get();
   }
   if (target == nullptr) return absl::NotFoundError(absl::StrCat("no worker ", worker, " (yet)"));
-  return target->accept_offer(offer, {.source = absl::HashOf(host), .principal = {}});
+  return target->accept_offer(offer, {.source = absl::HashOf(who.host), .principal = who.principal});
 }
 
 absl::StatusOr<std::string> NodeImpl::metrics() {

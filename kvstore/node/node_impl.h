@@ -62,7 +62,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   control::NodeDescription describe() override;
   std::optional<bool> is_instance(const std::string& instance) override { return instance == options_.instance; }
   absl::StatusOr<std::string> open_session(uint32_t worker, const control::TransportDescriptor& caller,
-                                           const std::string& offer, const std::string& host) override;
+                                           const std::string& offer, const control::SessionCaller& who) override;
 
   absl::Status prepare_data_dir();
   absl::Status count_start();
@@ -92,6 +92,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   void tell_storage(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved);
   [[nodiscard]] ReplicationEvents replication_events(uint32_t worker);
   void make_map_cache(const std::string& cluster_id);
+  void shut_out(const std::vector<std::string>& denied);
   absl::Status start_grpc();
   void start_agent();
   void registered(const control::Registration& registration);
@@ -112,6 +113,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   bool spares_given_up_ = false;  // from then on logs are opened without new spares; thread: as state_
   std::string advertised_address_;
   std::atomic<uint64_t> applied_revision_{0};
+  std::vector<std::string> denied_;  // used by the map cache's thread only
   std::atomic<bool> fatal_told_{false};
 
   // Members are destroyed in reverse order of declaration. So each member is declared before its users.

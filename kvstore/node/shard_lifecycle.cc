@@ -236,11 +236,11 @@ void ShardLifecycle::take_in(const std::vector<WantedShard>& wanted) {
 
 /// Tells the workers which nodes their replicas may talk to.
 void ShardLifecycle::tell_peers() {
-  if (peers_of_ != nullptr && peers_of_->nodes == map_->nodes) return;
+  if (peers_of_ != nullptr && peers_of_->nodes == map_->nodes && peers_of_->denied == map_->denied) return;
   peers_of_ = map_;
   std::vector<PeerInfo> peers;
   for (const control::MapNode& node : map_->nodes) {
-    if (node.uuid == options_.node_uuid) continue;
+    if (node.uuid == options_.node_uuid || map_->is_denied(node)) continue;
     peers.push_back({node.uuid, node.grpc_address, node.incarnation, node.storage_incarnation, node.worker_count,
                      node.replication_version >= control::kReplicationVersionVouches});
   }

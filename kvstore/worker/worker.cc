@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -159,7 +160,25 @@ absl::StatusOr<T> Worker::ask(std::function<T()> question) {
 }
 
 absl::StatusOr<std::string> Worker::accept_offer(const std::string& offer, const rpc::OfferOrigin& origin) {
-  return ask<std::string>([this, offer, origin] { return endpoint_->accept_offer(as_byte_span(offer), origin); });
+  const auto answer = ask<absl::StatusOr<std::string>>([this, offer, origin] { return accept(offer, origin); });
+  return answer.ok() ? *answer : answer.status();
+}
+
+absl::StatusOr<std::string> Worker::accept(const std::string& offer, const rpc::OfferOrigin& origin) {
+  if (absl::Status allowed = owners_.check(origin.principal); !allowed.ok()) return allowed;
+  rpc::SessionId session;
+  std::string answer = endpoint_->accept_offer(as_byte_span(offer), origin, &session);
+  if (session == rpc::SessionId{}) return answer;  // a refusal
+  owners_.forget_ended(endpoint_->session_count(),
+                       [this](rpc::SessionId owned) { return endpoint_->session_nonce(owned) == 0; });
+  owners_.add(session, origin.principal);
+  return answer;
+}
+
+void Worker::set_denied(std::vector<std::string> denied) {
+  post([this, denied = std::set<std::string>(denied.begin(), denied.end())] {
+    for (const rpc::SessionId session : owners_.deny(denied)) endpoint_->close(session);
+  });
 }
 
 absl::StatusOr<uint64_t> Worker::hold_entries(ShardId id) {

@@ -21,10 +21,12 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "kvstore/service/shard_server.h"
+#include "kvstore/worker/session_owners.h"
 #include "kvstore/worker/worker_commands.h"
 #include "kvstore/worker/worker_replication.h"
 #include "rpc/base/clock.h"
@@ -89,9 +91,11 @@ class Worker final : public WorkerCommands {
   /// Like ShardServer's method. `observer` runs on the worker's thread and must not block.
   void on_newer_map(std::function<void()> observer);
 
-  /// The endpoint's answer to a session offer. UNAVAILABLE if the worker stops or does not answer within
-  /// kWorkerAnswerTimeoutNs.
+  /// The endpoint's answer to a session offer of origin.principal (session_owners.h). PERMISSION_DENIED: it is revoked.
+  /// UNAVAILABLE if the worker stops or does not answer within kWorkerAnswerTimeoutNs.
   absl::StatusOr<std::string> accept_offer(const std::string& offer, const rpc::OfferOrigin& origin);
+  /// Identities that are revoked: closes their sessions, and takes none of theirs from now on.
+  void set_denied(std::vector<std::string> denied);
   /// The worker's counters. Errors: as accept_offer().
   absl::StatusOr<WorkerStats> stats();
 
@@ -110,6 +114,7 @@ class Worker final : public WorkerCommands {
   template <typename T>
   absl::StatusOr<T> ask(std::function<T()> question);
   WorkerStats collect_stats() const;
+  absl::StatusOr<std::string> accept(const std::string& offer, const rpc::OfferOrigin& origin);
 
   const WorkerOptions options_;
   const Clock& clock_;
@@ -119,7 +124,8 @@ class Worker final : public WorkerCommands {
   std::unique_ptr<rpc::Endpoint> endpoint_;
   const std::shared_ptr<rpc::Mailbox> mailbox_;
   const rpc::Descriptor descriptor_;
-  bool stopping_ = false;  // used by the worker's thread only
+  SessionOwners owners_;   // used by the worker's thread only
+  bool stopping_ = false;  // likewise
   std::thread thread_;
 };
 

@@ -89,7 +89,7 @@ class NoWorkers final : public SessionAcceptor {
  public:
   NodeDescription describe() override { return {test_uuid(1), 1, kClusterId, {}}; }
   absl::StatusOr<std::string> open_session(uint32_t, const TransportDescriptor&, const std::string&,
-                                           const std::string&) override {
+                                           const SessionCaller&) override {
     return absl::NotFoundError("no worker");
   }
 };

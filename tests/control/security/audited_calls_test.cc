@@ -30,7 +30,7 @@
 #include "control/store/memory_store.h"
 #include "tests/control/core/core_fixture.h"
 #include "tests/control/fake_probe.h"
-#include "tests/control/security/office.h"
+#include "tests/control/certificate_office.h"
 #include "tests/control/temp_dir.h"
 
 namespace skua::control {
@@ -139,7 +139,7 @@ class AuditedCallsTest : public testing::Test {
   TempDir directory_;
   const std::string path_ = directory_.path() + "/audit.jsonl";
   uint64_t file_bytes_max_ = 8 << 20;
-  Office office_;
+  CertificateOffice office_;
   TestClock clock_;
   std::shared_ptr<Auditor> auditor_;
   std::unique_ptr<ControlServer> server_;
@@ -261,7 +261,7 @@ TEST_F(AuditedCallsTest, AlsoMethodsThatAreNotAuditedAreRefusedInWriting) {
 }
 
 TEST_F(AuditedCallsTest, ACertificateOfAnotherClusterIsWritten) {
-  Office other(directory_.path(), "other", "11111111-8f5e-4b0e-9d0c-0a1f6a3f5d11");
+  CertificateOffice other(directory_.path(), "other", "11111111-8f5e-4b0e-9d0c-0a1f6a3f5d11");
   other.trusted = office_.certificate() + other.certificate();
   start(true, other.trusted);
   const CredentialFiles eve = other.issue(Role::kAdmin, "eve");

@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <ctime>
 #include <fstream>
 #include <string>
 
@@ -21,8 +20,8 @@
 #include "control/server/bootstrap_server.h"
 #include "control/server/control_server.h"
 #include "control/store/memory_store.h"
+#include "tests/control/certificate_office.h"
 #include "tests/control/fake_probe.h"
-#include "tests/control/security/office.h"
 #include "tests/control/temp_dir.h"
 #include "tests/control/wait.h"
 
@@ -35,12 +34,13 @@ constexpr const char* kCluster = kOfficeCluster;
 constexpr const char* kOtherCluster = "11111111-8f5e-4b0e-9d0c-0a1f6a3f5d11";
 constexpr const char* kNode = "5f0f4f5e-2c6e-4c8b-9a55-0d7a3a4f8b10";
 constexpr const char* kOtherNode = "6f0f4f5e-2c6e-4c8b-9a55-0d7a3a4f8b10";
+constexpr WallSeconds kDay = CertificateOffice::kDay;
 
 class NoSessions final : public SessionAcceptor {
  public:
   NodeDescription describe() override { return {says, 7, kCluster, {{0, {{"tcp", "a"}}}}}; }
   absl::StatusOr<std::string> open_session(uint32_t /*worker*/, const TransportDescriptor& /*caller*/,
-                                           const std::string& /*offer*/, const std::string& /*host*/) override {
+                                           const std::string& /*offer*/, const SessionCaller& /*who*/) override {
     ++opened;
     return "answer";
   }
@@ -50,7 +50,7 @@ class NoSessions final : public SessionAcceptor {
 
 class AuthenticationTest : public testing::Test {
  protected:
-  AuthenticationTest() : office_(directory_.path(), "ours") {
+  AuthenticationTest() : office_(directory_.path(), "ours", kCluster) {
     ControlServerOptions options;
     options.listen_address = "127.0.0.1:0";
     options.cluster.id = kCluster;
@@ -104,7 +104,7 @@ class AuthenticationTest : public testing::Test {
   }
 
   TempDir directory_;
-  Office office_;
+  CertificateOffice office_;
   NoSessions acceptor_;
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<BootstrapServer> node_;
@@ -119,9 +119,9 @@ TEST_F(AuthenticationTest, StrangersCallNothing) {
   const auto any = Role::kControl | Role::kNode;
   for (const Role role : {Role::kAdmin, Role::kNode, Role::kControl}) {
     const std::string name = role == Role::kNode ? kNode : "eve";
-    const WallSeconds now = Office::now();
+    const WallSeconds now = CertificateOffice::now();
     // They trust our authority: only theirs is not trusted.
-    Office forged(directory_.path(), absl::StrCat("forged-", role_name(role)));
+    CertificateOffice forged(directory_.path(), absl::StrCat("forged-", role_name(role)), kCluster);
     forged.trusted = office_.certificate();
     expect_nothing_is_open(unchecked(forged.issue(role, name))->for_channel(any), "another authority");
     expect_nothing_is_open(unchecked(office_.issue(role, name, {now - 2 * kDay, now - kDay}))->for_channel(any),
@@ -133,8 +133,8 @@ TEST_F(AuthenticationTest, StrangersCallNothing) {
 
 TEST_F(AuthenticationTest, AnotherClusterIsOutside) {
   // An authority that issues for two clusters, which ours does not: it is trusted on both sides here.
-  Office other(directory_.path(), "other", kOtherCluster);
-  Office both(directory_.path(), "both");
+  CertificateOffice other(directory_.path(), "other", kOtherCluster);
+  CertificateOffice both(directory_.path(), "both", kCluster);
   both.trusted = office_.certificate() + other.certificate();
   ControlServerOptions options;
   options.listen_address = "127.0.0.1:0";
@@ -245,7 +245,7 @@ TEST_F(AuthenticationTest, RefusalsSayWhatToDo) {
 
 /// People see it where they look: in the status, also in that of the control plane itself.
 TEST_F(AuthenticationTest, ACertificateThatExpiresSoonIsATrouble) {
-  const WallSeconds now = Office::now();
+  const WallSeconds now = CertificateOffice::now();
   const CredentialFiles server = office_.issue(Role::kControl, "c3", {now - 100 * kDay, now + 2 * kDay});
   ControlServerOptions options;
   options.listen_address = "127.0.0.1:0";
@@ -267,7 +267,7 @@ TEST_F(AuthenticationTest, ACertificateThatExpiresSoonIsATrouble) {
 
 /// Certificates are renewed, and authorities replaced, by other files in their place.
 TEST_F(AuthenticationTest, FilesAreReadAgainWhenTheyChange) {
-  Office next(directory_.path(), "next");
+  CertificateOffice next(directory_.path(), "next", kCluster);
   const CredentialFiles server = office_.issue(Role::kControl, "c1");
   ControlServerOptions options;
   options.listen_address = "127.0.0.1:0";
@@ -278,7 +278,7 @@ TEST_F(AuthenticationTest, FilesAreReadAgainWhenTheyChange) {
   next.trusted = office_.certificate() + next.certificate();
   const auto newcomer = loaded(next.issue(Role::kAdmin, "ada"));
   EXPECT_FALSE(AdminClient((*control)->address(), 10 * kSecond, newcomer).status().ok());
-  Office::write(server.authorities, office_.certificate() + next.certificate());
+  CertificateOffice::write(server.authorities, office_.certificate() + next.certificate());
   EXPECT_TRUE(eventually([&] { return AdminClient((*control)->address(), 10 * kSecond, newcomer).status().ok(); }));
 }
 

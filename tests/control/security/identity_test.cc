@@ -66,5 +66,19 @@ TEST(Roles, AreSets) {
   EXPECT_EQ(role_of("Node"), std::nullopt);
 }
 
+TEST(Principal, IsRoleAndName) {
+  for (const Identity& identity :
+       {Identity{kCluster, Role::kNode, kNode}, Identity{kCluster, Role::kClient, "app-7"}}) {
+    const auto parsed = parse_principal(identity.principal(), kCluster);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(*parsed, identity);
+  }
+  EXPECT_EQ((Identity{kCluster, Role::kClient, "app-7"}).principal(), "client/app-7");
+  for (const char* other : {"", "app-7", "client", "client/", "/app-7", "Client/a", "root/a", "client/a/b", "node/a",
+                            "client/a b", "skua://client/a"}) {
+    EXPECT_EQ(parse_principal(other, kCluster).status().code(), absl::StatusCode::kInvalidArgument) << other;
+  }
+}
+
 }  // namespace
 }  // namespace skua::control

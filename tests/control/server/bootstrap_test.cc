@@ -22,8 +22,9 @@ class EchoAcceptor final : public SessionAcceptor {
   NodeDescription describe() override { return node; }
 
   absl::StatusOr<std::string> open_session(uint32_t worker, const TransportDescriptor& caller, const std::string& offer,
-                                           const std::string& host) override {
-    EXPECT_EQ(host, "ipv4:127.0.0.1");
+                                           const SessionCaller& who) override {
+    EXPECT_EQ(who.host, "ipv4:127.0.0.1");
+    EXPECT_EQ(who.principal, "");
     if (offer == "no") return absl::ResourceExhaustedError("worker 1 has no room for a session");
     std::unique_lock lock(mutex_);
     open_.wait(lock, [&] { return !blocked; });

@@ -31,7 +31,12 @@ class ControllerTest : public testing::Test {
     controller_ = std::make_unique<Controller>(
         ControllerOptions{.core = {.suspect_after_ns = 3600 * kSecond},
                           .tick_ns = 2 * kMillisecond,
-                          .log = [this](bool, const std::string& line) { log_ += line + "\n"; }},
+                          .log = [this](bool, const std::string& line) { log_ += line + "\n"; },
+                          .on_denied =
+                              [this](uint64_t, const std::vector<std::string>& denied) {
+                                denied_ = denied;
+                                hub_when_told_ = hub_.current() == nullptr ? 0 : hub_.current()->map().revision();
+                              }},
         states_, *std::move(state), clock_, hub_);
     controller_->start();
   }
@@ -50,6 +55,9 @@ class ControllerTest : public testing::Test {
   StateStore states_;
   MapHub hub_;
   std::string log_;  // written on the control thread; read after stop()
+  // Written on the control thread; read after step() has answered.
+  std::vector<std::string> denied_;
+  uint64_t hub_when_told_ = 0;
   std::unique_ptr<Controller> controller_;
 };
 
@@ -60,6 +68,17 @@ TEST_F(ControllerTest, CommitsAndPublishesBeforeItAnswers) {
   EXPECT_EQ(StateStore(store_).load()->nodes.size(), 1u);
   controller_->stop();
   EXPECT_THAT(log_, HasSubstr("registered node " + test_uuid(1)));
+}
+
+TEST_F(ControllerTest, TellsWhoIsRevokedBeforeTheMap) {
+  ASSERT_TRUE(step(RevokeIdentity{"client/app"}).status.ok());
+  EXPECT_EQ(denied_, std::vector<std::string>{"client/app"});
+  EXPECT_EQ(hub_.current()->map().denied(0), "client/app");
+  EXPECT_EQ(hub_when_told_, hub_.current()->map().revision() - 1);
+  ASSERT_TRUE(step(UnrevokeIdentity{"client/app"}).status.ok());
+  EXPECT_THAT(denied_, IsEmpty());
+  controller_->stop();
+  EXPECT_THAT(log_, HasSubstr("revoked client/app"));
 }
 
 TEST_F(ControllerTest, RefusalThatIsRepeatedIsLoggedOnce) {
@@ -335,8 +354,11 @@ class ControllerAmongOthersTest : public ControllerTest {
  protected:
   ControllerAmongOthersTest() {
     controller_ = std::make_unique<Controller>(
-        ControllerOptions{
-            .core = {.suspect_after_ns = 3600 * kSecond}, .tick_ns = 2 * kMillisecond, .log = {}, .alone = false},
+        ControllerOptions{.core = {.suspect_after_ns = 3600 * kSecond},
+                          .tick_ns = 2 * kMillisecond,
+                          .log = {},
+                          .on_denied = [this](uint64_t, const std::vector<std::string>& denied) { denied_ = denied; },
+                          .alone = false},
         states_, *states_.load(), clock_, hub_);
     controller_->start();
   }
@@ -381,6 +403,22 @@ TEST_F(ControllerAmongOthersTest, NewLeaderReadsWhatTheLastOneWrote) {
   controller_->set_leadership({.leads = true, .term = 1, .leader = "us:1", .trouble = ""});
   ASSERT_TRUE(leads());
   EXPECT_EQ(hub_.current()->map().revision(), 2u);
+}
+
+/// What it knew of who is revoked may be out of date while another process leads, and it must not keep anybody from
+/// being sent there.
+TEST_F(ControllerAmongOthersTest, OnlyTheLeaderRefusesWhoIsRevoked) {
+  controller_->set_leadership({.leads = true, .term = 1, .leader = "us:1", .trouble = ""});
+  ASSERT_TRUE(leads());
+  ASSERT_TRUE(step(RevokeIdentity{"client/app"}).status.ok());
+  EXPECT_THAT(denied_, ElementsAre("client/app"));
+  controller_->set_leadership({.leads = false, .term = 2, .leader = "other:1", .trouble = ""});
+  ASSERT_TRUE(follows());
+  EXPECT_FALSE(step(DropTable{"t"}).status.ok());
+  EXPECT_THAT(denied_, IsEmpty());
+  controller_->set_leadership({.leads = true, .term = 3, .leader = "us:1", .trouble = ""});
+  ASSERT_TRUE(leads());
+  EXPECT_THAT(denied_, ElementsAre("client/app"));
 }
 
 TEST_F(ControllerAmongOthersTest, StoreThatKnowsOfAnotherLeaderIsBelieved) {

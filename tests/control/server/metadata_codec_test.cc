@@ -96,6 +96,37 @@ TEST(State, RoundTripsWithReplication) {
   EXPECT_EQ(decoded->shards, state.shards);
 }
 
+TEST(State, RoundTripsWhoIsRevoked) {
+  ClusterState state = sample_state();
+  EXPECT_THAT(decode_state(stored(state))->denied, testing::IsEmpty())
+      << "as states were written before there was a list";
+  Changes revoked = everything(state);
+  revoked.put_denied = {"admin/eve", "client/app-7"};
+  std::map<std::string, std::string> kvs;
+  const auto carry_out = [&](const std::vector<Operation>& operations) {
+    for (const Operation& op : operations) {
+      op.kind == Operation::Kind::kPut ? kvs[op.key] = op.value : (kvs.erase(op.key), std::string());
+    }
+    std::vector<KeyValue> result;
+    for (const auto& [key, value] : kvs) result.push_back({key, value, 1, 1});
+    return decode_state(result);
+  };
+  (void)carry_out(encode_new_cluster(state));
+  EXPECT_EQ(carry_out(encode_changes(revoked))->denied, *revoked.put_denied);
+  // A change of something else leaves the list alone, and the last one to leave takes the record along: an older
+  // release reads the store again.
+  EXPECT_EQ(carry_out(encode_changes(everything(state)))->denied, *revoked.put_denied);
+  revoked.put_denied->clear();
+  EXPECT_THAT(carry_out(encode_changes(revoked))->denied, testing::IsEmpty());
+  EXPECT_FALSE(kvs.contains(kDeniedKey));
+}
+
+TEST(DecodeState, AListThatCannotBeReadIsDataLoss) {
+  std::vector<KeyValue> kvs = stored(sample_state());
+  kvs.push_back({kDeniedKey, "\xff", 1, 1});
+  EXPECT_EQ(decode_state(kvs).status().code(), StatusCode::kDataLoss) << "not: nobody is revoked";
+}
+
 TEST(DecodeState, RecordsWithoutReplicationAreTablesOfOneReplica) {
   // As they were written before there were replicas: id 5, "t", one shard, served by node 1 in epoch 3.
   ClusterState state = sample_state();

@@ -31,7 +31,7 @@ class Standing final : public SessionAcceptor {
     return instance == node_.instance;
   }
   absl::StatusOr<std::string> open_session(uint32_t, const TransportDescriptor&, const std::string&,
-                                           const std::string&) override {
+                                           const SessionCaller&) override {
     return absl::UnimplementedError("no sessions here");
   }
   bool says_instance = true;

@@ -82,6 +82,28 @@ TEST(Update, KnowsBackupsOfTablesThatAreReadAnywhere) {
   EXPECT_EQ(routes.target(table.backups_of(table.shards[1])[0]).describe(), "node a worker 1 (host-a:1)");
 }
 
+/// Its sessions are dead and no request goes there, until it is let in again.
+TEST(Update, ARevokedNodeIsAsGone) {
+  const control::MapNode a{"a0000000-0000-4000-8000-000000000001", 1, "host-a:1", 2};
+  control::ShardMap map = map_of(1, {a, kB}, {at(0, 0), at(1, 0)});
+  map.tables[0].read_anywhere = true;
+  map.tables[0].shards[1].backups = {at(0, 0)};
+  RouteTable routes;
+  routes.update(map);
+  map.revision = 2;
+  map.denied = {"client/x", "node/" + a.uuid};
+  EXPECT_THAT(routes.update(map), ElementsAre(0));
+  EXPECT_FALSE(routes.target(0).present);
+  EXPECT_EQ(routes.find_table("users")->shards[0].target, kNoTarget);
+  EXPECT_EQ(routes.find_table("users")->shards[1].target, 1u);
+  EXPECT_EQ(routes.find_table("users")->shards[1].backup_count, 0u);
+  map.revision = 3;
+  map.denied.clear();
+  EXPECT_THAT(routes.update(map), IsEmpty());
+  EXPECT_EQ(routes.find_table("users")->shards[0].target, 0u);
+  EXPECT_EQ(routes.find_table("users")->shards[1].backup_count, 1u);
+}
+
 TEST(Update, IgnoresMapsThatAreNotNewer) {
   RouteTable routes;
   routes.update(map_of(5, {kA}, {at(0, 0)}));

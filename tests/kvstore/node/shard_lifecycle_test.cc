@@ -177,6 +177,17 @@ TEST_F(ShardLifecycleTest, SetMap_AReplicaIsOpenedWithItsViewAlsoWhereItDoesNotL
   EXPECT_EQ(hosts_[1].peers()[0].uuid, kThem);
 }
 
+TEST_F(ShardLifecycleTest, SetMap_ARevokedNodeIsNoPeer) {
+  control::ShardMap map = replicated_map(3, 1, 1);
+  map.denied = {std::string("node/") + std::string(kThem)};
+  set_map(share(map));
+  EXPECT_TRUE(hosts_[1].peers().empty());
+  map.revision = 4;
+  map.denied.clear();
+  set_map(share(map));
+  EXPECT_EQ(hosts_[1].peers().size(), 1u);
+}
+
 TEST_F(ShardLifecycleTest, PersistView_IsDurableBeforeTheReplicaHearsOfIt) {
   set_map(share(replicated_map(3, 1, 1)));
   EXPECT_EQ(applied_, 3U);

@@ -17,6 +17,7 @@ struct TestNode::Impl {
   std::string control_address;
   uint32_t workers = 1;
   std::string grpc_address = "127.0.0.1:0";
+  std::function<control::CredentialsPtr(const std::string&)> issue;
   std::mutex mutex;
   absl::Status fatal;  // guarded by mutex
   std::unique_ptr<Node> node;
@@ -53,6 +54,7 @@ NodeOptions TestNode::Impl::options(const app::DataDirIdentity& identity) {
   out.host = "test";
   out.control_address = control_address;
   out.grpc_address = grpc_address;
+  if (issue) out.credentials = issue(identity.node_uuid);
   out.workers = workers;
   out.make_transport = make_tcp;
   out.endpoint.spin_ns = 0;
@@ -73,6 +75,10 @@ NodeOptions TestNode::Impl::options(const app::DataDirIdentity& identity) {
     fatal = why;
   };
   return out;
+}
+
+void TestNode::use_credentials(std::function<control::CredentialsPtr(const std::string&)> issue) {
+  impl_->issue = std::move(issue);
 }
 
 absl::Status TestNode::start() {

@@ -4,11 +4,13 @@
 #define SKUA_TESTS_KVSTORE_NODE_TEST_NODE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/security/credentials.h"
 
 namespace skua::kv::testing {
 
@@ -20,6 +22,9 @@ class TestNode {
   ~TestNode();
   TestNode(const TestNode&) = delete;
   TestNode& operator=(const TestNode&) = delete;
+
+  /// What the node shows others from the next start on: `issue` gets its uuid. Without, it has no certificate.
+  void use_credentials(std::function<control::CredentialsPtr(const std::string& uuid)> issue);
 
   /// A new process: Node::start()'s errors.
   absl::Status start();

@@ -150,14 +150,14 @@ TEST(AcceptOffer, NamesTheSessionThatItMade) {
   Place caller(network, 2, {});
   const auto offer = caller.endpoint->begin_connect(server.transport->local_descriptor()).value();
   SessionId made;
-  const std::string answer = server.endpoint->accept_offer(as_byte_span(offer.bytes), 0, &made);
+  const std::string answer = server.endpoint->accept_offer(as_byte_span(offer.bytes), {}, &made);
   ASSERT_TRUE(caller.endpoint->finish_connect(offer.session, as_byte_span(answer)).ok());
   SessionId again;
-  EXPECT_EQ(server.endpoint->accept_offer(as_byte_span(offer.bytes), 0, &again), answer);
+  EXPECT_EQ(server.endpoint->accept_offer(as_byte_span(offer.bytes), {}, &again), answer);
   EXPECT_EQ(again, made) << "an offer that is repeated";
   const auto more = caller.endpoint->begin_connect(server.transport->local_descriptor()).value();
   SessionId none;
-  (void)server.endpoint->accept_offer(as_byte_span(more.bytes), 0, &none);
+  (void)server.endpoint->accept_offer(as_byte_span(more.bytes), {}, &none);
   EXPECT_EQ(none, SessionId{}) << "refused";
   server.endpoint->close(made);
   EXPECT_TRUE(run_until(network, {&caller, &server}, [&] { return !caller.endpoint->is_connected(offer.session); }));

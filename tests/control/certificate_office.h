@@ -1,6 +1,6 @@
-// Certificates for tests: an authority, and files of what it issued.
-#ifndef SKUA_TESTS_CONTROL_SECURITY_OFFICE_H_
-#define SKUA_TESTS_CONTROL_SECURITY_OFFICE_H_
+// An authority in a test, and files of what it issued.
+#ifndef SKUA_TESTS_CONTROL_CERTIFICATE_OFFICE_H_
+#define SKUA_TESTS_CONTROL_CERTIFICATE_OFFICE_H_
 
 #include <gtest/gtest.h>
 
@@ -14,19 +14,23 @@
 #include "absl/strings/str_cat.h"
 #include "control/security/certificates.h"
 #include "control/security/credentials.h"
+#include "control/security/identity.h"
 
 namespace skua::control {
 
 inline constexpr const char* kOfficeCluster = "0c7b64f1-8f5e-4b0e-9d0c-0a1f6a3f5d11";
-inline constexpr WallSeconds kDay = 86'400;
 
 /// An authority, and files of what it issued.
-class Office {
+class CertificateOffice {
  public:
-  Office(const std::string& directory, std::string name, const std::string& cluster = kOfficeCluster)
-      : directory_(directory), name_(std::move(name)), cluster_(cluster) {
-    authority_ = *make_authority(cluster, {now(), now() + 100 * kDay});
-  }
+  static constexpr WallSeconds kDay = 86'400;
+
+  /// Files are made in `directory`; `name` begins their names.
+  CertificateOffice(std::string directory, std::string name, std::string cluster = kOfficeCluster)
+      : directory_(std::move(directory)),
+        name_(std::move(name)),
+        cluster_(std::move(cluster)),
+        authority_(*make_authority(cluster_, {now(), now() + 100 * kDay})) {}
 
   CredentialFiles issue(Role role, const std::string& name, ValidTime valid = {now(), now() + kDay}) {
     const CertificateAndKey made = *issue_certificate(authority_, {cluster_, role, name}, {}, valid);
@@ -54,7 +58,7 @@ class Office {
   const std::string directory_;
   const std::string name_;
   const std::string cluster_;
-  CertificateAndKey authority_;
+  const CertificateAndKey authority_;
   int count_ = 0;
 };
 
@@ -73,4 +77,4 @@ inline CredentialsPtr loaded(const CredentialFiles& files) {
 
 }  // namespace skua::control
 
-#endif  // SKUA_TESTS_CONTROL_SECURITY_OFFICE_H_
+#endif  // SKUA_TESTS_CONTROL_CERTIFICATE_OFFICE_H_

@@ -1,0 +1,41 @@
+#include "kvstore/worker/session_owners.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr size_t kForgetFrom = 64;
+
+}  // namespace
+
+absl::Status SessionOwners::check(const std::string& owner) const {
+  if (!denied_.contains(owner)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat("the identity ", owner, " is revoked: it gets no session"));
+}
+
+void SessionOwners::add(rpc::SessionId session, const std::string& owner) {
+  if (owner.empty()) return;
+  Owned& owned = by_index_[session.index];
+  if (owned.session != session) owned = {session, owner};
+}
+
+std::vector<rpc::SessionId> SessionOwners::deny(std::set<std::string> denied) {
+  denied_ = std::move(denied);
+  std::vector<rpc::SessionId> sessions;
+  std::erase_if(by_index_, [&](const auto& entry) {
+    if (!denied_.contains(entry.second.owner)) return false;
+    sessions.push_back(entry.second.session);
+    return true;
+  });
+  return sessions;
+}
+
+void SessionOwners::forget_ended(size_t sessions, absl::FunctionRef<bool(rpc::SessionId)> has_ended) {
+  if (by_index_.size() <= 2 * sessions + kForgetFrom) return;
+  std::erase_if(by_index_, [&](const auto& entry) { return has_ended(entry.second.session); });
+}
+
+}  // namespace skua::kv
