@@ -1,4 +1,5 @@
-// skuactl cert: makes a cluster's authority and issues certificates. Works on files and needs no cluster.
+// skuactl cert init, issue, show: make a cluster's authority and issue certificates. They work on files and need no
+// cluster. What needs it: revocation_commands.cc.
 //
 //   DIR/ca.pem, ca.key        the authority (cert init); ca.key never leaves the machine where certificates are issued
 //   OUT/NAME.pem, NAME.key    what a program needs (cert issue), besides ca.pem
@@ -231,6 +232,8 @@ void add_cert_commands(app::Program& program, const Globals& globals) {
   show_command.add_positional("file", path.get(), "A certificate in PEM form.");
   show_command.example("skuactl cert show node1/*.pem", "whose it is, and until when");
   show_command.action([path, &globals] { return show(globals, *path); });
+
+  add_revocation_commands(group, globals);
 }
 
 }  // namespace skua::kv::ctl

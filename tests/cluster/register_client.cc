@@ -2,6 +2,7 @@
 // what version it had. fault_scenarios_test.py holds several of them against each other.
 //
 //   register_client --control HOST:PORT --table T --key K --do get|put [--timeout-ms N] [--pause-us N]
+//                   [--cert FILE --private-key FILE --ca FILE]
 //
 // A line on stdout for each operation, times in nanoseconds of the machine's monotonic clock:
 //
@@ -33,6 +34,7 @@ struct Arguments {
   bool puts = false;
   std::chrono::milliseconds timeout{20'000};
   std::chrono::microseconds pause{2'000};
+  control::CredentialFiles credentials;
 };
 
 bool parse(int argc, char** argv, Arguments& out) {
@@ -51,6 +53,12 @@ bool parse(int argc, char** argv, Arguments& out) {
       out.timeout = std::chrono::milliseconds(std::strtoull(value.c_str(), nullptr, 10));
     } else if (name == "--pause-us") {
       out.pause = std::chrono::microseconds(std::strtoull(value.c_str(), nullptr, 10));
+    } else if (name == "--cert") {
+      out.credentials.certificate = value;
+    } else if (name == "--private-key") {
+      out.credentials.key = value;
+    } else if (name == "--ca") {
+      out.credentials.authorities = value;
     } else {
       return false;
     }
@@ -97,10 +105,11 @@ int main(int argc, char** argv) {
   if (!skua::kv::parse(argc, argv, arguments)) {
     std::fprintf(stderr,
                  "usage: register_client --control HOST:PORT --table NAME --key KEY --do get|put [--timeout-ms N] "
-                 "[--pause-us N]\n");
+                 "[--pause-us N] [--cert FILE --private-key FILE --ca FILE]\n");
     return 2;
   }
-  auto client = skua::kv::Client::create({.control_address = arguments.control, .timeout = arguments.timeout});
+  auto client = skua::kv::Client::create(
+      {.control_address = arguments.control, .credentials = arguments.credentials, .timeout = arguments.timeout});
   if (!client.ok()) {
     std::fprintf(stderr, "%s\n", client.status().ToString().c_str());
     return 2;

@@ -9,6 +9,7 @@ import glob
 import os
 import shutil
 import subprocess
+import threading
 import time
 
 import cluster_test
@@ -19,6 +20,38 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 NODES = 3
 ROTATIONS = 8  # of all certificates
 OPERATIONS_PER_S = 2000
+# Sessions of a revoked identity end within a second. Allowed is more, for machines that are busy.
+REVOKED_WITHIN_S = 10
+# Operations of a revoked client that are looked at, and of another one meanwhile.
+REFUSED, OTHERS = 20, 50
+
+
+class RunningClient:
+    """A register_client that acts as NAME: one operation after the other, and how each ended."""
+
+    def __init__(self, cluster, name, kind):
+        place = cluster.path("certs", name)
+        self.events = []  # (kind, began ns, ended ns, outcome)
+        self.popen = subprocess.Popen(
+            [f"{cluster_test.BIN}/register_client", "--control", cluster.control_address, "--table", "usertable", "--key", name,
+             "--do", kind, "--timeout-ms", "20000", "--cert", f"{place}/cert", "--private-key", f"{place}/key", "--ca",
+             f"{place}/ca"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
+
+    def read(self):
+        for line in self.popen.stdout:
+            kind, began, ended, code, _ = line.split()
+            self.events.append((kind, int(began), int(ended), code))
+
+    def wait(self, what, code, count=1, after=0):
+        wait_for(what, lambda: sum(1 for event in self.events[after:] if event[3] == code) >= count)
+
+    def close(self):
+        self.popen.stdin.close()
+        self.popen.wait()
+        self.thread.join()
+        self.popen.stdout.close()
 
 
 class SecureCluster(Cluster):
@@ -116,6 +149,7 @@ class SecureClusterTest(mistakes.MistakesTest):
         cls.cluster = SecureCluster(NODES)
         cls.addClassCleanup(cls.cluster.close)
         cls.cluster.issue("app", "client")
+        cls.cluster.issue("stolen", "client")
         cls.cluster.issue("eyes", "monitor")
         made = cls.cluster.ctl("table", "create", "usertable", "--shards", "3", "--replicas", "3")
         assert made.returncode == 0, made.stderr
@@ -172,6 +206,69 @@ class SecureClusterTest(mistakes.MistakesTest):
         wait_for("the node to be back", lambda: self.cluster.alive_count() == NODES)
         self.ok(self.cluster.ctl("status", "--wait-settled", "60s"))
 
+    def client(self, name, kind):
+        client = RunningClient(self.cluster, name, kind)
+        self.addCleanup(client.close)
+        client.wait(f"{name} to {kind}", "OK", OTHERS)
+        return client
+
+    def test_RevokedClient_IsOutAndOthersGoOn(self):
+        cluster = self.cluster
+        stolen, app = self.client("stolen", "put"), self.client("app", "put")
+        self.addCleanup(cluster.ctl, "cert", "unrevoke", "client/stolen")
+        self.ok(cluster.ctl("cert", "revoke", "client/stolen"))
+        revoked_ns = time.monotonic_ns()
+        before = len(app.events)
+        stolen.wait("the revoked client to hear it", "PERMISSION_DENIED", REFUSED)
+        last_ok = max(event[2] for event in stolen.events if event[3] == "OK")
+        took = (last_ok - revoked_ns) / 1e9
+        print(f"after the revocation was acknowledged, the client's last operation ended {took:.3f} s later", flush=True)
+        self.assertLess(took, REVOKED_WITHIN_S)
+        first = next(i for i, event in enumerate(stolen.events) if event[3] == "PERMISSION_DENIED")
+        self.assertEqual({event[3] for event in stolen.events[first:]}, {"PERMISSION_DENIED"}, "it never got back in")
+        app.wait("the other client to go on", "OK", OTHERS, before)
+        self.assertEqual({event[3] for event in app.events}, {"OK"})
+
+        self.assertEqual(self.ok(cluster.ctl("cert", "revoked")).split(), ["client/stolen"])
+        for words in (["status"], ["get", "usertable", "stolen"]):
+            result = cluster.as_("stolen", *words)
+            self.assertEqual(result.returncode, 1, result.stdout)
+            self.assertIn("client/stolen is revoked", result.stderr)
+        self.ok(cluster.ctl("cert", "unrevoke", cluster.path("certs", "stolen", "cert")))
+        stolen.wait("the client to be back", "OK", OTHERS, len(stolen.events))
+        self.assertIn("nobody is revoked", self.ok(cluster.ctl("cert", "revoked")))
+
+    def test_RevokedNode_IsLeftOut(self):
+        cluster = self.cluster
+        self.ok(cluster.ctl("status", "--wait-settled", "60s"))
+        with open(cluster.path("certs", "node2", "uuid"), encoding="ascii") as file:
+            uuid = file.read()
+        app = self.client("app", "put")
+        self.addCleanup(cluster.ctl, "cert", "unrevoke", f"node/{uuid}")
+        self.ok(cluster.ctl("cert", "revoke", f"node/{uuid}"))
+        self.assertEqual(cluster.alive_count(), NODES - 1)
+        self.assertIn("its identity is revoked", self.ok(cluster.ctl("status")))
+        # Its shards are led by others, who commit without it.
+        app.wait("the others to go on", "OK", 10 * OTHERS, len(app.events))
+        self.assertEqual(self.ok(cluster.as_("app", "get", "usertable", "app")).strip().isdigit(), True)
+        self.ok(cluster.ctl("cert", "unrevoke", f"node/{uuid}"))
+        wait_for("the node to be back", lambda: cluster.alive_count() == NODES)
+        self.ok(cluster.ctl("status", "--wait-settled", "60s"))
+        self.assertLessEqual({event[3] for event in app.events}, {"OK", "MAYBE"})
+
+    def test_Revocation_MistakesAreRefused(self):
+        cluster = self.cluster
+        for words, code, said in ((["revoke", "admin/admin"], 1, "use another administrator's"),
+                                  (["revoke", "control/control"], 1, "replace the authority"),
+                                  (["revoke", cluster.path("ca", "ca.pem")], 2, "is an authority"),
+                                  (["revoke", "app"], 2, "an identity is ROLE/NAME"), (["unrevoke", "client/x"], 1, "is not revoked")):
+            result = cluster.ctl("cert", *words)
+            self.assertEqual(result.returncode, code, result.stderr)
+            self.assertIn(said, result.stderr)
+        result = cluster.as_("app", "cert", "revoke", "client/x")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("may not call RevokeIdentity, only admin", result.stderr)
+
     def ycsb(self, phase, *more):
         return subprocess.Popen(
             [f"{cluster_test.BIN}/skua-ycsb", phase, "skua", "-P", f"{ROOT}/ycsb/workloads/workloada", "-p",
@@ -186,8 +283,8 @@ class SecureClusterTest(mistakes.MistakesTest):
         seconds = ROTATIONS * 3
         run = self.ycsb("run", "-target", str(OPERATIONS_PER_S), "-p", f"operationcount={OPERATIONS_PER_S * seconds}")
         self.addCleanup(run.kill)
-        processes = {"control": "control", **{f"node{i}": "node" for i in range(NODES)}, "app": "client", "admin": "admin",
-                     "eyes": "monitor"}
+        processes = {"control": "control", **{f"node{i}": "node" for i in range(NODES)}, "app": "client", "stolen": "client",
+                     "admin": "admin", "eyes": "monitor"}
         cluster.authority("ca2")
         # First all believe both authorities, then the new one signs, then nobody believes the old one.
         for name in processes:
