@@ -32,6 +32,7 @@ constexpr std::array kNode = {"uuid"};
 constexpr std::array kMoveShard = {"table", "shard", "from", "to"};
 constexpr std::array kTransferPrimary = {"table", "shard", "to"};
 constexpr std::array kRecoverShard = {"table", "shard", "node"};
+constexpr std::array kIdentity = {"principal"};
 
 constexpr std::array kArguments = {
     AuditedArguments{"/skua.control.v1.Membership/Leave", kLeave},
@@ -42,6 +43,8 @@ constexpr std::array kArguments = {
     AuditedArguments{"/skua.control.v1.Cluster/MoveShard", kMoveShard},
     AuditedArguments{"/skua.control.v1.Cluster/TransferPrimary", kTransferPrimary},
     AuditedArguments{"/skua.control.v1.Cluster/RecoverShard", kRecoverShard},
+    AuditedArguments{"/skua.control.v1.Cluster/RevokeIdentity", kIdentity},
+    AuditedArguments{"/skua.control.v1.Cluster/UnrevokeIdentity", kIdentity},
 };
 
 void add_field(AuditFields& to, const Message& request, const FieldDescriptor& field) {
