@@ -228,7 +228,9 @@ class Script {
     if (const auto* heartbeat = std::get_if<Heartbeat>(&packet.message)) sent_ns_ = heartbeat->sent_ns;
     give(
         packet.to,
-        [&](Replica& replica, ReplicaOutput& out) { replica.on_message(packet.from, packet.message, now_, out); },
+        [&](Replica& replica, ReplicaOutput& out) {
+          replica.on_message({packet.from, 1}, packet.message, now_, out);
+        },
         &packet);
   }
 
