@@ -105,6 +105,10 @@ std::string_view to_string(AeadLibrary library) {
   return library == AeadLibrary::kIpsecMb ? "ipsec-mb" : "OpenSSL";
 }
 
+std::unique_ptr<Aead> make_best_aead(const AeadKey& key) {
+  return make_aead(key, best_aead_library());
+}
+
 std::unique_ptr<Aead> make_aead(const AeadKey& key, AeadLibrary library) {
   SKUA_CHECK(has_aead_library(library), "the processor lacks what this library needs");
   if (library == AeadLibrary::kIpsecMb) return internal::make_ipsec_mb_aead(key);

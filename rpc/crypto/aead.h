@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -49,7 +50,7 @@ class Aead {
                                   const std::byte* tag) = 0;
   /// Writes the tag of all `pieces`, one behind the other.
   virtual void sign(const AeadNonce& nonce, std::span<const ByteSpan> pieces, std::byte* tag) = 0;
-  [[nodiscard]] bool verify(const AeadNonce& nonce, std::span<const ByteSpan> pieces, const std::byte* tag);
+  [[nodiscard]] virtual bool verify(const AeadNonce& nonce, std::span<const ByteSpan> pieces, const std::byte* tag);
 
  protected:
   Aead() = default;
@@ -64,6 +65,10 @@ enum class AeadLibrary : uint8_t { kIpsecMb, kOpenSsl };
 
 /// `library` must be there (checked).
 [[nodiscard]] std::unique_ptr<Aead> make_aead(const AeadKey& key, AeadLibrary library = best_aead_library());
+
+/// How keys become ciphers; simulations watch what is done with them.
+using AeadMaker = std::function<std::unique_ptr<Aead>(const AeadKey& key)>;
+[[nodiscard]] std::unique_ptr<Aead> make_best_aead(const AeadKey& key);
 
 /// Whether `count` bytes are equal. The time does not tell where they differ.
 [[nodiscard]] bool equal_in_constant_time(const std::byte* a, const std::byte* b, size_t count);

@@ -31,7 +31,7 @@ void check_records(skua::ByteSpan bytes) {
 }
 
 ChannelKeys keys(ChannelSide side, SealMode mode) {
-  return {RootSecret(skua::as_byte_span(std::string(kHashBytes, 's'))), Hash{}, side, mode, {}, 0};
+  return {RootSecret(skua::as_byte_span(std::string(kHashBytes, 's'))), Hash{}, side, {.mode = mode}, 0};
 }
 
 std::string genuine_frame(SealMode mode) {

@@ -25,7 +25,7 @@ FrameKey KeyChain::next() {
   FrameKey out;
   hkdf_expand(secret_, "skua channel key", key.bytes());
   hkdf_expand(secret_, "skua channel iv", out.iv);
-  out.aead = make_aead(key);
+  out.aead = make_aead_(key);
   RootSecret following;
   hkdf_expand(secret_, "skua channel next", following.bytes());
   secret_ = following;
@@ -34,13 +34,13 @@ FrameKey KeyChain::next() {
 
 // --- Sealing
 
-FrameSealer::FrameSealer(const RootSecret& direction, SealMode mode, const KeyRotation& rotation, TimeNs now)
-    : mode_(mode),
-      rotation_(rotation),
-      chain_(direction),
+FrameSealer::FrameSealer(const RootSecret& direction, const ChannelUse& use, TimeNs now)
+    : mode_(use.mode),
+      rotation_(use.rotation),
+      chain_(direction, use.make_aead),
       key_(chain_.next()),
-      rotate_at_number_(rotation.frames),
-      rotate_at_ns_(now + rotation.interval_ns) {}
+      rotate_at_number_(use.rotation.frames),
+      rotate_at_ns_(now + use.rotation.interval_ns) {}
 
 uint32_t FrameSealer::seal(uint32_t channel, uint8_t heard, std::span<const ByteSpan> pieces, std::byte* frame) {
   if (next_number_ >= kFrameNumberEnd) [[unlikely]] {
@@ -84,8 +84,8 @@ void FrameSealer::rotate(TimeNs now) {
 
 // --- Opening
 
-FrameOpener::FrameOpener(const RootSecret& direction, SealMode mode)
-    : mode_(mode), chain_(direction), current_(chain_.next()), next_(chain_.next()) {}
+FrameOpener::FrameOpener(const RootSecret& direction, const ChannelUse& use)
+    : mode_(use.mode), chain_(direction, use.make_aead), current_(chain_.next()), next_(chain_.next()) {}
 
 FrameKey* FrameOpener::key_of(uint8_t generation) {
   const auto ahead = static_cast<uint8_t>(generation - static_cast<uint8_t>(generation_));
@@ -120,13 +120,12 @@ SealFault FrameOpener::open(const SealedHead& head, const std::byte* head_bytes,
 
 // --- Both
 
-ChannelKeys::ChannelKeys(const RootSecret& secret, const Hash& transcript, ChannelSide side, SealMode mode,
-                         const KeyRotation& rotation, TimeNs now)
-    : ChannelKeys(hkdf_extract(transcript, secret.bytes()), side, mode, rotation, now) {}
-
-ChannelKeys::ChannelKeys(const RootSecret& extracted, ChannelSide side, SealMode mode, const KeyRotation& rotation,
+ChannelKeys::ChannelKeys(const RootSecret& secret, const Hash& transcript, ChannelSide side, const ChannelUse& use,
                          TimeNs now)
-    : sealer(direction_secret(extracted, side == ChannelSide::kOpener), mode, rotation, now),
-      opener(direction_secret(extracted, side == ChannelSide::kAcceptor), mode) {}
+    : ChannelKeys(hkdf_extract(transcript, secret.bytes()), side, use, now) {}
+
+ChannelKeys::ChannelKeys(const RootSecret& extracted, ChannelSide side, const ChannelUse& use, TimeNs now)
+    : sealer(direction_secret(extracted, side == ChannelSide::kOpener), use, now),
+      opener(direction_secret(extracted, side == ChannelSide::kAcceptor), use) {}
 
 }  // namespace skua::rpc

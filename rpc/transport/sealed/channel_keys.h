@@ -25,7 +25,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
+#include <utility>
 
 #include "rpc/base/bytes.h"
 #include "rpc/base/clock.h"
@@ -42,6 +42,13 @@ struct KeyRotation {
   DurationNs interval_ns = 3600 * kSecond;
 };
 
+/// What a channel's keys are used for, and how.
+struct ChannelUse {
+  SealMode mode = SealMode::kEncrypt;
+  KeyRotation rotation{};
+  AeadMaker make_aead = make_best_aead;
+};
+
 /// A key and the IV of its nonces.
 struct FrameKey {
   std::unique_ptr<Aead> aead;
@@ -53,18 +60,19 @@ struct FrameKey {
 /// The keys of one direction, one generation after the other. A secret that is gone cannot be computed from later ones.
 class KeyChain {
  public:
-  explicit KeyChain(const RootSecret& direction) : secret_(direction) {}
+  KeyChain(const RootSecret& direction, AeadMaker make_aead) : secret_(direction), make_aead_(std::move(make_aead)) {}
   /// The key of the next generation, from 0 on.
   [[nodiscard]] FrameKey next();
 
  private:
   RootSecret secret_;
+  AeadMaker make_aead_;
 };
 
 /// Seals frames of one direction. Thread: one at a time.
 class FrameSealer {
  public:
-  FrameSealer(const RootSecret& direction, SealMode mode, const KeyRotation& rotation, TimeNs now);
+  FrameSealer(const RootSecret& direction, const ChannelUse& use, TimeNs now);
 
   /// Makes a sealed frame at `frame` of the packet that consists of `pieces`, and returns the frame's size:
   /// kSealedHeadBytes more than the packet. A single piece may lie where it goes to, at frame + kSealedHeadBytes.
@@ -102,7 +110,7 @@ enum class SealFault : uint8_t {
 /// Opens frames of one direction. Thread: one at a time.
 class FrameOpener {
  public:
-  FrameOpener(const RootSecret& direction, SealMode mode);
+  FrameOpener(const RootSecret& direction, const ChannelUse& use);
 
   /// `frame` is the whole frame, whose head was read into `head`; the packet behind the head is opened in place. After
   /// a fault that packet holds garbage that must not be read.
@@ -132,14 +140,13 @@ enum class ChannelSide : uint8_t { kOpener, kAcceptor };
 /// Both directions. `secret` is the shared one; `transcript` is the hash of all that both ends said while they agreed:
 /// if they do not agree on every byte of that, they do not have the same keys.
 struct ChannelKeys {
-  ChannelKeys(const RootSecret& secret, const Hash& transcript, ChannelSide side, SealMode mode,
-              const KeyRotation& rotation, TimeNs now);
+  ChannelKeys(const RootSecret& secret, const Hash& transcript, ChannelSide side, const ChannelUse& use, TimeNs now);
 
   FrameSealer sealer;
   FrameOpener opener;
 
  private:
-  ChannelKeys(const RootSecret& extracted, ChannelSide side, SealMode mode, const KeyRotation& rotation, TimeNs now);
+  ChannelKeys(const RootSecret& extracted, ChannelSide side, const ChannelUse& use, TimeNs now);
 };
 
 }  // namespace skua::rpc

@@ -168,6 +168,12 @@ std::string SealedTransport::offer(PeerId peer) {
   return channel.offer.encode();
 }
 
+void SealedTransport::make_keys(Channel& channel, const RootSecret& secret, const Hash& transcript, ChannelSide side) {
+  const ChannelUse use{.mode = channel.mode, .rotation = options_.rotation, .make_aead = options_.make_aead};
+  channel.keys = std::make_unique<ChannelKeys>(secret, transcript, side, use, clock_.now_ns());
+  ++sealed_.channels_made;
+}
+
 ChannelAnswer SealedTransport::known_answer(const Channel& channel) const {
   return {.mode = channel.mode,
           .channel = static_cast<uint32_t>(&channel - channels_.data()),
@@ -204,10 +210,7 @@ absl::StatusOr<Channels::Accepted> SealedTransport::accept(ByteSpan bytes, const
   channel.epoch = random_number(options_);
   ChannelAnswer answer = known_answer(channel);
   options_.random(answer.secret.emplace().bytes());
-  channel.keys =
-      std::make_unique<ChannelKeys>(*answer.secret, channel_transcript(*offer, answer), ChannelSide::kAcceptor,
-                                    channel.mode, options_.rotation, clock_.now_ns());
-  ++sealed_.channels_made;
+  make_keys(channel, *answer.secret, channel_transcript(*offer, answer), ChannelSide::kAcceptor);
   channel.answer = answer.encode();
   return Accepted{*id, channel.answer};
 }
@@ -230,9 +233,7 @@ absl::Status SealedTransport::finish(PeerId peer, ByteSpan bytes) {
   channel.remote = answer->channel;
   channel.epoch = answer->epoch;
   channel.is_linked = false;
-  channel.keys = std::make_unique<ChannelKeys>(*answer->secret, channel_transcript(channel.offer, *answer),
-                                               ChannelSide::kOpener, channel.mode, options_.rotation, clock_.now_ns());
-  ++sealed_.channels_made;
+  make_keys(channel, *answer->secret, channel_transcript(channel.offer, *answer), ChannelSide::kOpener);
   return absl::OkStatus();
 }
 

@@ -50,6 +50,7 @@ struct SealedOptions {
   DurationNs unused_after_ns = 30 * kSecond;
   /// Fills its argument with bytes that nobody can guess. Simulations hand in their own.
   std::function<void(MutableByteSpan)> random = draw_random;
+  AeadMaker make_aead = make_best_aead;
 };
 
 /// Counters only grow.
@@ -132,6 +133,7 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   void make_offer(PeerId id);
   void set_wire(PeerId id, PeerId wire);
   [[nodiscard]] bool is_in_use(PeerId id) const { return use_ == nullptr || use_->is_used(id); }
+  void make_keys(Channel& channel, const RootSecret& secret, const Hash& transcript, ChannelSide side);
   [[nodiscard]] ChannelAnswer known_answer(const Channel& channel) const;
   [[nodiscard]] bool is_used(PeerId wire) const override;
 

@@ -34,7 +34,8 @@ ClientProcess::ClientProcess(SimKernel& kernel, Oracle& oracle, SimWire& wire, c
   const auto identity = worker_identity(control::uuid_from_random(1000 + number, 1), 1, cluster_uuid(), 0);
   SKUA_CHECK(identity.ok(), "a client's uuid is a uuid");
   transport_ = wire_.attach(address_, *identity, [this] { kick(); });
-  endpoint_ = std::make_unique<rpc::Endpoint>(*transport_, wire_.clock(), options_.endpoint_of(address));
+  protected_ = wire_.protect(transport_);
+  endpoint_ = std::make_unique<rpc::Endpoint>(*protected_, wire_.clock(), options_.endpoint_of(address));
 }
 
 ClientProcess::~ClientProcess() {

@@ -74,7 +74,8 @@ class ClientProcess {
   ClientSurroundings& world_;
   const size_t number_;
   const Address address_;
-  std::unique_ptr<rpc::SimTransport> transport_;
+  std::shared_ptr<rpc::SimTransport> transport_;
+  std::shared_ptr<rpc::Transport> protected_;
   std::unique_ptr<rpc::Endpoint> endpoint_;
   std::map<uint64_t, rpc::SessionId> sessions_;  // by node
   std::vector<uint64_t> epochs_;                 // by shard

@@ -167,6 +167,9 @@ ClusterSimOptions ClusterSimOptions::from_seed(uint64_t seed) {
     // What is lost otherwise may be all that the power has left.
     out.wipe_every_ns = out.rot_every_ns = out.fork_every_ns = 0;
   }
+  using rpc::PacketProtection;
+  out.packets = one_of<PacketProtection>(rng, {PacketProtection::kOff, PacketProtection::kOff,
+                                               PacketProtection::kAuthenticate, PacketProtection::kEncrypt});
   return out;
 }
 
@@ -195,9 +198,10 @@ std::string ClusterSimOptions::describe() const {
   absl::StrAppendFormat(
       &text,
       "think_ms=%.0f patience_ms=%.0f write_share=%.1f abandon=%.1f latency_ms=%.2f jitter_ms=%.2f "
-      "loss=%.3f duplicate=%.2f delay=%.3f x %.0f ms ordered=%d; peer_timeout_ms=%.0f link_requests=%d link_bytes=%d\n",
+      "loss=%.3f duplicate=%.2f delay=%.3f x %.0f ms ordered=%d; peer_timeout_ms=%.0f link_requests=%d link_bytes=%d "
+      "packets=%d\n",
       ms(think_ns), ms(patience_ns), write_share, abandon, ms(latency_ns), ms(jitter_ns), loss, duplicate, delay,
-      ms(delay_ns), ordered, ms(peer_timeout_ns), links.requests_max, links.bytes_max);
+      ms(delay_ns), ordered, ms(peer_timeout_ns), links.requests_max, links.bytes_max, static_cast<int>(packets));
   absl::StrAppendFormat(&text,
                         "every ms: kill=%.0f power_cut=%.0f blackout=%.0f wipe=%.0f rot=%.0f (down %.0f) pause=%.0f "
                         "(for %.0f) partition=%.0f (for %.0f) clog=%.0f stall=%.0f hang=%.0f full=%.0f sync_error=%.0f "

@@ -11,6 +11,7 @@
 #include "kvstore/shard/worker_engine.h"
 #include "kvstore/worker/worker_replication.h"
 #include "rpc/endpoint.h"
+#include "rpc/transport/sealed/packet_protection.h"
 #include "tests/kvstore/replication/sim_client.h"
 #include "tests/kvstore/replication/sim_network.h"
 
@@ -42,6 +43,7 @@ struct ClusterSimOptions : NetworkOptions, ClientOptions {
 
   // Sessions.
   PeerLinksOptions links;
+  rpc::PacketProtection packets = rpc::PacketProtection::kOff;
   DurationNs peer_timeout_ns = 5 * kSecond;
 
   // Faults: how often somewhere in the cluster; 0: never.

@@ -39,7 +39,7 @@ ClusterWorld::ClusterWorld(const ClusterSimOptions& options, WorldMutant mutant,
       kernel_(options.seed, verbose),
       oracle_(kernel_, options_.shards, options_.keys),
       network_(kernel_, options_, options_.nodes + options_.controls + options_.clients),
-      wire_(kernel_, options_),
+      wire_(kernel_, options_, options_.packets),
       store_(kernel_, options_),
       views_(options_.shards),
       histories_(options_.shards, options_.keys) {

@@ -1,13 +1,46 @@
 #include "tests/kvstore/cluster/sim_wire.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
+
+#include "rpc/crypto/aead.h"
+#include "rpc/transport/sealed/sealed_transport.h"
 
 namespace skua::kv::sim {
 namespace {
 
 /// The least time between two packets that arrive in any order.
 constexpr DurationNs kJitterMin = kMicrosecond;
+
+constexpr uint64_t kFramesPerKey = 4;
+
+/// Tells of each nonce that something is sealed or signed under.
+class WatchedAead final : public rpc::Aead {
+ public:
+  WatchedAead(const rpc::AeadKey& key, std::function<void(const rpc::AeadNonce&)> used)
+      : aead_(rpc::make_best_aead(key)), used_(std::move(used)) {}
+
+  void seal(const rpc::AeadNonce& nonce, ByteSpan associated, std::span<const ByteSpan> pieces, std::byte* to,
+            std::byte* tag) override {
+    used_(nonce);
+    aead_->seal(nonce, associated, pieces, to, tag);
+  }
+  bool open(const rpc::AeadNonce& nonce, ByteSpan associated, MutableByteSpan text, const std::byte* tag) override {
+    return aead_->open(nonce, associated, text, tag);
+  }
+  void sign(const rpc::AeadNonce& nonce, std::span<const ByteSpan> pieces, std::byte* tag) override {
+    used_(nonce);
+    aead_->sign(nonce, pieces, tag);
+  }
+  bool verify(const rpc::AeadNonce& nonce, std::span<const ByteSpan> pieces, const std::byte* tag) override {
+    return aead_->verify(nonce, pieces, tag);
+  }
+
+ private:
+  const std::unique_ptr<rpc::Aead> aead_;
+  const std::function<void(const rpc::AeadNonce&)> used_;
+};
 
 rpc::SimFaults faults_of(const NetworkOptions& options, bool healed) {
   rpc::SimFaults faults;
@@ -23,19 +56,38 @@ rpc::SimFaults faults_of(const NetworkOptions& options, bool healed) {
 
 }  // namespace
 
-SimWire::SimWire(SimKernel& kernel, const NetworkOptions& options)
-    : kernel_(kernel), options_(options), network_(kernel.rng.next()) {
+SimWire::SimWire(SimKernel& kernel, const NetworkOptions& options, rpc::PacketProtection packets)
+    : kernel_(kernel), options_(options), packets_(packets), network_(kernel.rng.next()) {
   network_.set_faults(faults_of(options_, false));
 }
 
-std::unique_ptr<rpc::SimTransport> SimWire::attach(Address address, const rpc::EndpointIdentity& identity,
+std::shared_ptr<rpc::SimTransport> SimWire::attach(Address address, const rpc::EndpointIdentity& identity,
                                                    std::function<void()> arrived) {
   rpc::SimTransportOptions options;
   options.latency_ns = options_.latency_ns;
   options.rx_ring = 256;
-  auto transport = network_.attach(name(address), identity, options);
+  std::shared_ptr<rpc::SimTransport> transport = network_.attach(name(address), identity, options);
   ends_[address] = {transport.get(), std::move(arrived)};
   return transport;
+}
+
+std::shared_ptr<rpc::Transport> SimWire::protect(const std::shared_ptr<rpc::SimTransport>& wire) {
+  using rpc::PacketProtection;
+  if (packets_ == PacketProtection::kOff) return wire;
+  rpc::SealedOptions options;
+  options.mode = packets_ == PacketProtection::kEncrypt ? rpc::SealMode::kEncrypt : rpc::SealMode::kAuthenticate;
+  options.rotation.frames = kFramesPerKey;
+  options.random = [rng = Rng(kernel_.rng.next())](MutableByteSpan bytes) mutable {
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(rng.next());
+  };
+  options.make_aead = [this](const rpc::AeadKey& key) {
+    return std::make_unique<WatchedAead>(
+        key, [this, key = std::string(as_string_view(key.bytes()))](const rpc::AeadNonce& nonce) {
+          const bool is_new = nonces_.emplace(key, as_string_view(nonce)).second;
+          if (!is_new) kernel_.break_promise("two frames were sealed under one key with one nonce");
+        });
+  };
+  return std::make_shared<rpc::SealedTransport>(wire, network_.clock(), std::move(options));
 }
 
 void SimWire::enter() {

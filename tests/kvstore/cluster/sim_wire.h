@@ -13,7 +13,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <utility>
 
+#include "rpc/transport/sealed/packet_protection.h"
 #include "rpc/transport/sim/sim_network.h"
 #include "tests/kvstore/replication/sim_network.h"
 
@@ -21,13 +25,16 @@ namespace skua::kv::sim {
 
 class SimWire {
  public:
-  SimWire(SimKernel& kernel, const NetworkOptions& options);
+  SimWire(SimKernel& kernel, const NetworkOptions& options, rpc::PacketProtection packets);
 
   /// An endpoint's transport. `arrived` runs when there is something for poll(). Before the transport is destroyed:
   /// detach().
-  [[nodiscard]] std::unique_ptr<rpc::SimTransport> attach(Address address, const rpc::EndpointIdentity& identity,
+  [[nodiscard]] std::shared_ptr<rpc::SimTransport> attach(Address address, const rpc::EndpointIdentity& identity,
                                                           std::function<void()> arrived);
   void detach(Address address) { ends_.erase(address); }
+  /// What its endpoint uses: the transport, sealed if the packets of this world are. Keys change every few frames. A
+  /// nonce that is used twice breaks the promise of sealing.
+  [[nodiscard]] std::shared_ptr<rpc::Transport> protect(const std::shared_ptr<rpc::SimTransport>& wire);
 
   void enter();
   void leave();
@@ -56,9 +63,11 @@ class SimWire {
 
   SimKernel& kernel_;
   const NetworkOptions& options_;
+  const rpc::PacketProtection packets_;
   rpc::SimNetwork network_;
   std::map<Address, End> ends_;
-  TimeNs planned_ = kTimeNever;  // by the kernel's time
+  std::set<std::pair<std::string, std::string>> nonces_;  // key and nonce of each frame that was ever sealed
+  TimeNs planned_ = kTimeNever;                           // by the kernel's time
 };
 
 }  // namespace skua::kv::sim

@@ -11,7 +11,8 @@ SimWorker::SimWorker(SimWire& wire, const SimWorkerOptions& options, PeerBootstr
                      OpenLog log)
     : wire_(wire), host_(host), self_(options.self), address_(options.address) {
   transport_ = wire_.attach(address_, options.identity, [this] { host_.stirred(); });
-  endpoint_ = std::make_unique<rpc::Endpoint>(*transport_, wire_.clock(), options.endpoint);
+  protected_ = wire_.protect(transport_);
+  endpoint_ = std::make_unique<rpc::Endpoint>(*protected_, wire_.clock(), options.endpoint);
   // What replicas want goes to ShardServer::Options::replica_host, which need not be the replication.
   ReplicationEvents events;
   events.tick = [] {};

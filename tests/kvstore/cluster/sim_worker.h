@@ -100,7 +100,8 @@ class SimWorker final : public WorkerCommands {
   const ReplicaId self_;
   const Address address_;
   ReaderPool readers_{{.threads = 0, .queue_jobs_max = 64}};
-  std::unique_ptr<rpc::SimTransport> transport_;
+  std::shared_ptr<rpc::SimTransport> transport_;
+  std::shared_ptr<rpc::Transport> protected_;
   std::unique_ptr<WorkerReplication> replication_;  // replication and server outlive the endpoint
   std::unique_ptr<ShardServer> server_;
   std::unique_ptr<rpc::Endpoint> endpoint_;

@@ -45,7 +45,8 @@ struct Pair {
       : opener{make(mode, rotation, secret, ChannelSide::kOpener)},
         acceptor{make(mode, rotation, secret, ChannelSide::kAcceptor)} {}
   static ChannelKeys make(SealMode mode, KeyRotation rotation, char secret, ChannelSide side) {
-    return {RootSecret(as_byte_span(std::string(kHashBytes, secret))), Hash{}, side, mode, rotation, 0};
+    const ChannelUse use{.mode = mode, .rotation = rotation};
+    return {RootSecret(as_byte_span(std::string(kHashBytes, secret))), Hash{}, side, use, 0};
   }
 
   End opener;
@@ -129,7 +130,7 @@ TEST_P(ChannelKeysTest, KeysAreOfTheTranscript) {
   Hash other{};
   other[0] = std::byte{1};
   const RootSecret secret(as_byte_span(std::string(kHashBytes, 's')));
-  End downgraded{ChannelKeys(secret, other, ChannelSide::kOpener, GetParam(), {}, 0)};
+  End downgraded{ChannelKeys(secret, other, ChannelSide::kOpener, {.mode = GetParam()}, 0)};
   EXPECT_EQ(pair_.acceptor.open(downgraded.seal("question")), SealFault::kForged);
 }
 
