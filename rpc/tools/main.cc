@@ -202,6 +202,13 @@ void add_transport_options(app::Command& command, Settings& settings) {
   command.add_bool(
       "trusted-wire", &choice.trusted_wire,
       "The wire detects damage by itself: no checksums on large messages, if the other side says so, too.");
+  command.add_choice<PacketProtection>(
+      "packets", &choice.packets,
+      {{"off", PacketProtection::kOff},
+       {"authenticate", PacketProtection::kAuthenticate},
+       {"encrypt", PacketProtection::kEncrypt}},
+      "Seal packets, to measure what that costs (both ends alike). Keys are exchanged in the clear, so nothing is "
+      "protected.");
   app::add_traffic_options(command, &choice.traffic);
   app::add_dpdk_options(command, &choice.dpdk);
   app::add_verbs_options(command, &choice.verbs);

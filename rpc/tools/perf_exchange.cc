@@ -129,10 +129,12 @@ Socket::~Socket() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-bool Socket::closed_by_peer() const {
+Socket::Peer Socket::peer() const {
   char byte;
   const ssize_t got = recv(fd_, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
-  return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+  if (got > 0) return Peer::kSpeaks;
+  const bool waits = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+  return waits ? Peer::kSilent : Peer::kGone;
 }
 
 std::string HostPort::to_string() const {
@@ -249,21 +251,30 @@ absl::StatusOr<Descriptor> receive_reply(const Socket& socket) {
       absl::StrCat("the server at ", socket.whom(), " refuses: ", printable(body, kReasonBytesMax)));
 }
 
-absl::Status send_descriptor(const Socket& socket, const Descriptor& descriptor) {
-  const std::string encoded = descriptor.encode();
+absl::Status send_block(const Socket& socket, std::string_view block) {
   std::array<std::byte, 2> length;
-  store_le(length.data(), static_cast<uint16_t>(encoded.size()));
+  store_le(length.data(), static_cast<uint16_t>(block.size()));
   if (absl::Status status = send_all(socket, length); !status.ok()) return status;
-  return send_all(socket, as_byte_span(encoded));
+  return send_all(socket, as_byte_span(block));
+}
+
+absl::StatusOr<std::string> receive_block(const Socket& socket) {
+  std::array<std::byte, 2> length;
+  if (absl::Status status = receive_all(socket, length); !status.ok()) return status;
+  std::string block(load_le<uint16_t>(length.data()), '\0');
+  const MutableByteSpan bytes(reinterpret_cast<std::byte*>(block.data()), block.size());
+  if (absl::Status status = receive_all(socket, bytes); !status.ok()) return status;
+  return block;
+}
+
+absl::Status send_descriptor(const Socket& socket, const Descriptor& descriptor) {
+  return send_block(socket, descriptor.encode());
 }
 
 absl::StatusOr<Descriptor> receive_descriptor(const Socket& socket) {
-  std::array<std::byte, 2> length;
-  if (absl::Status status = receive_all(socket, length); !status.ok()) return status;
-  std::string encoded(load_le<uint16_t>(length.data()), '\0');
-  MutableByteSpan bytes(reinterpret_cast<std::byte*>(encoded.data()), encoded.size());
-  if (absl::Status status = receive_all(socket, bytes); !status.ok()) return status;
-  return Descriptor::decode(bytes);
+  absl::StatusOr<std::string> encoded = receive_block(socket);
+  if (!encoded.ok()) return encoded.status();
+  return Descriptor::decode(as_byte_span(*encoded));
 }
 
 absl::Status send_memory(const Socket& socket, const PerfMemory& memory) {

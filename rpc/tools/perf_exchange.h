@@ -4,6 +4,8 @@
 //     | ---- "SKUAPERF3\n" + TestPlan --------> |   makes an endpoint for this test
 //     | <--- "SKUAPERF3\n" + u8 refused? ------ |
 //     |      + u16 length + descriptor or why  |
+//     | ---- u16 length + session offer ------> |   only with --packets: for each session, an offer and its answer
+//     | <--- u16 length + answer -------------- |
 //     |            (the test runs over the transport)
 //     | ---- close --------------------------> |   drops the endpoint, waits for the next client
 //
@@ -13,6 +15,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -46,8 +49,9 @@ class Socket {
   /// The other side as HOST:PORT, for messages.
   [[nodiscard]] const std::string& whom() const { return whom_; }
   void set_whom(std::string whom) { whom_ = std::move(whom); }
-  /// True if the other side closed the connection, or sent something it should not. Never blocks.
-  [[nodiscard]] bool closed_by_peer() const;
+  enum class Peer : uint8_t { kSilent, kSpeaks, kGone };
+  /// What the other side does. Never blocks.
+  [[nodiscard]] Peer peer() const;
 
  private:
   int fd_;
@@ -81,6 +85,9 @@ absl::Status send_reply(const Socket& socket, const absl::StatusOr<Descriptor>& 
 /// FAILED_PRECONDITION: the server refused, or the program that listens there is not a skua-perf server; the message
 /// then says what the program may be.
 absl::StatusOr<Descriptor> receive_reply(const Socket& socket);
+/// At most 64 KiB.
+absl::Status send_block(const Socket& socket, std::string_view block);
+absl::StatusOr<std::string> receive_block(const Socket& socket);
 absl::Status send_descriptor(const Socket& socket, const Descriptor& descriptor);
 absl::StatusOr<Descriptor> receive_descriptor(const Socket& socket);
 absl::Status send_memory(const Socket& socket, const PerfMemory& memory);

@@ -153,7 +153,7 @@ absl::Status serve_memory(const Socket& control, const Place& place, const TestP
     (*transport)->wait(kLookForCloseEvery);
     if (clock.now_ns() < next_look_ns) continue;
     next_look_ns = clock.now_ns() + kLookForCloseEvery;
-    if (control.closed_by_peer()) break;
+    if (control.peer() != Socket::Peer::kSilent) break;
   }
   (*operations)->close_region(name->key);
   (*operations)->sever(*peer);

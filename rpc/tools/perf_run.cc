@@ -13,6 +13,7 @@
 #include "rpc/memory/arena.h"
 #include "rpc/tools/perf_memory.h"
 #include "rpc/transport/faulty/faulty_transport.h"
+#include "rpc/transport/sealed/seal.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 
 namespace skua::rpc::perf {
@@ -24,6 +25,8 @@ constexpr uint32_t kTimedEvery = 8;
 /// The time limit for opening one session.
 constexpr DurationNs kConnectWithin = 10 * kSecond;
 constexpr DurationNs kIdleWait = 10 * kMillisecond;
+/// Peers of a transport whose packets are sealed.
+constexpr uint32_t kPeersMax = 1024;
 
 EndpointOptions endpoint_options(const TransportChoice& choice, bool busy) {
   EndpointOptions options;
@@ -165,13 +168,28 @@ class Client {
   TestResult result_;
 };
 
-/// Opens `count` sessions and waits until they are connected.
-absl::StatusOr<std::vector<SessionId>> open_sessions(Endpoint& endpoint, const Clock& clock, const Descriptor& peer,
-                                                     uint32_t count, const std::atomic<bool>& stop) {
+/// Begins to open a session: by packets or, if these are sealed, by an offer that the exchange carries.
+absl::StatusOr<SessionId> open_session(Endpoint& endpoint, const Socket& control, const Descriptor& peer,
+                                       PacketProtection packets) {
+  if (packets == PacketProtection::kOff) return endpoint.connect(peer);
+  absl::StatusOr<Endpoint::Offer> offer = endpoint.begin_connect(peer);
+  if (!offer.ok()) return offer.status();
+  if (absl::Status status = send_block(control, offer->bytes); !status.ok()) return status;
+  absl::StatusOr<std::string> answer = receive_block(control);
+  if (!answer.ok()) return answer.status();
+  if (absl::Status status = endpoint.finish_connect(offer->session, as_byte_span(*answer)); !status.ok()) return status;
+  return offer->session;
+}
+
+/// Opens the test's sessions and waits until they are connected.
+absl::StatusOr<std::vector<SessionId>> open_sessions(Endpoint& endpoint, const Clock& clock, const Socket& control,
+                                                     const Descriptor& peer, const TestOptions& options,
+                                                     const std::atomic<bool>& stop) {
+  const uint32_t count = options.sessions;
   std::vector<SessionId> sessions;
   // One after another, because a burst of handshakes is not what is measured.
   while (sessions.size() < count) {
-    absl::StatusOr<SessionId> session = endpoint.connect(peer);
+    absl::StatusOr<SessionId> session = open_session(endpoint, control, peer, options.transport.packets);
     if (!session.ok()) return session.status();
     sessions.push_back(*session);
     const TimeNs give_up = clock.now_ns() + kConnectWithin;
@@ -208,7 +226,7 @@ void add(TestResult& total, const TestResult& more) {
 class Caller {
  public:
   /// `beside`: a caller that the same thread polls; null: none.
-  static absl::StatusOr<std::unique_ptr<Caller>> open(const Place& place, const Descriptor& peer,
+  static absl::StatusOr<std::unique_ptr<Caller>> open(const Place& place, const Socket& control, const Descriptor& peer,
                                                       const TestOptions& options, const Caller* beside,
                                                       const std::atomic<bool>& stop) {
     absl::StatusOr<std::unique_ptr<Transport>> transport =
@@ -217,7 +235,7 @@ class Caller {
     std::unique_ptr<Caller> caller(new Caller(*std::move(transport), place, options));
     if (!caller->body_.status().ok()) return caller->body_.status();
     absl::StatusOr<std::vector<SessionId>> sessions =
-        open_sessions(caller->endpoint_, caller->clock_, peer, options.sessions, stop);
+        open_sessions(caller->endpoint_, caller->clock_, control, peer, options, stop);
     if (!sessions.ok()) return sessions.status();
     caller->sessions_ = *std::move(sessions);
     const uint32_t active =
@@ -283,12 +301,12 @@ class Caller {
 using Callers = std::vector<std::unique_ptr<Caller>>;
 
 /// Opens options.endpoints callers. While it opens them, it polls those that are open already.
-absl::StatusOr<Callers> open_callers(const Place& place, const Descriptor& peer, const TestOptions& options,
-                                     const std::atomic<bool>& stop) {
+absl::StatusOr<Callers> open_callers(const Place& place, const Socket& control, const Descriptor& peer,
+                                     const TestOptions& options, const std::atomic<bool>& stop) {
   Callers callers;
   for (uint16_t i = 0; i < options.endpoints; ++i) {
     absl::StatusOr<std::unique_ptr<Caller>> caller =
-        Caller::open({place.source, static_cast<uint16_t>(place.lane + i), place.listen_host}, peer, options,
+        Caller::open({place.source, static_cast<uint16_t>(place.lane + i), place.listen_host}, control, peer, options,
                      callers.empty() ? nullptr : callers.front().get(), stop);
     if (!caller.ok()) return caller.status();
     callers.push_back(*std::move(caller));
@@ -321,6 +339,13 @@ DurationNs run_callers(Callers& callers, const TestOptions& options, DurationNs 
   return clock.now_ns() - begun;
 }
 
+/// The server's part of open_session().
+absl::Status answer_offer(const Socket& control, Endpoint& endpoint) {
+  absl::StatusOr<std::string> offer = receive_block(control);
+  if (!offer.ok()) return offer.status();
+  return send_block(control, endpoint.accept_offer(as_byte_span(*offer)));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TransportSource>> TransportSource::open(const TransportChoice& choice, uint16_t lanes) {
@@ -351,12 +376,17 @@ absl::StatusOr<std::unique_ptr<TransportSource>> TransportSource::open(const Tra
 
 absl::StatusOr<std::unique_ptr<Transport>> TransportSource::make(uint16_t lane, const std::string& listen_host,
                                                                  const Transport* beside) {
-  // A FaultyTransport wraps another transport, so the next transport cannot be placed beside it.
-  absl::StatusOr<std::unique_ptr<Transport>> wire = make_plain(lane, listen_host, choice_.loss == 0 ? beside : nullptr);
-  if (!wire.ok() || choice_.loss == 0) return wire;
-  FaultOptions faults;
-  faults.loss = choice_.loss;
-  return std::make_unique<FaultyTransport>(*std::move(wire), faults);
+  // Where a transport wraps another one, the next transport cannot be placed beside it.
+  const bool is_wrapped = choice_.loss != 0 || choice_.packets != PacketProtection::kOff;
+  absl::StatusOr<std::unique_ptr<Transport>> wire = make_plain(lane, listen_host, is_wrapped ? nullptr : beside);
+  if (!wire.ok()) return wire;
+  if (choice_.loss != 0) {
+    FaultOptions faults;
+    faults.loss = choice_.loss;
+    *wire = std::make_unique<FaultyTransport>(*std::move(wire), faults);
+  }
+  if (choice_.packets != PacketProtection::kOff) *wire = seal(*std::move(wire), clock_, choice_.packets, kPeersMax);
+  return wire;
 }
 
 absl::StatusOr<std::unique_ptr<Transport>> TransportSource::make_plain(uint16_t lane, const std::string& listen_host,
@@ -403,7 +433,11 @@ absl::Status serve_client(const Socket& control, const Place& place, const std::
     endpoint.poll_or_wait(kIdleWait);
     if (endpoint.now_ns() < next_look_ns) continue;
     next_look_ns = endpoint.now_ns() + kLookForCloseEvery;
-    if (control.closed_by_peer()) break;
+    const Socket::Peer peer = control.peer();
+    const bool has_offer = peer == Socket::Peer::kSpeaks && (*transport)->capabilities().keyed;
+    if (peer != Socket::Peer::kSilent && !has_offer) break;
+    if (!has_offer) continue;
+    if (absl::Status status = answer_offer(control, endpoint); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -415,7 +449,7 @@ absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place,
     return status;
   absl::StatusOr<Descriptor> peer = receive_reply(control);
   if (!peer.ok()) return peer.status();
-  absl::StatusOr<Callers> callers = open_callers(place, *peer, options, stop);
+  absl::StatusOr<Callers> callers = open_callers(place, control, *peer, options, stop);
   if (!callers.ok()) return callers.status();
   run_callers(*callers, options, options.warm_up_ns, false);
   if (stop) return stopped_early();

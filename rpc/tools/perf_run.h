@@ -14,11 +14,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rpc/base/histogram.h"
+#include "rpc/base/tsc_clock.h"
 #include "rpc/endpoint.h"
 #include "rpc/protocol/traffic_settings.h"
 #include "rpc/tools/perf_exchange.h"
 #include "rpc/transport/dpdk/dpdk_fabric.h"
 #include "rpc/transport/dpdk/dpdk_settings.h"
+#include "rpc/transport/sealed/packet_protection.h"
 #include "rpc/transport/verbs/verbs_fabric.h"
 #include "rpc/transport/verbs/verbs_settings.h"
 
@@ -37,6 +39,8 @@ struct TransportChoice {
   TrafficSettings traffic;
   /// EndpointOptions::trusted_wire, of this side.
   bool trusted_wire = false;
+  /// Both sides must choose it, or none. Keys go over the exchange in the clear: this measures, and protects nothing.
+  PacketProtection packets = PacketProtection::kOff;
 };
 
 /// Tests that pause (TestOptions::idle_ns) make this many calls in a row after the first one, for comparison.
@@ -64,6 +68,7 @@ class TransportSource {
                                                         const Transport* beside);
 
   const TransportChoice choice_;
+  const TscClock clock_;
   std::unique_ptr<DpdkFabric> dpdk_;
   std::unique_ptr<VerbsFabric> verbs_;
 };

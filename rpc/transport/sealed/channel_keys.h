@@ -80,7 +80,9 @@ class FrameSealer {
   [[nodiscard]] uint32_t seal(uint32_t channel, uint8_t heard, std::span<const ByteSpan> pieces, std::byte* frame);
   /// The peer has opened frames of this generation, modulo 4.
   void on_heard(uint8_t generation) { is_heard_ = (generation & 3) == (generation_ & 3); }
-  /// Goes on to the next key if that is due.
+  /// True: as many frames as a key may seal were sealed.
+  [[nodiscard]] bool has_sealed_enough() const { return next_number_ >= rotate_at_number_; }
+  /// Goes on to the next key if its frames or its time are over, and the peer has heard of the current one.
   void rotate(TimeNs now);
 
   [[nodiscard]] uint64_t next_number() const { return next_number_; }

@@ -393,7 +393,11 @@ void SealedTransport::on_opened(PeerId id, const SealedHead& head, PeerId from) 
   channel.next_number = head.number + 1;
   // Old frames tell old things.
   if (head.number + 1 == channel.keys->opener.numbers_end()) {
-    channel.keys->sealer.on_heard(head.heard);
+    FrameSealer& sealer = channel.keys->sealer;
+    sealer.on_heard(head.heard);
+    if (sealer.has_sealed_enough()) [[unlikely]] {
+      sealer.rotate(clock_.now_ns());
+    }
     if (channel.kind == Kind::kAccepted && from != kNoPeer && channel.wire != from) set_wire(id, from);
   }
   channel.is_linked = true;
