@@ -83,9 +83,13 @@ void EndpointImpl::notify(const SessionEntry& entry, SessionEvent::Kind kind, co
 // --- Links -----------------------------------------------------------------------------------------------------------
 
 size_t EndpointImpl::handle_links() {
-  const size_t count = transport_.poll_links(link_events_);
-  for (size_t i = 0; i < count; ++i) on_link(link_events_[i]);
-  return count;
+  size_t all = 0;
+  // All of them: a connection that broke must be known before packets of the next one are handled.
+  for (size_t count = link_events_.size(); count == link_events_.size(); all += count) {
+    count = transport_.poll_links(link_events_);
+    for (size_t i = 0; i < count; ++i) on_link(link_events_[i]);
+  }
+  return all;
 }
 
 void EndpointImpl::on_link(const LinkEvent& event) {

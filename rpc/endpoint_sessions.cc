@@ -250,7 +250,8 @@ std::string EndpointImpl::accept_session(ByteSpan bytes, PeerId from, uint64_t s
   return accepted->answer;
 }
 
-/// `from`: the peer whose packet brought the offer. kNoPeer: another channel brought it, or the sender is unknown.
+/// `from`: the peer whose packet brought the offer, or the channel that the session is for. kNoPeer: another channel
+/// brought it, or the sender is unknown. A channel's session is bound by the first packet of the channel.
 SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, uint64_t source,
                                         SessionEntry** accepted) {
   SessionAnswer answer;
@@ -270,13 +271,16 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
   if (!descriptor.ok()) return refuse(descriptor.status());
   if (SessionEntry* old = sessions_.find_accepted(offer.nonce, descriptor->identity.uuid); old != nullptr) {
-    if (old->remote_index == offer.session_index && old->remote_generation == offer.session_generation) {
+    const bool is_same_peer = !capabilities_.keyed || old->claimed == from;
+    if (is_same_peer && old->remote_index == offer.session_index &&
+        old->remote_generation == offer.session_generation) {
       *accepted = old;  // a repeated offer gets the answer again
       return answer;
     }
     return refuse(absl::AbortedError("the offer has the number of another one"));
   }
-  if (from != kNoPeer) {
+  const bool is_by_packet = from != kNoPeer && !capabilities_.keyed;
+  if (is_by_packet) {
     const absl::Status way = make_way(from, descriptor->identity, offer.session_index, offer.session_generation);
     if (!way.ok()) return refuse(way);
   } else {
@@ -310,7 +314,7 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   if (claimed != kNoPeer) answer.terms = fit_path(answer.terms, transport_, claimed);
   answer.session_index = entry.index;
   answer.session_generation = entry.wire_generation;
-  if (from != kNoPeer) {
+  if (is_by_packet) {
     SKUA_CHECK(bind(entry, from), "make_way() made none");
   } else {
     timers_.set_earlier(entry.index, now_ns_ + options_.protocol.unproven_after_ns);

@@ -37,6 +37,11 @@ absl::Status check_revocation(const std::string& principal, const ClusterState& 
   return absl::OkStatus();
 }
 
+absl::Status check_allowed(const std::string& principal, const ClusterState& state) {
+  if (!state.denied.contains(principal)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat("the identity ", principal, " is revoked (skuactl cert revoked)"));
+}
+
 absl::Status check_node_allowed(const std::string& uuid, const ClusterState& state) {
   if (state.denied.empty() || !state.denied.contains(node_principal(uuid))) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat("node ", uuid, " is revoked (skuactl cert revoked)"));

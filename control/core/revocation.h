@@ -45,6 +45,8 @@ namespace skua::control {
 /// RESOURCE_EXHAUSTED: the list is full.
 [[nodiscard]] absl::Status check_revocation(const std::string& principal, const ClusterState& state);
 
+/// PERMISSION_DENIED if the identity is on the state's list. Nobody ("") is on it.
+[[nodiscard]] absl::Status check_allowed(const std::string& principal, const ClusterState& state);
 /// PERMISSION_DENIED if the node is on the state's list.
 [[nodiscard]] absl::Status check_node_allowed(const std::string& uuid, const ClusterState& state);
 

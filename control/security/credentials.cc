@@ -174,9 +174,8 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials::for_channel(Roles servers
   options.set_verify_server_certs(true);
   // Addresses say nothing: nodes are looked for where the map says, and their identity stands in the certificate.
   options.set_check_call_host(false);
-  options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(self().cluster_id, servers, deny_list_,
-                                                                            nullptr));
+  options.set_certificate_verifier(grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(
+      self().cluster_id, servers, deny_list_, nullptr));
   return grpc::experimental::TlsCredentials(options);
 }
 
@@ -185,9 +184,8 @@ std::shared_ptr<grpc::ServerCredentials> Credentials::for_server(std::shared_ptr
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(self().cluster_id, Roles(), nullptr,
-                                                                            auditor));
+  options.set_certificate_verifier(grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(
+      self().cluster_id, Roles(), nullptr, auditor));
   std::shared_ptr<grpc::ServerCredentials> made = grpc::experimental::TlsServerCredentials(options);
   made->SetAuthMetadataProcessor(std::make_shared<Doorkeeper>(deny_list_, std::move(auditor)));
   return made;

@@ -80,7 +80,7 @@ class MembershipService final : public v1::Membership::CallbackService {
                         reply->set_suspect_after_ms(options_.suspect_after_ms);
                         finish(context, reactor, decision.status);
                       },
-                      peer_host(context->peer())));
+                      peer_host(context->peer()), peer_principal(*context->auth_context())));
   }
 
   ServerUnaryReactor* Heartbeat(CallbackServerContext* context, const v1::HeartbeatRequest* request,
@@ -113,7 +113,7 @@ class MembershipService final : public v1::Membership::CallbackService {
                         reply->set_map_revision(core.state().map_revision);
                         finish(context, reactor, decision.status);
                       },
-                      peer_host(context->peer())));
+                      peer_host(context->peer()), peer_principal(*context->auth_context())));
   }
 
   ServerUnaryReactor* Leave(CallbackServerContext* context, const v1::LeaveRequest* request,
@@ -129,7 +129,7 @@ class MembershipService final : public v1::Membership::CallbackService {
                         reply->set_map_revision(core.state().map_revision);
                         finish(context, reactor, decision.status);
                       },
-                      peer_host(context->peer())));
+                      peer_host(context->peer()), peer_principal(*context->auth_context())));
   }
 
  private:
@@ -337,7 +337,7 @@ class TablesService final : public v1::Tables::CallbackService {
                                                  reactor->Finish(grpc::Status::OK);
                                                });
                       },
-                      peer_host(context->peer())));
+                      peer_host(context->peer()), peer_principal(*context->auth_context())));
   }
 
   ServerUnaryReactor* ListTables(CallbackServerContext* context, const v1::ListTablesRequest*,
@@ -364,7 +364,7 @@ class TablesService final : public v1::Tables::CallbackService {
                         reply->set_map_revision(core.state().map_revision);
                         finish(context, reactor, decision.status);
                       },
-                      peer_host(context->peer())));
+                      peer_host(context->peer()), peer_principal(*context->auth_context())));
   }
 
  private:
@@ -448,7 +448,7 @@ class ClusterService final : public v1::Cluster::CallbackService {
                         reply->set_map_revision(core.state().map_revision);
                         finish(context, reactor, decision.status);
                       },
-                      peer_host(context->peer())));
+                      peer_host(context->peer()), peer_principal(*context->auth_context())));
   }
 
   const ServiceOptions options_;

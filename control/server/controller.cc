@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/core/cluster_limits.h"
 #include "control/core/identity_rules.h"
+#include "control/core/revocation.h"
 #include "control/core/text.h"
 #include "control/proto/redirect.h"
 #include "control/server/controller_limits.h"
@@ -124,10 +125,15 @@ void Controller::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-absl::Status Controller::submit(Event event, DoneFn done, const std::string& source) {
+absl::Status Controller::submit(Event event, DoneFn done, const std::string& source, const std::string& principal) {
   const std::optional<Sender> sender = sender_of(event);
   const bool joins = std::holds_alternative<RegisterNode>(event) || std::holds_alternative<NodeLeave>(event);
-  Command command = [this, event = std::move(event), done = std::move(done), source](bool stopping) mutable {
+  Command command = [this, event = std::move(event), done = std::move(done), source, principal](bool stopping) mutable {
+    if (absl::Status allowed = check_allowed(principal, core_->state()); !stopping && !allowed.ok()) {
+      Decision refused;
+      refused.status = std::move(allowed);
+      return done(refused, *core_);
+    }
     if (!stopping) {
       auto* registration = std::get_if<RegisterNode>(&event);
       if (registration == nullptr) return execute(event, done, source);

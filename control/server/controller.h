@@ -89,8 +89,10 @@ class Controller {
 
   /// Queues an event. On an error `done` never runs: RESOURCE_EXHAUSTED at the bounds of CommandQueue, what NodeRoll
   /// says of a heartbeat or report that is not of a registered process, UNAVAILABLE after stop(). `source` is the host
-  /// that it came from, for bounds by host; empty: not known. Thread: any.
-  absl::Status submit(Event event, DoneFn done, const std::string& source = "");
+  /// that it came from, for bounds by host; empty: not known. `principal` (role/name; empty: not known) asks for it: if
+  /// it is revoked when the event's turn comes, `done` gets PERMISSION_DENIED, whatever was when the call came.
+  /// Thread: any.
+  absl::Status submit(Event event, DoneFn done, const std::string& source = "", const std::string& principal = "");
 
   /// Queues a look at the state. Errors and threads as for submit().
   absl::Status query(QueryFn done, std::function<void(const absl::Status&)> failed);

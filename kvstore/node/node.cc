@@ -193,9 +193,9 @@ void NodeImpl::make_map_cache(const std::string& cluster_id) {
 void NodeImpl::shut_out(const std::vector<std::string>& denied) {
   if (denied == denied_) return;
   denied_ = denied;
-  log(LogSeverity::kInfo, absl::StrCat("identities are revoked, their sessions end count=", denied.size()));
-  const std::lock_guard lock(mutex_);
-  for (const auto& worker : workers_) worker->set_denied(denied);
+  log(LogSeverity::kInfo, absl::StrCat("the list of revoked identities changed count=", denied.size()));
+  // Not under the lock: a worker whose mailbox is full may wait for the lock itself.
+  for (Worker* const worker : workers()) worker->set_denied(denied);
 }
 
 absl::Status NodeImpl::start_grpc() {
@@ -312,14 +312,17 @@ absl::StatusOr<std::string> NodeImpl::open_session(uint32_t worker, const contro
   return target->accept_offer(offer, {.source = absl::HashOf(who.host), .principal = who.principal});
 }
 
+/// They live as long as the node.
+std::vector<Worker*> NodeImpl::workers() {
+  const std::lock_guard lock(mutex_);
+  std::vector<Worker*> all;
+  for (const auto& worker : workers_) all.push_back(worker.get());
+  return all;
+}
+
 absl::StatusOr<std::string> NodeImpl::metrics() {
-  std::vector<Worker*> workers;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& worker : workers_) workers.push_back(worker.get());
-  }
   std::vector<WorkerStats> stats;
-  for (Worker* worker : workers) {
+  for (Worker* const worker : workers()) {
     auto figures = worker->stats();
     if (!figures.ok()) return figures.status();
     stats.push_back(*figures);

@@ -93,6 +93,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   [[nodiscard]] ReplicationEvents replication_events(uint32_t worker);
   void make_map_cache(const std::string& cluster_id);
   void shut_out(const std::vector<std::string>& denied);
+  [[nodiscard]] std::vector<Worker*> workers();
   absl::Status start_grpc();
   void start_agent();
   void registered(const control::Registration& registration);

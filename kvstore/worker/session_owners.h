@@ -1,7 +1,7 @@
 // SessionOwners: which identity opened which session of a worker, so that its sessions can be closed when it is revoked
 // (control/core/revocation.h). The packets of a session carry no certificate: only the gRPC call that opened it had one.
 //
-//   OpenSession (gRPC) --> Worker::accept_offer() -- is_denied()? add() --> session
+//   OpenSession (gRPC) --> Worker::accept_offer() -- check(), add() ------> session
 //   shard map ----------> Worker::set_denied() ---- deny() ---------------> sessions to close
 //
 // Both come to the worker's thread, so none of an identity's sessions slips through: it is added before the list comes,

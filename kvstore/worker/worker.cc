@@ -6,9 +6,11 @@
 #include <chrono>
 #include <future>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/peers/peer_identity.h"
 
 namespace skua::kv {
 namespace {
@@ -176,8 +178,15 @@ absl::StatusOr<std::string> Worker::accept(const std::string& offer, const rpc::
 }
 
 void Worker::set_denied(std::vector<std::string> denied) {
-  post([this, denied = std::set<std::string>(denied.begin(), denied.end())] {
+  constexpr std::string_view kNode = "node/";
+  std::set<NodeId> nodes;
+  for (const std::string& principal : denied) {
+    if (principal.starts_with(kNode)) nodes.insert(node_id_of(principal.substr(kNode.size())));
+  }
+  post([this, nodes = std::move(nodes), denied = std::set<std::string>(denied.begin(), denied.end())] {
     for (const rpc::SessionId session : owners_.deny(denied)) endpoint_->close(session);
+    // What other nodes opened ends here, too, and what this one opened to them.
+    if (replication_ != nullptr) replication_->shut_out(nodes);
   });
 }
 

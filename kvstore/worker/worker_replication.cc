@@ -80,13 +80,20 @@ void WorkerReplication::set_peers(std::span<const PeerInfo> peers) {
   std::map<NodeId, PeerInfo> next;
   for (const PeerInfo& peer : peers) {
     const NodeId node = node_id_of(peer.uuid);
-    if (node != 0 && node != self_.node) next[node] = peer;
+    if (node != 0 && node != self_.node && !shut_out_.contains(node)) next[node] = peer;
   }
   for (const auto& [node, peer] : peers_) {
     if (!next.contains(node)) links_->drop_peer(node);
   }
   for (const auto& [node, peer] : next) static_cast<void>(links_->set_peer(peer));
   peers_ = std::move(next);
+}
+
+void WorkerReplication::shut_out(std::set<NodeId> nodes) {
+  shut_out_ = std::move(nodes);
+  for (const NodeId node : shut_out_) {
+    if (peers_.erase(node) > 0) links_->drop_peer(node);
+  }
 }
 
 void WorkerReplication::forget(ShardId shard) {

@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -82,6 +83,8 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
 
   /// The other nodes in the shard map. Nodes that are not in `peers` are forgotten, and their links are closed.
   void set_peers(std::span<const PeerInfo> peers);
+  /// Nodes that are revoked: forgets them at once, and in set_peers() from now on. Replaces the ones before.
+  void shut_out(std::set<NodeId> nodes);
   /// The place of each replica of the shard.
   void set_places(ShardId shard, const ReplicaPlaces& places) { places_[shard] = places; }
   /// The shard leaves the worker: answers the Appends that wait for its log, without content.
@@ -163,6 +166,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   DiskTasks* disk_ = nullptr;
   DiskTasks* builder_ = nullptr;
   std::unique_ptr<PeerLinks> links_;
+  std::set<NodeId> shut_out_;
   std::unique_ptr<SnapshotService> service_;
   std::unique_ptr<SnapshotCopies> copies_;
   std::map<NodeId, PeerInfo> peers_;

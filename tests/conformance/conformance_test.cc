@@ -483,8 +483,9 @@ TEST_P(Conformance, Close_CompletesCallsAndRefusesNewOnes) {
 TEST_P(Conformance, Handshake_CarriedBySomebodyElse) {
   absl::StatusOr<Endpoint::Offer> offer = client_->endpoint->begin_connect(server_->endpoint->local_descriptor());
   ASSERT_TRUE(offer.ok());
-  const std::string answer = server_->endpoint->accept_offer(as_byte_span(offer->bytes));
-  EXPECT_EQ(server_->endpoint->accept_offer(as_byte_span(offer->bytes)), answer) << "a repeated offer, the same answer";
+  const std::string answer = server_->endpoint->accept_offer(as_byte_span(offer->bytes), test_origin());
+  EXPECT_EQ(server_->endpoint->accept_offer(as_byte_span(offer->bytes), test_origin()), answer)
+      << "a repeated offer, the same answer";
   ASSERT_TRUE(client_->endpoint->finish_connect(offer->session, as_byte_span(answer)).ok());
   session_ = offer->session;
   EXPECT_TRUE(client_->endpoint->is_connected(session_));

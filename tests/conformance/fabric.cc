@@ -179,7 +179,7 @@ absl::StatusOr<SessionId> open_session(Endpoint& from, Endpoint& to) {
   if (!absl::IsFailedPrecondition(by_packets.status())) return by_packets;
   absl::StatusOr<Endpoint::Offer> offer = from.begin_connect(to.local_descriptor());
   if (!offer.ok()) return offer.status();
-  const std::string answer = to.accept_offer(as_byte_span(offer->bytes), {.source = 1, .principal = "test"});
+  const std::string answer = to.accept_offer(as_byte_span(offer->bytes), test_origin());
   if (absl::Status status = from.finish_connect(offer->session, as_byte_span(answer)); !status.ok()) return status;
   return offer->session;
 }

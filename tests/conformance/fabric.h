@@ -28,6 +28,10 @@ class Fabric {
 /// Opens a session from one endpoint to another, as production does over this transport: by packets, or, if it needs
 /// keys, by an offer that the test carries.
 absl::StatusOr<SessionId> open_session(Endpoint& from, Endpoint& to);
+/// Of all offers that a test carries.
+inline OfferOrigin test_origin() {
+  return {.source = 1, .principal = "test"};
+}
 
 /// One kind of transport: its name, and a maker that returns null and a reason where it cannot run.
 struct FabricKind {

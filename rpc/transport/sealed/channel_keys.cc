@@ -73,13 +73,14 @@ uint32_t FrameSealer::seal(uint32_t channel, uint8_t heard, std::span<const Byte
   return head.frame_bytes;
 }
 
-void FrameSealer::rotate(TimeNs now) {
-  if (!is_heard_ || (next_number_ < rotate_at_number_ && now < rotate_at_ns_)) return;
+bool FrameSealer::rotate(TimeNs now) {
+  if (!is_heard_ || (next_number_ < rotate_at_number_ && now < rotate_at_ns_)) return false;
   key_ = chain_.next();
   ++generation_;
   is_heard_ = false;
   rotate_at_number_ = next_number_ + rotation_.frames;
   rotate_at_ns_ = now + rotation_.interval_ns;
+  return true;
 }
 
 // --- Opening

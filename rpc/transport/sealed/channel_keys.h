@@ -83,7 +83,8 @@ class FrameSealer {
   /// True: as many frames as a key may seal were sealed.
   [[nodiscard]] bool has_sealed_enough() const { return next_number_ >= rotate_at_number_; }
   /// Goes on to the next key if its frames or its time are over, and the peer has heard of the current one.
-  void rotate(TimeNs now);
+  /// True: it did.
+  bool rotate(TimeNs now);
 
   [[nodiscard]] uint64_t next_number() const { return next_number_; }
   [[nodiscard]] uint64_t generation() const { return generation_; }

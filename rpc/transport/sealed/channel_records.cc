@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint8_t kVersion = 1;
 constexpr size_t kOfferBytes = 2 + 4 + sizeof(ChannelNonce);
-constexpr size_t kAnswerBytes = 2 + 4 + 8 + 1;
+constexpr size_t kAnswerBytes = 2 + 4 + 8 + sizeof(ChannelNonce) + 1;
 
 bool is_mode(SealMode mode) {
   return mode == SealMode::kAuthenticate || mode == SealMode::kEncrypt;
@@ -47,6 +47,7 @@ std::string ChannelAnswer::encode() const {
   writer.write(mode);
   writer.write(channel);
   writer.write(epoch);
+  writer.write_bytes(nonce);
   writer.write(static_cast<uint8_t>(secret.has_value()));
   std::string out(written(writer));
   if (secret.has_value()) out += as_string_view(secret->bytes());
@@ -60,6 +61,7 @@ std::optional<ChannelAnswer> ChannelAnswer::decode(ByteSpan bytes) {
   out.mode = reader.read<SealMode>();
   out.channel = reader.read<uint32_t>();
   out.epoch = reader.read<uint64_t>();
+  copy_bytes(out.nonce.data(), reader.read_bytes(out.nonce.size()));
   const auto has_secret = reader.read<uint8_t>();
   if (has_secret > 1) return std::nullopt;
   if (has_secret == 1) {
@@ -72,7 +74,8 @@ std::optional<ChannelAnswer> ChannelAnswer::decode(ByteSpan bytes) {
 }
 
 Hash channel_transcript(const ChannelOffer& offer, const ChannelAnswer& answer) {
-  const ChannelAnswer open{.mode = answer.mode, .channel = answer.channel, .epoch = answer.epoch, .secret = {}};
+  ChannelAnswer open = answer;
+  open.secret.reset();
   const std::string said = offer.encode() + open.encode();
   return sha256(as_byte_span(said));
 }

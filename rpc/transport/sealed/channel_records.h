@@ -1,7 +1,8 @@
 // The two records by which a channel gets its keys. They travel beside a session's offer and answer.
 //
 //   offer    u8 version 1, u8 mode (the least), u32 channel (the opener's index), 16 bytes nonce
-//   answer   u8 version 1, u8 mode, u32 channel (the acceptor's index), u64 epoch, u8 has secret, 32 bytes secret
+//   answer   u8 version 1, u8 mode, u32 channel (the acceptor's index), u64 epoch, 16 bytes nonce of the offer,
+//            u8 has secret, 32 bytes secret
 //
 // An opener sends the same offer for all sessions of a channel: the nonce names the channel. The acceptor answers each
 // with the same answer. Once the opener has used the channel, the acceptor has forgotten the secret, and answers
@@ -37,6 +38,7 @@ struct ChannelAnswer {
   SealMode mode = SealMode::kEncrypt;
   uint32_t channel = 0;
   uint64_t epoch = 0;
+  ChannelNonce nonce{};
   std::optional<RootSecret> secret;
 
   [[nodiscard]] std::string encode() const;

@@ -1,5 +1,7 @@
 #include "rpc/transport/sealed/sealed_transport.h"
 
+#include <string.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +11,10 @@ namespace skua::rpc {
 namespace {
 
 constexpr DurationNs kSweepEvery = kSecond;
+/// The place of a channel that has ended is not used for so long: something that was meant for it may be under way.
+constexpr DurationNs kQuarantine = 10 * kSecond;
+/// Keys cost some microseconds. Channels that were made together do not get new ones together.
+constexpr int kRotationsPerSweep = 64;
 
 /// What the endpoint sees of the wire.
 Capabilities with_seals(Capabilities wire) {
@@ -24,6 +30,12 @@ Capabilities with_seals(Capabilities wire) {
   wire.one_sided = false;
   wire.keyed = true;
   return wire;
+}
+
+/// Which has a secret in it.
+void wipe(std::string& text) {
+  explicit_bzero(text.data(), text.size());
+  text.clear();
 }
 
 SealMode stronger(SealMode a, SealMode b) {
@@ -67,9 +79,12 @@ uint64_t SealedTransport::host_of(PeerId peer) const {
 // --- Channels --------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<PeerId> SealedTransport::take(Kind kind, PeerId wire) {
-  if (free_.empty()) {
-    if (channels_.size() < options_.channels_max) {
-      free_.push_back(static_cast<PeerId>(channels_.size()));
+  const TimeNs now = clock_.now_ns();
+  const bool may_grow = channels_.size() < options_.channels_max;
+  const bool is_rested = !free_.empty() && now - channels_[free_.front()].unused_since_ns >= kQuarantine;
+  if (free_.empty() || (!is_rested && may_grow)) {
+    if (may_grow) {
+      free_.push_front(static_cast<PeerId>(channels_.size()));
       channels_.emplace_back();
     } else {
       // The one that was last used longest ago. A flood of offers so replaces its own channels first.
@@ -86,12 +101,12 @@ absl::StatusOr<PeerId> SealedTransport::take(Kind kind, PeerId wire) {
       free(id);
     }
   }
-  const PeerId id = free_.back();
-  free_.pop_back();
+  const PeerId id = free_.front();
+  free_.pop_front();
   Channel& channel = channels_[id];
   channel = Channel{};
   channel.kind = kind;
-  channel.unused_since_ns = clock_.now_ns();
+  channel.unused_since_ns = now;
   set_wire(id, wire);
   return id;
 }
@@ -101,17 +116,21 @@ void SealedTransport::free(PeerId id) {
   if (channel.kind == Kind::kDialled) dialled_.erase(channel.wire);
   if (channel.kind == Kind::kAccepted) accepted_.erase({channel.origin.principal, channel.offer.nonce});
   set_wire(id, kNoPeer);
+  wipe(channel.answer);
   channel = Channel{};  // the keys wipe themselves
+  channel.unused_since_ns = clock_.now_ns();
   free_.push_back(id);
+  std::erase_if(events_, [id](const LinkEvent& event) { return event.peer == id; });
 }
 
 /// Ends channels that no session has used for a while, and goes on to new keys where that is due.
 void SealedTransport::sweep(TimeNs now) {
   next_sweep_ns_ = now + kSweepEvery;
+  int rotations = kRotationsPerSweep;
   for (PeerId id = 0; id < channels_.size(); ++id) {
     Channel& channel = channels_[id];
     if (channel.kind == Kind::kFree) continue;
-    if (channel.keys != nullptr) channel.keys->sealer.rotate(now);
+    if (channel.keys != nullptr && rotations > 0 && channel.keys->sealer.rotate(now)) --rotations;
     if (is_in_use(id)) {
       channel.unused_since_ns = now;
     } else if (now - channel.unused_since_ns >= options_.unused_after_ns) {
@@ -132,10 +151,12 @@ void SealedTransport::set_wire(PeerId id, PeerId wire) {
   if (wire != kNoPeer) by_wire_[wire].push_back(id);
 }
 
-/// A new offer: what was agreed before ends.
+/// A new offer: what was agreed before ends, and so do the sessions that used it.
 void SealedTransport::make_offer(PeerId id) {
   Channel& channel = channels_[id];
-  channel.keys.reset();
+  if (std::exchange(channel.keys, nullptr) != nullptr) {
+    events_.push_back({id, LinkEvent::Kind::kRefused, {}, absl::AbortedError("the peer has lost the session's keys")});
+  }
   channel.is_used_up = false;
   channel.offer = {.mode = options_.mode, .channel = id, .nonce = {}};
   options_.random(channel.offer.nonce);
@@ -178,6 +199,7 @@ ChannelAnswer SealedTransport::known_answer(const Channel& channel) const {
   return {.mode = channel.mode,
           .channel = static_cast<uint32_t>(&channel - channels_.data()),
           .epoch = channel.epoch,
+          .nonce = channel.offer.nonce,
           .secret = {}};
 }
 
@@ -224,8 +246,10 @@ absl::Status SealedTransport::finish(PeerId peer, ByteSpan bytes) {
   if (answer->mode < channel.offer.mode) {
     return absl::FailedPreconditionError("the peer protects its packets less than was asked for");
   }
+  if (answer->nonce != channel.offer.nonce) return absl::AbortedError("the answer is to an earlier offer");
   if (channel.keys != nullptr && channel.epoch == answer->epoch) return absl::OkStatus();
-  if (!answer->secret.has_value()) {
+  // An offer makes keys once: the keys of another epoch need another nonce.
+  if (channel.keys != nullptr || !answer->secret.has_value()) {
     make_offer(peer);
     return absl::AbortedError("the channel was given up meanwhile: open the session again");
   }
@@ -239,9 +263,13 @@ absl::Status SealedTransport::finish(PeerId peer, ByteSpan bytes) {
 
 bool SealedTransport::is_used(PeerId wire) const {
   const auto channels = by_wire_.find(wire);
-  // A channel that was just agreed on has no session for a moment.
+  // A channel that was just agreed on has no session for a moment. An offer's word for its address counts only after a
+  // frame of the channel has come.
   return channels != by_wire_.end() && std::ranges::any_of(channels->second, [this](PeerId id) {
-           return is_in_use(id) || clock_.now_ns() - channels_[id].unused_since_ns < options_.unused_after_ns;
+           const Channel& channel = channels_[id];
+           const bool is_proven = channel.kind == Kind::kDialled || channel.answer.empty();
+           const bool is_recent = clock_.now_ns() - channel.unused_since_ns < options_.unused_after_ns;
+           return is_proven && (is_recent || is_in_use(id));
          });
 }
 
@@ -263,10 +291,48 @@ uint32_t SealedTransport::seal(Channel& channel, std::span<const ByteSpan> piece
 
 bool SealedTransport::has_room(PeerId peer) {
   const PeerId wire = channels_[peer].wire;
-  return wire != kNoPeer && wire_->has_room(wire);
+  if (wire == kNoPeer) return false;
+  if (wire_->has_room(wire)) return true;
+  // A wire may make room only while it is given packets.
+  wire_->tx_burst({});
+  return wire_->has_room(wire);
+}
+
+/// Seals a packet into memory of its own. False: the wire takes no packet now.
+bool SealedTransport::send_loose(Channel& channel, const TxPacket& packet) {
+  if (!wire_->has_room(channel.wire)) return false;
+  const size_t bytes = kSealedHeadBytes + kPacketHeaderBytes + packet.payload_bytes;
+  auto memory = std::make_unique<std::byte[]>(bytes);
+  std::array<ByteSpan, kTxSegmentsMax + 1> pieces = {packet.header};
+  std::copy_n(packet.segments.begin(), packet.segment_count, pieces.begin() + 1);
+  if (seal(channel, std::span(pieces).first(size_t{1} + packet.segment_count), memory.get()) == 0) return true;
+  TxPacket sealed;
+  sealed.peer = channel.wire;
+  sealed.token = next_token_++;
+  copy_bytes(sealed.header.data(), {memory.get(), kSealedHeadBytes});
+  sealed.segments[0] = {memory.get() + kSealedHeadBytes, bytes - kSealedHeadBytes};
+  sealed.segment_count = 1;
+  sealed.payload_bytes = static_cast<uint32_t>(sealed.segments[0].size());
+  // A packet that is not taken is lost, as one on the way. Wires that lose nothing take what they have room for.
+  const bool is_read_later = wire_->tx_burst(std::span(&sealed, 1)) == 1 && !sealed.done;
+  if (is_read_later) loose_[sealed.token] = std::move(memory);
+  return true;
+}
+
+void SealedTransport::reap_loose() {
+  std::array<TxToken, kBurstMax> tokens;
+  while (const size_t count = loose_.empty() ? 0 : wire_->reap(tokens)) {
+    for (size_t i = 0; i < count; ++i) loose_.erase(tokens[i]);
+  }
+}
+
+void SealedTransport::abandon_tx() {
+  wire_->abandon_tx();
+  reap_loose();
 }
 
 size_t SealedTransport::tx_burst(std::span<TxPacket> packets) {
+  if (!loose_.empty()) reap_loose();
   std::array<TxFrame, kBurstMax> frames;
   size_t count = 0;
   size_t taken = 0;
@@ -282,6 +348,9 @@ size_t SealedTransport::tx_burst(std::span<TxPacket> packets) {
     }
     TxFrame& frame = frames[count] = wire_->take_frame(channel.wire);
     if (frame.bytes == nullptr) {
+      // In order: what was sealed before goes first.
+      wire_->send_frames(std::span(frames).first(std::exchange(count, 0)));
+      if (send_loose(channel, packet)) continue;
       packet.done = false;
       break;
     }
@@ -338,6 +407,7 @@ size_t SealedTransport::rx_burst(std::span<RxPacket> packets) {
   // A connection that broke is known before frames of the next one are looked at.
   if (capabilities_.connected) gather_links();
   const size_t received = wire_->rx_burst(packets);
+  if (capabilities_.connected) gather_links();
   size_t kept = 0;
   for (size_t i = 0; i < received; ++i) {
     if (open(packets[i])) {
@@ -373,8 +443,10 @@ bool SealedTransport::open(RxPacket& packet) {
   const PeerId from = packet.from;
   if (channel.kind == Kind::kAccepted && capabilities_.connected && channel.wire != from && channel.wire != kNoPeer) {
     // The opener has a new connection, so the old one is dead. Its end has to be told before anything of the new one
-    // is taken; the opener repeats what is thrown away here.
-    wire_->reject(channel.wire, absl::UnavailableError("the peer has connected anew"));
+    // is taken, so both go: the opener connects once more, and repeats what is thrown away here.
+    const absl::Status why = absl::UnavailableError("the peer has connected anew");
+    wire_->reject(channel.wire, why);
+    wire_->reject(from, why);
     return false;
   }
   if (capabilities_.reliable && channel.is_linked && head.number != channel.next_number) {
@@ -389,7 +461,7 @@ bool SealedTransport::open(RxPacket& packet) {
 
 void SealedTransport::on_opened(PeerId id, const SealedHead& head, PeerId from) {
   Channel& channel = channels_[id];
-  channel.answer.clear();
+  wipe(channel.answer);
   channel.next_number = head.number + 1;
   // Old frames tell old things.
   if (head.number + 1 == channel.keys->opener.numbers_end()) {
@@ -421,12 +493,12 @@ size_t SealedTransport::poll_links(std::span<LinkEvent> events) {
 }
 
 void SealedTransport::gather_links() {
-  std::array<LinkEvent, 16> of_wire;
-  const size_t count = wire_->poll_links(of_wire);
-  for (size_t i = 0; i < count; ++i) {
-    const auto channels = by_wire_.find(of_wire[i].peer);
-    if (channels == by_wire_.end()) continue;
-    tell(of_wire[i], std::vector(channels->second));
+  for (size_t count = of_wire_.size(); count == of_wire_.size();) {
+    count = wire_->poll_links(of_wire_);
+    for (size_t i = 0; i < count; ++i) {
+      const auto channels = by_wire_.find(of_wire_[i].peer);
+      if (channels != by_wire_.end()) tell(of_wire_[i], std::vector(channels->second));
+    }
   }
 }
 
@@ -437,6 +509,7 @@ void SealedTransport::tell(const LinkEvent& event, std::span<const PeerId> ids) 
     told.peer = id;
     if (event.kind == LinkEvent::Kind::kUp) continue;
     channels_[id].is_linked = false;
+    channels_[id].unused_since_ns = clock_.now_ns();  // its sessions wait for the next connection
     // The PeerId of a connection that came in ends with the connection.
     const bool is_over = capabilities_.connected && channels_[id].kind == Kind::kAccepted;
     if (is_over && event.kind == LinkEvent::Kind::kDown) set_wire(id, kNoPeer);

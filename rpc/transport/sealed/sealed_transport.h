@@ -12,6 +12,9 @@
 // and need not be registered. Operations on a peer's memory (OneSided) are not offered: the wire would carry them
 // unsealed.
 //
+// Where the wire has no frame to give, because its peer has no connection yet for example, a packet goes as a packet: it
+// is sealed into memory of its own, and the wire queues or drops it as it does with any other.
+//
 // What is not a frame of a channel here, or is not genuine, is thrown away and counted. On a wire that promises that
 // nothing is lost, its connection is broken as well, so that both ends know of the loss, and repeat. The same happens
 // if a frame is missing.
@@ -21,6 +24,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -76,6 +80,7 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
  public:
   /// `clock` must outlive the transport.
   SealedTransport(std::shared_ptr<Transport> wire, const Clock& clock, SealedOptions options);
+  ~SealedTransport() override { wire_->set_peer_use(nullptr); }
 
   // --- Transport
   [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
@@ -91,9 +96,11 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   void send_frames(std::span<const TxFrame> frames) override;
   size_t rx_burst(std::span<RxPacket> packets) override;
   void release(std::span<const RxBufferId> buffers) override { wire_->release(buffers); }
-  void abandon_tx() override { wire_->abandon_tx(); }
+  void abandon_tx() override;
   size_t poll_links(std::span<LinkEvent> events) override;
-  void wait(DurationNs timeout_ns) override { wire_->wait(timeout_ns); }
+  void wait(DurationNs timeout_ns) override {
+    if (events_.empty()) wire_->wait(timeout_ns);
+  }
   void wake() override { wire_->wake(); }
   [[nodiscard]] Channels* channels() override { return this; }
 
@@ -112,16 +119,16 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
     Kind kind = Kind::kFree;
     bool is_used_up = false;  // its numbers are
     SealMode mode = SealMode::kEncrypt;
-    PeerId wire = kNoPeer;     // where frames go; kNoPeer: not known before a frame has come
-    uint32_t remote = 0;       // the other end's index of the channel
-    uint64_t epoch = 0;        // of the acceptor
-    uint64_t next_number = 0;  // reliable wires: of the next frame, if is_linked
-    bool is_linked = false;    // reliable wires: a frame has come over the connection that stands
-    TimeNs unused_since_ns = 0;
-    ChannelOffer offer;      // dialled: ours; accepted: the opener's
-    std::string descriptor;  // dialled: of the other end
-    OfferOrigin origin;      // accepted
-    std::string answer;      // accepted: with the secret, until the first frame has come
+    PeerId wire = kNoPeer;       // where frames go; kNoPeer: not known before a frame has come
+    uint32_t remote = 0;         // the other end's index of the channel
+    uint64_t epoch = 0;          // of the acceptor
+    uint64_t next_number = 0;    // reliable wires: of the next frame, if is_linked
+    bool is_linked = false;      // reliable wires: a frame has come over the connection that stands
+    TimeNs unused_since_ns = 0;  // free: since when
+    ChannelOffer offer;          // dialled: ours; accepted: the opener's
+    std::string descriptor;      // dialled: of the other end
+    OfferOrigin origin;          // accepted
+    std::string answer;          // accepted: with the secret, until the first frame has come
     std::unique_ptr<ChannelKeys> keys;
   };
   using AcceptedKey = std::pair<std::string, ChannelNonce>;  // principal, nonce
@@ -138,6 +145,8 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   [[nodiscard]] bool is_used(PeerId wire) const override;
 
   // Packets
+  [[nodiscard]] bool send_loose(Channel& channel, const TxPacket& packet);
+  void reap_loose();
   [[nodiscard]] uint32_t seal(Channel& channel, std::span<const ByteSpan> pieces, std::byte* frame);
   [[nodiscard]] bool open(RxPacket& packet);
   [[nodiscard]] bool refuse(const RxPacket& packet, uint64_t& counter, const char* why);
@@ -145,6 +154,9 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   void gather_links();
   void tell(const LinkEvent& event, std::span<const PeerId> ids);
 
+  /// Sealed packets that the wire may still read, by token. Destroyed after the wire.
+  absl::flat_hash_map<TxToken, std::unique_ptr<std::byte[]>> loose_;
+  TxToken next_token_ = kNoToken + 1;
   const std::shared_ptr<Transport> wire_;
   const Clock& clock_;
   const SealedOptions options_;
@@ -152,11 +164,12 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   const PeerUse* use_ = nullptr;
   mutable TransportCounters counters_;
   SealedCounters sealed_;
-  std::vector<Channel> channels_;  // by PeerId
-  std::vector<PeerId> free_;
+  std::vector<Channel> channels_;                             // by PeerId
+  std::deque<PeerId> free_;                                   // ended last: at the back
   absl::flat_hash_map<PeerId, PeerId> dialled_;               // the wire's peer -> the channel that was dialled
   absl::flat_hash_map<PeerId, std::vector<PeerId>> by_wire_;  // the wire's peer -> its channels
   std::map<AcceptedKey, PeerId> accepted_;
+  std::array<LinkEvent, 16> of_wire_;
   std::vector<LinkEvent> events_;  // not yet polled
   TimeNs next_sweep_ns_ = 0;
 };

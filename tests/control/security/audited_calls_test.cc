@@ -28,9 +28,9 @@
 #include "control/server/control_server.h"
 #include "control/store/election.h"
 #include "control/store/memory_store.h"
+#include "tests/control/certificate_office.h"
 #include "tests/control/core/core_fixture.h"
 #include "tests/control/fake_probe.h"
-#include "tests/control/certificate_office.h"
 #include "tests/control/temp_dir.h"
 
 namespace skua::control {

@@ -81,6 +81,20 @@ TEST_F(ControllerTest, TellsWhoIsRevokedBeforeTheMap) {
   EXPECT_THAT(log_, HasSubstr("revoked client/app"));
 }
 
+/// What waits behind the revocation, or came as far as a handler before it, changes nothing any more: not the list either.
+TEST_F(ControllerTest, AnEventOfSomebodyWhoWasRevokedMeanwhileIsRefused) {
+  ASSERT_TRUE(step(RevokeIdentity{"admin/eve"}).status.ok());
+  std::promise<absl::Status> promise;
+  ASSERT_TRUE(controller_
+                  ->submit(
+                      UnrevokeIdentity{"admin/eve"},
+                      [&](const Decision& decision, const ClusterCore&) { promise.set_value(decision.status); }, "host",
+                      "admin/eve")
+                  .ok());
+  EXPECT_EQ(promise.get_future().get().code(), StatusCode::kPermissionDenied);
+  EXPECT_THAT(denied_, ElementsAre("admin/eve"));
+}
+
 TEST_F(ControllerTest, RefusalThatIsRepeatedIsLoggedOnce) {
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(step(DropTable{"nothing"}).status.ok());
   EXPECT_FALSE(step(DropTable{"else"}).status.ok());

@@ -54,7 +54,10 @@ NodeOptions TestNode::Impl::options(const app::DataDirIdentity& identity) {
   out.host = "test";
   out.control_address = control_address;
   out.grpc_address = grpc_address;
-  if (issue) out.credentials = issue(identity.node_uuid);
+  if (issue) {
+    out.credentials = issue(identity.node_uuid);
+    out.packets = rpc::PacketProtection::kEncrypt;
+  }
   out.workers = workers;
   out.make_transport = make_tcp;
   out.endpoint.spin_ns = 0;

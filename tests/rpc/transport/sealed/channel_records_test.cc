@@ -17,6 +17,7 @@ ChannelAnswer an_answer() {
   return {.mode = SealMode::kEncrypt,
           .channel = 9,
           .epoch = 1234567890123,
+          .nonce = an_offer().nonce,
           .secret = RootSecret(as_byte_span(std::string(kHashBytes, 's')))};
 }
 
