@@ -71,7 +71,7 @@ class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifie
  private:
   static std::string joined(const std::vector<grpc::string_ref>& uris) {
     return absl::StrJoin(uris, " ",
-                         [](std::string* out, grpc::string_ref uri) { out->append(uri.data(), uri.size()); });
+                         [](std::string* out, const grpc::string_ref& uri) { out->append(uri.data(), uri.size()); });
   }
 
   [[nodiscard]] absl::Status judge(const std::string& uri) const {

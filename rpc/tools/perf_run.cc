@@ -380,13 +380,14 @@ absl::StatusOr<std::unique_ptr<Transport>> TransportSource::make(uint16_t lane, 
   const bool is_wrapped = choice_.loss != 0 || choice_.packets != PacketProtection::kOff;
   absl::StatusOr<std::unique_ptr<Transport>> wire = make_plain(lane, listen_host, is_wrapped ? nullptr : beside);
   if (!wire.ok()) return wire;
+  std::unique_ptr<Transport> made = *std::move(wire);
   if (choice_.loss != 0) {
     FaultOptions faults;
     faults.loss = choice_.loss;
-    *wire = std::make_unique<FaultyTransport>(*std::move(wire), faults);
+    made = std::make_unique<FaultyTransport>(std::move(made), faults);
   }
-  if (choice_.packets != PacketProtection::kOff) *wire = seal(*std::move(wire), clock_, choice_.packets, kPeersMax);
-  return wire;
+  if (choice_.packets != PacketProtection::kOff) made = seal(std::move(made), clock_, choice_.packets, kPeersMax);
+  return made;
 }
 
 absl::StatusOr<std::unique_ptr<Transport>> TransportSource::make_plain(uint16_t lane, const std::string& listen_host,
