@@ -52,10 +52,9 @@ absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::create(ClientOptions o
   absl::StatusOr<std::shared_ptr<rpc::Transport>> transport = make_client_transport(fresh, options.make_transport);
   if (!transport.ok()) return transport.status();
   auto clock = std::make_unique<SteadyClock>();
-  if (*packets != rpc::PacketProtection::kOff) {
-    *transport = rpc::seal(*std::move(transport), *clock, *packets, kNodeWorkersMax);
-  }
-  auto impl = std::make_unique<Impl>(std::move(clock), std::move(*transport),
+  std::shared_ptr<rpc::Transport> made = *std::move(transport);
+  if (*packets != rpc::PacketProtection::kOff) made = rpc::seal(std::move(made), *clock, *packets, kNodeWorkersMax);
+  auto impl = std::make_unique<Impl>(std::move(clock), std::move(made),
                                      make_control_access(options.control_address, *std::move(credentials)), options,
                                      draw_client_id());
   return std::make_unique<AsyncClient>(std::move(impl));

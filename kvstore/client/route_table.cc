@@ -45,6 +45,7 @@ std::vector<TargetId> RouteTable::update(const control::ShardMap& map) {
   tables_.clear();
   last_ = nullptr;
   std::vector<bool> denied;
+  denied.reserve(map.nodes.size());
   for (const control::MapNode& node : map.nodes) denied.push_back(map.is_denied(node));
   for (const control::MapTable& table : map.tables) {
     TableRoutes& routes = tables_.emplace_back();
