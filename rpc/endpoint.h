@@ -313,10 +313,10 @@ class Endpoint {
   };
   absl::StatusOr<Offer> begin_connect(const Descriptor& peer);
   absl::Status finish_connect(SessionId session, ByteSpan answer);
-  /// The accepting side: makes the session and returns the answer, which may be a refusal. `origin`: what the carrier of
-  /// the offer knows of its sender. `accepted` gets the session that the offer made, now or when it came before; of a
-  /// refusal it is left as it is. If the transport has channels, the answer is a secret of the two ends: its carrier must
-  /// encrypt it.
+  /// The accepting side: makes the session and returns the answer, which may be a refusal. `origin`: what the carrier
+  /// of the offer knows of its sender. `accepted` gets the session that the offer made, now or when it came before; a
+  /// refusal leaves it as it is. If the transport has channels, the answer is a secret of the two ends: its carrier
+  /// must encrypt it.
   std::string accept_offer(ByteSpan offer, const OfferOrigin& origin = {}, SessionId* accepted = nullptr);
 
   /// Completes outstanding calls with CANCELLED, tells the peer once, and frees the session. The completions run in the

@@ -1,9 +1,9 @@
 // Revocation: identities that the cluster does not let in any more, whatever their certificates say.
 //
-// An identity is named by its role and name: "client/app-7", "node/5f0f4f5e-..". All certificates of it are meant, those
-// that are issued later, too. So whoever shall come back gets another name, or is taken off the list.
+// An identity is named by its role and name: "client/app-7", "node/5f0f4f5e-..". All certificates of it are meant,
+// those that are issued later, too. So whoever shall come back gets another name, or is taken off the list.
 //
-//   skuactl cert revoke          RevokeIdentity --> Changes::put_denied --> store (skua/denied) --> ClusterState::denied
+//   skuactl cert revoke         RevokeIdentity --> Changes::put_denied --> store (skua/denied) --> ClusterState::denied
 //                                                                                                        |
 //           +-------------------------------- shard map, next revision (ShardMap::denied) ---------------+
 //           v                           v                                                                v
@@ -18,8 +18,8 @@
 // a push to all who watch, and a copy that stays in force while the control plane is away. A node that the new map does
 // not reach goes on with the old list, until it does.
 //
-// Calls are judged one by one, so a connection that stands does not help (control/security/deny_list.h). Sessions of the
-// data path carry no certificate. The node remembers which identity opened each (kvstore/worker/session_owners.h), and
+// Calls are judged one by one, so a connection that stands does not help (control/security/deny_list.h), and
+// once more when their turn comes (Controller::submit). Sessions of the data path carry no certificate. The node remembers which identity opened each (kvstore/worker/session_owners.h), and
 // closes it. A new one needs a gRPC call.
 //
 // The core sees identities as text. What is a name, and that nobody revokes himself, is checked where a call arrives.

@@ -51,7 +51,8 @@ absl::Status no_line(const char* why) {
   return absl::DataLossError(absl::StrCat("it is not a line of an audit log: ", why));
 }
 
-/// The object, or a discarded value. What is nested deeper than our lines are is not built: it could be deep without end.
+/// The object, or a discarded value. What is nested deeper than our lines are is not built: it could be deep without
+/// end.
 Json parse_flat(std::string_view text) {
   return Json::parse(
       text, [](int depth, Json::parse_event_t /*event*/, Json& /*parsed*/) { return depth < kDepthMax + 1; }, false);

@@ -33,7 +33,7 @@ inline constexpr size_t kAeadTagBytes = 16;
 using AeadKey = Secret<kAeadKeyBytes>;
 using AeadNonce = std::array<std::byte, kAeadNonceBytes>;
 
-/// The expanded key is wiped with the object, and is in no core dump. Thread: one at a time.
+/// The expanded key is wiped with the object. Intel's is in no core dump either. Thread: one at a time.
 class Aead {
  public:
   virtual ~Aead() = default;

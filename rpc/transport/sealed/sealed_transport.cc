@@ -87,7 +87,7 @@ absl::StatusOr<PeerId> SealedTransport::take(Kind kind, PeerId wire) {
       free_.push_front(static_cast<PeerId>(channels_.size()));
       channels_.emplace_back();
     } else {
-      // The one that was last used longest ago. A flood of offers so replaces its own channels first.
+      // The one without a session that was used longest ago.
       const auto is_better = [this](const Channel& a, const Channel& b) {
         const bool a_used = is_in_use(static_cast<PeerId>(&a - channels_.data()));
         const bool b_used = is_in_use(static_cast<PeerId>(&b - channels_.data()));
@@ -313,7 +313,8 @@ bool SealedTransport::send_loose(Channel& channel, const TxPacket& packet) {
   sealed.segments[0] = {memory.get() + kSealedHeadBytes, bytes - kSealedHeadBytes};
   sealed.segment_count = 1;
   sealed.payload_bytes = static_cast<uint32_t>(sealed.segments[0].size());
-  // A packet that is not taken is lost, as one on the way. Wires that lose nothing take what they have room for.
+  // A packet that is not taken is lost, as one on the way. A wire that loses nothing then lacks a frame number at the
+  // receiver, which breaks the connection, so that the engine repeats.
   const bool is_read_later = wire_->tx_burst(std::span(&sealed, 1)) == 1 && !sealed.done;
   if (is_read_later) loose_[sealed.token] = std::move(memory);
   return true;

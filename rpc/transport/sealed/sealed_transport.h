@@ -12,8 +12,8 @@
 // and need not be registered. Operations on a peer's memory (OneSided) are not offered: the wire would carry them
 // unsealed.
 //
-// Where the wire has no frame to give, because its peer has no connection yet for example, a packet goes as a packet: it
-// is sealed into memory of its own, and the wire queues or drops it as it does with any other.
+// Where the wire has no frame to give, because its peer has no connection yet for example, a packet goes as a packet:
+// it is sealed into memory of its own, and the wire queues or drops it as it does with any other.
 //
 // What is not a frame of a channel here, or is not genuine, is thrown away and counted. On a wire that promises that
 // nothing is lost, its connection is broken as well, so that both ends know of the loss, and repeat. The same happens
