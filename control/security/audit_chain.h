@@ -4,8 +4,8 @@
 //     {"seq":3,"time":"2026-11-27T02:40:02.770Z","event":"call","who":"admin/ada",...,"prev":"a1..","hash":"0c.."}
 //
 // `hash` is the SHA-256 of the line without its member `hash`, byte for byte as it stands there. `prev`, the hash of
-// the line before, is among these bytes: who changes, removes or inserts a line has to write all later ones anew. Who can do
-// that, or cuts lines off at the end, is found only by a hash that was noted elsewhere.
+// the line before, is among these bytes: who changes, removes or inserts a line has to write all later ones anew. Who
+// can do that, or cuts lines off at the end, is found only by a hash that was noted elsewhere.
 //
 // The first line of each file is an event "begin". So it shows if lines are missing at the beginning of a file.
 #ifndef SKUA_CONTROL_SECURITY_AUDIT_CHAIN_H_
