@@ -316,6 +316,7 @@ absl::StatusOr<std::string> NodeImpl::open_session(uint32_t worker, const contro
 std::vector<Worker*> NodeImpl::workers() {
   const std::lock_guard lock(mutex_);
   std::vector<Worker*> all;
+  all.reserve(workers_.size());
   for (const auto& worker : workers_) all.push_back(worker.get());
   return all;
 }

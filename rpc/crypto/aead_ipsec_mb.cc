@@ -7,11 +7,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <mutex>
 #include <new>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "rpc/base/check.h"
 
 namespace skua::rpc::internal {
@@ -38,7 +37,7 @@ IMB_MGR* functions() {
 class KeyMemory {
  public:
   [[nodiscard]] gcm_key_data* take() {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     if (free_.empty()) add_block();
     gcm_key_data* const place = free_.back();
     free_.pop_back();
@@ -46,7 +45,7 @@ class KeyMemory {
   }
   void give_back(gcm_key_data* place) {
     explicit_bzero(place, sizeof *place);
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     free_.push_back(place);
   }
 
@@ -65,8 +64,8 @@ class KeyMemory {
     }
   }
 
-  absl::Mutex mutex_;
-  std::vector<gcm_key_data*> free_ ABSL_GUARDED_BY(mutex_);
+  std::mutex mutex_;
+  std::vector<gcm_key_data*> free_;  // guarded by mutex_
 };
 
 /// Never destroyed: other objects with keys may be destroyed later.

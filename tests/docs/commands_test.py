@@ -120,9 +120,10 @@ class CommandsTest(unittest.TestCase):
         self.assertIn('document.md:4: what runs', self.bad(block.format(code=3, rest='    # why', more='echo')))
         self.assertIn('exit code 5', self.bad('<!-- run: alone\nSKUAD_CODE=5 skuad & -->\n```sh\necho\n```\n'))
         self.good(block.format(code=0, rest='', more=''))
-        # A child that is bash's still, and not `sleep` yet, may lose the signal.
+        # A child that is bash's still, and not `sleep` yet, may lose the signal. Bash forgets the name %1 of a job when
+        # the job ends, and remembers the code by the job's PID.
         runs = 'until ps -o args= -p $! | grep -q ^sleep; do sleep 0.01; done'
-        self.good(f'<!-- run: alone -->\n```sh\nsleep 4323 &\n{runs}\nkill %1\nwait %1    # exit code 143: killed\n'
+        self.good(f'<!-- run: alone -->\n```sh\nsleep 4323 &\n{runs}\nkill $!\nsleep 0.1\nwait $!    # exit code 143: killed\n'
                   f'sleep 4324 &\n{runs}\nkill $!\n```\n')
 
     def test_blocks_of_other_shells_are_an_error(self):
