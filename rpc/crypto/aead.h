@@ -70,8 +70,8 @@ enum class AeadLibrary : uint8_t { kIpsecMb, kOpenSsl };
 using AeadMaker = std::function<std::unique_ptr<Aead>(const AeadKey& key)>;
 [[nodiscard]] std::unique_ptr<Aead> make_best_aead(const AeadKey& key);
 
-/// Whether `count` bytes are equal. The time does not tell where they differ.
-[[nodiscard]] bool equal_in_constant_time(const std::byte* a, const std::byte* b, size_t count);
+/// Whether two tags of kAeadTagBytes are equal. The time does not tell where they differ.
+[[nodiscard]] bool is_equal_tag(const std::byte* a, const std::byte* b);
 
 namespace internal {
 /// Null: the build or the processor lacks what the library needs.

@@ -104,7 +104,7 @@ class IpsecMbAead final : public Aead {
     IMB_AES128_GCM_DEC(library_, key_, &context_, bytes(text.data()), bytes(text.data()), text.size(),
                        bytes(nonce.data()), bytes(associated.data()), associated.size(), bytes(expected.data()),
                        kAeadTagBytes);
-    return equal_in_constant_time(expected.data(), tag, kAeadTagBytes);
+    return is_equal_tag(expected.data(), tag);
   }
 
   void sign(const AeadNonce& nonce, std::span<const ByteSpan> pieces, std::byte* tag) override {

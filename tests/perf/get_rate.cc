@@ -108,6 +108,11 @@ class Bench {
   uint64_t gets_ = 0;
 };
 
+std::string variable(const char* name) {
+  const char* const found = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets variables
+  return found == nullptr ? "" : found;
+}
+
 int run(char** arguments) {
   rpc::DpdkSettings settings = dpdk_client_settings();
   settings.devices = arguments[1];
@@ -120,6 +125,9 @@ int run(char** arguments) {
   options.timeout = kSetUpWithin;
   options.spin = kSetUpWithin;
   options.make_transport = *std::move(maker);
+  options.credentials = {variable("SKUA_CERT"), variable("SKUA_KEY"), variable("SKUA_CA")};
+  if (variable("SKUA_PACKETS") == "off") options.packets = rpc::PacketProtection::kOff;
+  if (variable("SKUA_PACKETS") == "authenticate") options.packets = rpc::PacketProtection::kAuthenticate;
   absl::StatusOr<std::unique_ptr<AsyncClient>> client = AsyncClient::create(std::move(options));
   check("client", client.status());
   check("warm up", (*client)->warm_up(table, kSetUpWithin));

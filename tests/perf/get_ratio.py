@@ -47,20 +47,29 @@ def device(cluster):
 
 
 class Cluster(pair.Pair):
-    """A control plane and one node, whose worker has one end of the pair."""
+    """A control plane and one node, whose worker has one end of the pair, or speaks TCP. `options_of` gives further options for
+    a program of a role (control, node, admin), once the cluster has a folder."""
+
+    def __init__(self, transport='dpdk', options_of=lambda folder, role: []):
+        self.transport = transport
+        self.options_of = options_of
 
     def __enter__(self):
         super().__enter__()
         self.log = os.path.join(self.folder, 'log')
+        words = ['--transport', self.transport, *self.options_of(self.folder, 'node')]
+        if self.transport == 'dpdk':
+            words += ['--dpdk-devices', pair.memif('server', self.socket, 0), '--dpdk-addresses', '10.77.0.1/24']
         with open(self.log, 'wb') as log:
-            self.start(program('skua-control'), '--listen-address', CONTROL, '--data-dir', f'{self.folder}/control', stdout=log,
-                       stderr=log)
+            self.start(program('skua-control'), '--listen-address', CONTROL, '--data-dir', f'{self.folder}/control',
+                       *self.options_of(self.folder, 'control'), stdout=log, stderr=log)
             self.node = self.start(
                 'taskset', '-c', str(pair.SERVER_CORE), program('skuad'), '--control-address', CONTROL, '--data-dir',
-                f'{self.folder}/node', '--grpc-address', GRPC, '--data-address', DATA, '--polling', 'busy', '--transport', 'dpdk',
-                '--dpdk-devices', pair.memif('server', self.socket, 0), '--dpdk-addresses', '10.77.0.1/24', stdout=log, stderr=log)
+                f'{self.folder}/node', '--grpc-address', GRPC, '--data-address', DATA, '--polling', 'busy', *words, stdout=log,
+                stderr=log)
         deadline = time.monotonic() + START_WITHIN_S
-        create = [program('skuactl'), '--control-address', CONTROL, 'table', 'create', TABLE, '--shards', '1', '--if-not-exists']
+        create = [program('skuactl'), '--control-address', CONTROL, 'table', 'create', TABLE, '--shards', '1', '--if-not-exists',
+                  *self.options_of(self.folder, 'admin')]
         while subprocess.run(create, capture_output=True, check=False).returncode != 0:
             if time.monotonic() > deadline:
                 self.fail('the cluster does not start')
@@ -96,10 +105,10 @@ class Cluster(pair.Pair):
         with open(self.log, encoding='utf-8', errors='replace') as log:
             pair.fail('\n'.join([what, *texts, log.read()[-2000:]]))
 
-    def client(self, name, *words):
+    def client(self, name, *words, **variables):
         """What a program on the client's processor prints."""
         done = subprocess.run(['taskset', '-c', str(pair.CLIENT_CORE), program(name), *words], capture_output=True, text=True,
-                              check=False, timeout=100)
+                              check=False, timeout=100, env={**os.environ, **variables})
         if done.returncode != 0:
             self.fail(f'{name} failed', done.stdout[-2000:], done.stderr[-2000:])
         return done.stdout
@@ -113,18 +122,24 @@ def library(cluster, options):
 
 
 def ycsb(cluster, options):
-    words = ['skua', '-P', os.path.join(pair.ROOT, 'ycsb/workloads/workloadc'), '-p', f'recordcount={options.records}', '-p',
-             'fieldcount=1', '-p', f'fieldlength={FIELD_BYTES}', '-p', f'skua.control={CONTROL}', '-p', 'skua.spin=1000000',
-             '-p', 'requestdistribution=uniform', '-p', 'skua.transport=dpdk', '-threads', '1', '-inflight',
-             str(options.outstanding), '-p', f'skua.dpdk.devices={device(cluster)}', '-p', f'skua.dpdk.addresses={ADDRESS}']
+    words = [*ycsb_words(options.records, FIELD_BYTES, options.outstanding), '-p', 'skua.transport=dpdk', '-p',
+             f'skua.dpdk.devices={device(cluster)}', '-p', f'skua.dpdk.addresses={ADDRESS}']
     cluster.client('skua-ycsb', 'load', *words, '-p', 'skua.durability=memory')
+    return lambda: ycsb_reads(cluster, words)
 
-    def read():
-        text = cluster.client('skua-ycsb', 'run', *words, '-p', 'operationcount=0', '-p', f'maxexecutiontime={SECONDS}')
-        if 'Return=OK' not in text:
-            cluster.fail('skua-ycsb read nothing', text)
-        return float(re.search(r'Throughput\(ops/sec\), ([\d.]+)', text)[1])
-    return read
+
+def ycsb_words(records, field_bytes, outstanding):
+    return ['skua', '-P', os.path.join(pair.ROOT, 'ycsb/workloads/workloadc'), '-p', f'recordcount={records}', '-p', 'fieldcount=1',
+            '-p', f'fieldlength={field_bytes}', '-p', f'skua.control={CONTROL}', '-p', 'skua.spin=1000000', '-p',
+            'requestdistribution=uniform', '-threads', '1', '-inflight', str(outstanding)]
+
+
+def ycsb_reads(cluster, words):
+    """GETs per second."""
+    text = cluster.client('skua-ycsb', 'run', *words, '-p', 'operationcount=0', '-p', f'maxexecutiontime={SECONDS}')
+    if 'Return=OK' not in text:
+        cluster.fail('skua-ycsb read nothing', text)
+    return float(re.search(r'Throughput\(ops/sec\), ([\d.]+)', text)[1])
 
 
 def gets(prepare, options):

@@ -334,7 +334,6 @@ void SealedTransport::abandon_tx() {
 
 size_t SealedTransport::tx_burst(std::span<TxPacket> packets) {
   if (!loose_.empty()) reap_loose();
-  std::array<TxFrame, kBurstMax> frames;
   size_t count = 0;
   size_t taken = 0;
   for (; taken < packets.size(); ++taken) {
@@ -343,14 +342,14 @@ size_t SealedTransport::tx_burst(std::span<TxPacket> packets) {
     // Without keys or an address the packet is lost, as on the way to a peer that is gone.
     packet.done = true;
     if (channel.keys == nullptr || channel.wire == kNoPeer) continue;
-    if (count == frames.size()) {
-      wire_->send_frames(std::span(frames).first(count));
+    if (count == frames_.size()) {
+      wire_->send_frames(std::span(frames_).first(count));
       count = 0;
     }
-    TxFrame& frame = frames[count] = wire_->take_frame(channel.wire);
+    TxFrame& frame = frames_[count] = wire_->take_frame(channel.wire);
     if (frame.bytes == nullptr) {
       // In order: what was sealed before goes first.
-      wire_->send_frames(std::span(frames).first(std::exchange(count, 0)));
+      wire_->send_frames(std::span(frames_).first(std::exchange(count, 0)));
       if (send_loose(channel, packet)) continue;
       packet.done = false;
       break;
@@ -361,7 +360,7 @@ size_t SealedTransport::tx_burst(std::span<TxPacket> packets) {
     std::copy_n(packet.segments.begin(), packet.segment_count, pieces.begin() + 1);
     frame.size = seal(channel, std::span(pieces).first(size_t{1} + packet.segment_count), frame.bytes);
   }
-  wire_->send_frames(std::span(frames).first(count));
+  wire_->send_frames(std::span(frames_).first(count));
   return taken;
 }
 
@@ -384,20 +383,19 @@ TxFrame SealedTransport::take_frame(PeerId peer) {
 }
 
 void SealedTransport::send_frames(std::span<const TxFrame> frames) {
-  std::array<TxFrame, kBurstMax> sealed;
   while (!frames.empty()) {
-    const std::span<const TxFrame> some = frames.first(std::min(frames.size(), sealed.size()));
+    const std::span<const TxFrame> some = frames.first(std::min(frames.size(), frames_.size()));
     for (size_t i = 0; i < some.size(); ++i) {
       std::byte* const bytes = some[i].bytes - kSealedHeadBytes;
-      sealed[i] = {.peer = load_le<PeerId>(bytes),
-                   .size = 0,
-                   .bytes = bytes,
-                   .room = some[i].room + static_cast<uint32_t>(kSealedHeadBytes),
-                   .cookie = some[i].cookie};
+      frames_[i] = {.peer = load_le<PeerId>(bytes),
+                    .size = 0,
+                    .bytes = bytes,
+                    .room = some[i].room + static_cast<uint32_t>(kSealedHeadBytes),
+                    .cookie = some[i].cookie};
       const ByteSpan packet(some[i].bytes, some[i].size);
-      if (!packet.empty()) sealed[i].size = seal(channels_[some[i].peer], std::span(&packet, 1), bytes);
+      if (!packet.empty()) frames_[i].size = seal(channels_[some[i].peer], std::span(&packet, 1), bytes);
     }
-    wire_->send_frames(std::span(sealed).first(some.size()));
+    wire_->send_frames(std::span(frames_).first(some.size()));
     frames = frames.subspan(some.size());
   }
 }
@@ -462,7 +460,9 @@ bool SealedTransport::open(RxPacket& packet) {
 
 void SealedTransport::on_opened(PeerId id, const SealedHead& head, PeerId from) {
   Channel& channel = channels_[id];
-  wipe(channel.answer);
+  if (!channel.answer.empty()) [[unlikely]] {
+    wipe(channel.answer);
+  }
   channel.next_number = head.number + 1;
   // Old frames tell old things.
   if (head.number + 1 == channel.keys->opener.numbers_end()) {

@@ -170,6 +170,8 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   absl::flat_hash_map<PeerId, std::vector<PeerId>> by_wire_;  // the wire's peer -> its channels
   std::map<AcceptedKey, PeerId> accepted_;
   std::array<LinkEvent, 16> of_wire_;
+  std::array<TxFrame, kBurstMax>
+      frames_;                     // of a burst under way; clearing so many for each burst would cost more than a frame
   std::vector<LinkEvent> events_;  // not yet polled
   TimeNs next_sweep_ns_ = 0;
 };

@@ -166,6 +166,18 @@ TEST_P(AeadTest, EveryFlippedBitIsFound) {
 INSTANTIATE_TEST_SUITE_P(, AeadTest, ::testing::Values(AeadLibrary::kIpsecMb, AeadLibrary::kOpenSsl),
                          [](const auto& info) { return info.param == AeadLibrary::kIpsecMb ? "IpsecMb" : "OpenSsl"; });
 
+TEST(AeadTags, EachBitCounts) {
+  std::array<std::byte, kAeadTagBytes> tag;
+  for (size_t i = 0; i < tag.size(); ++i) tag[i] = static_cast<std::byte>(i * 37);
+  std::array<std::byte, kAeadTagBytes> other = tag;
+  EXPECT_TRUE(is_equal_tag(tag.data(), other.data()));
+  for (size_t bit = 0; bit < tag.size() * 8; ++bit) {
+    other[bit / 8] ^= std::byte{1} << (bit % 8);
+    EXPECT_FALSE(is_equal_tag(tag.data(), other.data())) << bit;
+    other[bit / 8] ^= std::byte{1} << (bit % 8);
+  }
+}
+
 TEST(AeadLibraries, AgreeOnAnyInput) {
   if (!has_aead_library(AeadLibrary::kIpsecMb)) GTEST_SKIP() << "not on this processor";
   Rng rng(2);
