@@ -21,7 +21,8 @@ bool is_name(std::string_view name) {
   const auto allowed = [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_' || c == '@';
   };
-  return !name.empty() && name.size() <= kPrincipalNameMax && std::all_of(name.begin(), name.end(), allowed);
+  return !name.empty() && name.size() <= kPrincipalNameMax && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), allowed);
 }
 
 absl::Status no_uri() {
@@ -66,8 +67,8 @@ std::string Identity::principal() const {
 absl::Status check_identity(const Identity& identity) {
   if (!is_uuid(identity.cluster_id)) return absl::InvalidArgumentError("the cluster id is not a lower-case UUID");
   if (!is_name(identity.name)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a name has 1 to ", kPrincipalNameMax, " letters, digits and -._@, and nothing else"));
+    return absl::InvalidArgumentError(absl::StrCat("a name has 1 to ", kPrincipalNameMax,
+                                                   " letters, digits and -._@, and does not begin with a dot"));
   }
   if (identity.role == Role::kNode && !is_uuid(identity.name)) {
     return absl::InvalidArgumentError("the name of a node is its uuid, a lower-case UUID");

@@ -52,7 +52,7 @@ constexpr Roles operator|(Role a, Role b) {
 /// "admin or monitor".
 [[nodiscard]] std::string roles_text(Roles roles);
 
-/// Bytes of a name: letters, digits and -._@ only.
+/// Bytes of a name: letters, digits and -._@ only. The first is no dot, because names become names of files.
 inline constexpr size_t kPrincipalNameMax = 128;
 
 struct Identity {

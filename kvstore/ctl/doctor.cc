@@ -145,6 +145,8 @@ std::vector<Finding> examine(const DoctorOptions& options) {
   examine_machine(out);
   examine_disk(options.data_dir, out);
   examine_tcp(out);
+  std::vector<Finding> security = examine_security(options.security);
+  std::move(security.begin(), security.end(), std::back_inserter(out));
   std::vector<Finding> dpdk = examine_dpdk(dpdk_host(), options.dpdk);
   std::move(dpdk.begin(), dpdk.end(), std::back_inserter(out));
   std::vector<Finding> verbs = examine_verbs(verbs_host(), options.verbs);

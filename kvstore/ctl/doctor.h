@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kvstore/ctl/doctor_dpdk.h"
+#include "kvstore/ctl/doctor_security.h"
 #include "kvstore/ctl/doctor_verbs.h"
 #include "kvstore/ctl/finding.h"
 
@@ -15,6 +16,7 @@ namespace skua::kv::ctl {
 struct DoctorOptions {
   /// The directory where a node would keep its data. The disk is tested there; the directory need not exist.
   std::string data_dir = ".";
+  SecurityPlan security;
   DpdkPlan dpdk;
   VerbsPlan verbs;
 };

@@ -1,6 +1,7 @@
 // skuactl doctor: prints the findings of examine().
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "app/exit.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/doctor.h"
+#include "rpc/crypto/aead.h"
 
 namespace skua::kv::ctl {
 namespace {
@@ -67,9 +69,13 @@ void add_doctor_command(app::Program& program, const Globals& globals) {
       .value_name("NAME,...");
   command.example("skuactl doctor --data-dir /var/lib/skua", "");
   command.example("skuactl doctor --interface eth1 --output json", "also the link and the MTU of eth1");
+  command.example("skuactl doctor --cert node.pem --key node.key --ca ca.pem", "will others believe this program?");
   command.example("skuactl doctor --transport dpdk --dpdk-devices 0000:3b:00.0", "can DPDK drive this card?");
   command.example("skuactl doctor --transport verbs --verbs-device mlx5_0", "can this RDMA adapter be used?");
   command.action([&globals, options] {
+    options->security = {.files = globals.credential_files,
+                         .now_s = std::time(nullptr),
+                         .has_fast_cipher = rpc::has_aead_library(rpc::AeadLibrary::kIpsecMb)};
     options->dpdk.wanted = globals.transport == TransportKind::kDpdk;
     options->dpdk.devices = globals.dpdk.devices;
     options->dpdk.huge_pages = globals.dpdk.huge_pages;

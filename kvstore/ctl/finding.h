@@ -9,7 +9,7 @@ namespace skua::kv::ctl {
 enum class Verdict { kOk, kWarning, kFailure };
 
 struct Finding {
-  /// What was examined: "machine", "disk", "tcp", "dpdk", "verbs".
+  /// What was examined: "machine", "disk", "tcp", "security", "dpdk", "verbs".
   std::string area;
   std::string name;
   Verdict verdict = Verdict::kOk;

@@ -44,6 +44,8 @@ TEST(Identity, OtherUrisAreNone) {
       "skua://" + cluster + "/client/a b",
       "skua://" + cluster + "/client/" + std::string("a\0b", 3),
       "skua://" + cluster + "/client/" + std::string(kPrincipalNameMax + 1, 'a'),
+      "skua://" + cluster + "/client/.",
+      "skua://" + cluster + "/client/..",
       "skua://0C7B64F1/client/a",
       " skua://" + cluster + "/client/a",
   };

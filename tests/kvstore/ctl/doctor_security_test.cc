@@ -1,0 +1,124 @@
+// The doctor's findings about certificates, over files of this test's own.
+#include "kvstore/ctl/doctor_security.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <string>
+
+#include "tests/app/temp_dir.h"
+
+namespace skua::kv::ctl {
+namespace {
+
+using control::CertificateAndKey;
+using control::Identity;
+using control::Role;
+using control::WallSeconds;
+
+constexpr WallSeconds kDay = 86'400;
+constexpr WallSeconds kNow = 1'800'000'000;
+const std::string kCluster = "6f4c0f0e-6bd1-4d3a-8d8a-3f6f0e5a7b11";
+
+class DoctorSecurityTest : public ::testing::Test {
+ protected:
+  void issue(WallSeconds from, WallSeconds until) {
+    const CertificateAndKey authority = *control::make_authority(kCluster, {kNow - 400 * kDay, kNow + 400 * kDay});
+    const CertificateAndKey own =
+        *control::issue_certificate(authority, Identity{kCluster, Role::kClient, "shop"}, {}, {from, until});
+    plan_.files = {write("own.pem", own.certificate), write("own.key", own.key),
+                   write("ca.pem", authority.certificate)};
+  }
+  std::string write(const std::string& name, const std::string& text) {
+    const std::string path = folder_.path() + "/" + name;
+    std::ofstream(path) << text;
+    EXPECT_EQ(chmod(path.c_str(), 0600), 0);
+    return path;
+  }
+  /// The finding of this name; one that does not exist has an empty name.
+  Finding find(const std::string& name) {
+    for (const Finding& finding : examine_security(plan_)) {
+      if (finding.name == name) return finding;
+    }
+    return {};
+  }
+
+  app::TempDir folder_;
+  SecurityPlan plan_{.files = {}, .now_s = kNow, .has_fast_cipher = true};
+};
+
+TEST_F(DoctorSecurityTest, WithoutCertificatesItSaysWhoIsLetIn) {
+  const Finding finding = find("certificate");
+  EXPECT_EQ(finding.verdict, Verdict::kWarning);
+  EXPECT_NE(finding.remedy.find("skuactl cert init"), std::string::npos) << finding.remedy;
+  EXPECT_NE(finding.why.find("is let in"), std::string::npos) << finding.why;
+}
+
+TEST_F(DoctorSecurityTest, GoodFilesAreFourGoodFindings) {
+  issue(kNow - kDay, kNow + 90 * kDay);
+  const std::vector<Finding> findings = examine_security(plan_);
+  ASSERT_EQ(findings.size(), 4U);
+  for (const Finding& finding : findings) {
+    EXPECT_EQ(finding.verdict, Verdict::kOk) << finding.name << ": " << finding.detail;
+    EXPECT_EQ(finding.remedy, "") << finding.name;
+  }
+  EXPECT_NE(find("certificate").detail.find("client/shop, valid until"), std::string::npos)
+      << find("certificate").detail;
+  EXPECT_NE(find("certificate").detail.find("90 days"), std::string::npos) << find("certificate").detail;
+}
+
+TEST_F(DoctorSecurityTest, CertificateThatSoonExpiresIsAWarning) {
+  issue(kNow - 90 * kDay, kNow + 3 * kDay);
+  EXPECT_EQ(find("certificate").verdict, Verdict::kWarning);
+  EXPECT_NE(find("certificate").remedy.find("into the same files"), std::string::npos);
+}
+
+TEST_F(DoctorSecurityTest, CertificateThatHasExpiredIsAFailure) {
+  issue(kNow - 90 * kDay, kNow - 1);
+  EXPECT_EQ(find("certificate").verdict, Verdict::kFailure);
+}
+
+TEST_F(DoctorSecurityTest, KeyOfAnotherCertificateIsAFailure) {
+  issue(kNow - kDay, kNow + 90 * kDay);
+  const CertificateAndKey other = *control::make_authority(kCluster, {kNow - kDay, kNow + kDay});
+  write("own.key", other.key);
+  EXPECT_EQ(find("certificate").verdict, Verdict::kFailure);
+}
+
+TEST_F(DoctorSecurityTest, KeyThatOthersMayReadIsAWarningWithTheCommand) {
+  issue(kNow - kDay, kNow + 90 * kDay);
+  ASSERT_EQ(chmod(plan_.files.key.c_str(), 0640), 0);
+  EXPECT_EQ(find("private key").verdict, Verdict::kWarning);
+  EXPECT_EQ(find("private key").remedy, "chmod 600 " + plan_.files.key);
+}
+
+TEST_F(DoctorSecurityTest, FileThatIsMissingIsNamed) {
+  issue(kNow - kDay, kNow + 90 * kDay);
+  plan_.files.authorities = folder_.path() + "/nowhere.pem";
+  EXPECT_EQ(find("certificate").verdict, Verdict::kFailure);
+  EXPECT_NE(find("certificate").detail.find("nowhere.pem"), std::string::npos) << find("certificate").detail;
+}
+
+TEST_F(DoctorSecurityTest, FileThatIsNotGivenIsAFailure) {
+  issue(kNow - kDay, kNow + 90 * kDay);
+  plan_.files.key.clear();
+  EXPECT_EQ(find("certificate").verdict, Verdict::kFailure);
+  EXPECT_EQ(find("certificate").remedy, "give all three");
+}
+
+TEST_F(DoctorSecurityTest, AuthorityThatIsNoneIsAFailure) {
+  issue(kNow - kDay, kNow + 90 * kDay);
+  write("ca.pem", "garbage");
+  EXPECT_EQ(find("authority").verdict, Verdict::kFailure);
+  EXPECT_EQ(find("certificate").verdict, Verdict::kFailure);
+}
+
+TEST_F(DoctorSecurityTest, SlowCipherIsAWarning) {
+  issue(kNow - kDay, kNow + 90 * kDay);
+  plan_.has_fast_cipher = false;
+  EXPECT_EQ(find("cipher").verdict, Verdict::kWarning);
+}
+
+}  // namespace
+}  // namespace skua::kv::ctl
