@@ -155,15 +155,24 @@ Credentials::Credentials(CredentialFiles files, CertificateInfo own)
 
 Credentials::~Credentials() = default;
 
-std::string Credentials::trouble(WallSeconds now) const {
+Credentials::Look Credentials::look(WallSeconds now) const {
   const std::lock_guard lock(mutex_);
-  if (now >= looked_s_ && now < looked_s_ + kLookIntervalS) return trouble_;
-  looked_s_ = now;
+  if (now >= look_.at_s && now < look_.at_s + kLookIntervalS) return look_;
   const absl::StatusOr<std::string> text = read("certificate", files_.certificate);
-  absl::StatusOr<CertificateInfo> info = text.ok() ? inspect_certificate(*text) : text.status();
-  trouble_ = info.ok() ? expiry_trouble(*info, now) : std::string(info.status().message());
-  if (!trouble_.empty()) trouble_ = absl::StrCat("its certificate, ", files_.certificate, ": ", trouble_);
-  return trouble_;
+  const absl::StatusOr<CertificateInfo> info = text.ok() ? inspect_certificate(*text) : text.status();
+  look_ = {.at_s = now, .expires_s = std::nullopt, .trouble = {}};
+  if (info.ok()) look_.expires_s = info->valid.until;
+  const std::string trouble = info.ok() ? expiry_trouble(*info, now) : std::string(info.status().message());
+  if (!trouble.empty()) look_.trouble = absl::StrCat("its certificate, ", files_.certificate, ": ", trouble);
+  return look_;
+}
+
+std::string Credentials::trouble(WallSeconds now) const {
+  return look(now).trouble;
+}
+
+std::optional<WallSeconds> Credentials::expires_s(WallSeconds now) const {
+  return look(now).expires_s;
 }
 
 std::shared_ptr<grpc::ChannelCredentials> Credentials::for_channel(Roles servers) const {

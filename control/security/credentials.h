@@ -61,6 +61,8 @@ class Credentials {
   /// Text for people if the certificate in the file, perhaps a newer one than certificate(), has expired or soon will, or
   /// cannot be read. Empty: all is well. Looks at the file once in ten seconds.
   [[nodiscard]] std::string trouble(WallSeconds now) const;
+  /// When the certificate in the file expires. Nothing: it cannot be read. Looks at the file once in ten seconds.
+  [[nodiscard]] std::optional<WallSeconds> expires_s(WallSeconds now) const;
 
   /// Who is revoked. Starts empty, whoever follows the shard map keeps it up to date.
   [[nodiscard]] DenyList& deny_list() const { return *deny_list_; }
@@ -76,9 +78,16 @@ class Credentials {
   const CertificateInfo own_;
   const std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> provider_;
   const std::shared_ptr<DenyList> deny_list_;  // gRPC's servers and channels have it, too
+  /// What the certificate's file said when it was last looked at.
+  struct Look {
+    WallSeconds at_s = 0;
+    std::optional<WallSeconds> expires_s;
+    std::string trouble;
+  };
+  [[nodiscard]] Look look(WallSeconds now) const;
+
   mutable std::mutex mutex_;
-  mutable WallSeconds looked_s_ = 0;  // protected by mutex_
-  mutable std::string trouble_;       // protected by mutex_
+  mutable Look look_;  // protected by mutex_
 };
 
 /// The same for programs that may be without TLS: insecure credentials if `credentials` is null.

@@ -328,7 +328,14 @@ absl::StatusOr<std::string> NodeImpl::metrics() {
     if (!figures.ok()) return figures.status();
     stats.push_back(*figures);
   }
-  return format_metrics(stats);
+  std::string out = format_metrics(stats);
+  if (options_.credentials == nullptr) return out;
+  if (const auto expires_s = options_.credentials->expires_s(std::time(nullptr)); expires_s.has_value()) {
+    constexpr const char* kName = "skua_certificate_expires_seconds";
+    absl::StrAppend(&out, "# HELP ", kName, " When the node's certificate expires: seconds since 1970.\n# TYPE ", kName,
+                    " gauge\n", kName, " ", *expires_s, "\n");
+  }
+  return out;
 }
 
 // --- Stopping: node.h describes the order.

@@ -261,8 +261,10 @@ TEST_F(AuthenticationTest, ACertificateThatExpiresSoonIsATrouble) {
   EXPECT_THAT(status->troubles[0], HasSubstr(server.certificate));
   // Judged by the file as it is then, once in ten seconds.
   EXPECT_NE(options.credentials->trouble(now + kDay), "");
+  EXPECT_EQ(options.credentials->expires_s(now + kDay), now + 2 * kDay);
   office_.renew(server, Role::kControl, "c3");
   EXPECT_EQ(options.credentials->trouble(now + kDay / 2), "");
+  EXPECT_GT(options.credentials->expires_s(now + kDay / 2), now + 2 * kDay);
 }
 
 /// Certificates are renewed, and authorities replaced, by other files in their place.

@@ -84,6 +84,12 @@ TEST_F(RevokedClientTest, ItsOperationsEndAndThoseOfOthersDoNot) {
   EXPECT_TRUE(eventually([&] { return app->get("t", "key0").status.ok(); }));
 }
 
+TEST_F(RevokedClientTest, TheNodesMetricsTellWhenItsCertificateExpires) {
+  const auto text = node_->metrics();
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, ::testing::MatchesRegex(".*\nskua_certificate_expires_seconds [0-9]+\n"));
+}
+
 /// The map that the client has does not help it either.
 TEST_F(RevokedClientTest, ANodeThatStartsLaterKnowsTheList) {
   const auto app = client("app");
