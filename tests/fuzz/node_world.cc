@@ -251,6 +251,11 @@ void NodeWorld::tell_peers(bool with_peer, uint64_t incarnation, uint64_t storag
   stir(kWorker);
 }
 
+void NodeWorld::shut_out_peer(bool is_out) {
+  replication_->shut_out(is_out ? std::set<NodeId>{node_id(kPeer)} : std::set<NodeId>{});
+  stir(kWorker);
+}
+
 bool NodeWorld::is_replicated(ShardId shard) {
   return shard == kAlone || shard == kLed || shard == kBacked;
 }

@@ -88,6 +88,7 @@ class NodeWorld final : private PeerBootstrap {
   [[nodiscard]] const std::vector<WireSession>& peer_sessions() const { return peer_wires_; }
 
   // --- The peer
+  [[nodiscard]] const WorkerReplication& replication() const { return *replication_; }
   /// Calls the worker. `done` gets what comes back; it does not run if the call cannot be made.
   void call(
       Method method, std::string_view request, bool one_way, DurationNs timeout_ns,
@@ -112,6 +113,8 @@ class NodeWorld final : private PeerBootstrap {
 
   // --- The control plane
   void tell_peers(bool with_peer, uint64_t incarnation, uint64_t storage = kStorage);
+  /// The peer is revoked, or let in again: then the worker knows it from the next tell_peers() on.
+  void shut_out_peer(bool is_out);
   /// The shard's next epoch. `peer_leads` of kLed and kBacked.
   void change_view(ShardId shard, bool peer_leads);
   /// As the control plane has it; empty: there is no such shard.

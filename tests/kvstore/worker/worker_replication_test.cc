@@ -1,4 +1,4 @@
-// What becomes of Appends that wait to be answered with an AppendReply.
+// What becomes of Appends that wait to be answered with an AppendReply, and of the links of nodes that are revoked.
 #include "kvstore/worker/worker_replication.h"
 
 #include <gtest/gtest.h>
@@ -79,6 +79,35 @@ TEST_F(WorkerReplicationTest, AppendThatAnEpochOvertakes_IsAnswered) {
   world_.close_peer_session();
   world_.pass(kSecond);
   EXPECT_EQ(world_.worker().balance().handlers, 0U);
+}
+
+/// The links of a revoked node end at once, whatever the shard map says of the node.
+TEST_F(WorkerReplicationTest, NodeThatIsShutOut_HasNoLinksAndIsNotHeard) {
+  world_.rest();
+  const uint64_t before = world_.link_nonce();
+  ASSERT_NE(before, 0U);
+  world_.shut_out_peer(true);
+  const uint64_t heard = world_.replication().counters().messages_received;
+  const uint64_t epoch = world_.view(fuzz::kBacked).epoch;
+  world_.call(Method::kReplicate, append_frame(fuzz::kBacked, epoch, {0, 0}), false, 10 * kSecond);
+  world_.rest();
+  EXPECT_EQ(world_.replication().counters().messages_received, heard);
+  world_.tell_peers(true, 1);
+  world_.call(Method::kReplicate, append_frame(fuzz::kBacked, epoch, {0, 0}), false, 10 * kSecond);
+  world_.rest();
+  world_.pass(kSecond);
+  EXPECT_EQ(world_.link_nonce(), before) << "a link to a node that is shut out";
+  EXPECT_EQ(world_.replication().counters().messages_received, heard);
+  EXPECT_EQ(world_.server().shards().replica(fuzz::kBacked)->last_index(), 0U);
+
+  world_.shut_out_peer(false);
+  world_.tell_peers(true, 1);
+  world_.rest();
+  world_.pass(kSecond);
+  EXPECT_NE(world_.link_nonce(), before);
+  world_.call(Method::kReplicate, append_frame(fuzz::kBacked, epoch, {0, 0}), false, 10 * kSecond);
+  world_.rest();
+  EXPECT_GT(world_.replication().counters().messages_received, heard);
 }
 
 }  // namespace
