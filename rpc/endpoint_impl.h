@@ -208,6 +208,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
 
   // PeerUse.
   [[nodiscard]] bool is_used(PeerId peer) const override { return sessions_.is_used(peer); }
+  [[nodiscard]] bool is_awaited(PeerId peer) const override { return sessions_.is_awaited(peer); }
 
   // endpoint.cc
   size_t receive() { return transport_.rx_burst(std::span(received_).first(receive_max_)); }

@@ -55,13 +55,21 @@ absl::Status SessionTable::room_for(PeerId peer, uint64_t host) const {
   return absl::OkStatus();
 }
 
-/// Subtracts an accepted session from the counts of its peer and host, if it is bound.
+/// Subtracts an accepted session that is bound from the counts of its peer and host.
 void SessionTable::uncount(const SessionEntry& entry) {
-  if (entry.peer == kUnbound) return;
   count_down(accepted_from_, entry.peer);
   count_down(accepted_from_host_, entry.host);
   const auto bound = bound_.find({entry.peer, entry.remote_index});
   if (bound != bound_.end() && bound->second == entry.index) bound_.erase(bound);
+}
+
+/// Counts an accepted session that is bound to no peer.
+void SessionTable::await(const SessionEntry& entry) {
+  if (entry.claimed != kNoPeer) ++awaited_[entry.claimed];
+}
+
+void SessionTable::stop_awaiting(const SessionEntry& entry) {
+  if (entry.claimed != kNoPeer) count_down(awaited_, entry.claimed);
 }
 
 SessionEntry* SessionTable::excess_unproven() const {
@@ -129,6 +137,7 @@ absl::StatusOr<SessionEntry*> SessionTable::add_accepted(const AcceptedOffer& of
   e.claimed = offer.claimed;
   accepted_[{e.nonce, e.identity.uuid}] = e.index;
   unproven_.push_back(e.index);
+  await(e);
   return entry;
 }
 
@@ -153,6 +162,7 @@ void SessionTable::prove(SessionEntry& entry) {
 
 void SessionTable::bind(SessionEntry& entry, PeerId peer, uint64_t host) {
   prove(entry);
+  stop_awaiting(entry);
   entry.peer = peer;
   entry.host = host;
   entry.session->set_route(peer);
@@ -162,7 +172,9 @@ void SessionTable::bind(SessionEntry& entry, PeerId peer, uint64_t host) {
 }
 
 void SessionTable::unbind(SessionEntry& entry) {
+  if (entry.peer == kUnbound) return;
   uncount(entry);
+  await(entry);
   entry.peer = kUnbound;
   entry.session->set_route(kNoPeer);
 }
@@ -174,6 +186,7 @@ void SessionTable::end(SessionEntry& entry) {
   if (entry.initiator) return count_down(dialled_, entry.peer);
   accepted_.erase({entry.nonce, entry.identity.uuid});
   if (!entry.proven) std::erase(unproven_, entry.index);
+  if (entry.peer == kUnbound) return stop_awaiting(entry);
   uncount(entry);  // the entry keeps its peer, because packets for it may still have to be sent
 }
 

@@ -155,6 +155,8 @@ class SessionTable {
   }
   /// True: a session leads to `peer`, be it our own or an accepted one that is bound to `peer`.
   [[nodiscard]] bool is_used(PeerId peer) const { return dialled_.contains(peer) || accepted_from_.contains(peer); }
+  /// True: an accepted session of this claimed peer is bound to no peer.
+  [[nodiscard]] bool is_awaited(PeerId claimed) const { return awaited_.contains(claimed); }
   /// OK: `peer`, at `host`, may open one more session. RESOURCE_EXHAUSTED names the limit.
   [[nodiscard]] absl::Status room_for(PeerId peer, uint64_t host) const;
 
@@ -187,6 +189,8 @@ class SessionTable {
  private:
   absl::StatusOr<SessionEntry*> take(bool may_have_reserved, TimeNs now);
   void uncount(const SessionEntry& entry);
+  void await(const SessionEntry& entry);
+  void stop_awaiting(const SessionEntry& entry);
   void prove(SessionEntry& entry);
 
   const EndpointOptions& options_;
@@ -198,6 +202,7 @@ class SessionTable {
   absl::flat_hash_map<PeerId, uint32_t> dialled_;                     // our own sessions, by peer
   absl::flat_hash_map<PeerId, uint32_t> accepted_from_;               // accepted and bound sessions, by peer
   absl::flat_hash_map<uint64_t, uint32_t> accepted_from_host_;        // accepted and bound sessions, by host
+  absl::flat_hash_map<PeerId, uint32_t> awaited_;                     // accepted, bound to no peer; by claimed peer
   absl::flat_hash_map<std::pair<PeerId, uint32_t>, uint32_t> bound_;  // accepted: (peer, its session index) -> entry
   std::map<std::pair<uint64_t, Uuid>, uint32_t> accepted_;            // the offer's nonce and sender -> entry
   std::deque<uint32_t> unproven_;                                     // accepted, no packet came yet; oldest first

@@ -309,7 +309,9 @@ absl::StatusOr<std::string> NodeImpl::open_session(uint32_t worker, const contro
     if (worker < workers_.size()) target = workers_[worker].get();
   }
   if (target == nullptr) return absl::NotFoundError(absl::StrCat("no worker ", worker, " (yet)"));
-  return target->accept_offer(offer, {.source = absl::HashOf(who.host), .principal = who.principal});
+  return target->accept_offer(
+      offer,
+      {.source = absl::HashOf(who.host), .principal = who.principal, .is_node = who.principal.starts_with("node/")});
 }
 
 /// They live as long as the node.

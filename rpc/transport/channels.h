@@ -30,6 +30,8 @@ struct OfferOrigin {
   uint64_t source = 0;
   /// Who proved to be the opener; empty: the carrier knows nobody.
   std::string principal;
+  /// The opener proved to be a node of the cluster: it may use what is kept for nodes.
+  bool is_node = false;
 };
 
 /// Thread: the endpoint's.
@@ -45,7 +47,8 @@ class Channels {
     std::string answer;  // secret
   };
   /// The channel that the offer is for. `opener` is what the session's offer says of its sender. INVALID_ARGUMENT: not
-  /// an offer. RESOURCE_EXHAUSTED: too many channels. Errors of Transport::resolve_claimed().
+  /// an offer. RESOURCE_EXHAUSTED: too many channels, of the opener or of all; the message names the limit. Errors of
+  /// Transport::resolve_claimed().
   [[nodiscard]] virtual absl::StatusOr<Accepted> accept(ByteSpan offer, const Descriptor& opener,
                                                         const OfferOrigin& origin) = 0;
 

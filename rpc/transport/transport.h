@@ -178,6 +178,9 @@ class PeerUse {
   /// bound to the peer. An offer's session does not count before a packet has followed the offer. Thread: the
   /// endpoint's, from inside the transport's calls, for example resolve() and resolve_claimed().
   [[nodiscard]] virtual bool is_used(PeerId peer) const = 0;
+  /// True if an accepted session waits for a packet of the peer that binds it: none has come yet, or its connection
+  /// broke. The session's offer named the peer, or came for its channel. Thread: as is_used().
+  [[nodiscard]] virtual bool is_awaited(PeerId /*peer*/) const { return false; }
 };
 
 struct LinkEvent {

@@ -1,7 +1,5 @@
 #include "rpc/transport/sealed/sealed_transport.h"
 
-#include <string.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -9,12 +7,6 @@
 
 namespace skua::rpc {
 namespace {
-
-constexpr DurationNs kSweepEvery = kSecond;
-/// The place of a channel that has ended is not used for so long: something that was meant for it may be under way.
-constexpr DurationNs kQuarantine = 10 * kSecond;
-/// Keys cost some microseconds. Channels that were made together do not get new ones together.
-constexpr int kRotationsPerSweep = 64;
 
 /// What the endpoint sees of the wire.
 Capabilities with_seals(Capabilities wire) {
@@ -32,29 +24,14 @@ Capabilities with_seals(Capabilities wire) {
   return wire;
 }
 
-/// Which has a secret in it.
-void wipe(std::string& text) {
-  explicit_bzero(text.data(), text.size());
-  text.clear();
-}
-
-SealMode stronger(SealMode a, SealMode b) {
-  return std::max(a, b);
-}
-
-uint64_t random_number(const SealedOptions& options) {
-  uint64_t out = 0;
-  options.random({reinterpret_cast<std::byte*>(&out), sizeof out});
-  return out;
-}
-
 }  // namespace
 
 SealedTransport::SealedTransport(std::shared_ptr<Transport> wire, const Clock& clock, SealedOptions options)
     : wire_(std::move(wire)),
       clock_(clock),
       options_(std::move(options)),
-      capabilities_(with_seals(wire_->capabilities())) {
+      capabilities_(with_seals(wire_->capabilities())),
+      shares_(ChannelLimits::of(options_.channels_max, options_.unproven_after_ns)) {
   wire_->set_peer_use(this);
 }
 
@@ -74,203 +51,6 @@ uint32_t SealedTransport::payload_max_bytes(PeerId peer) const {
 uint64_t SealedTransport::host_of(PeerId peer) const {
   const Channel& channel = channels_[peer];
   return channel.kind == Kind::kAccepted ? channel.origin.source : wire_->host_of(channel.wire);
-}
-
-// --- Channels --------------------------------------------------------------------------------------------------------
-
-absl::StatusOr<PeerId> SealedTransport::take(Kind kind, PeerId wire) {
-  const TimeNs now = clock_.now_ns();
-  const bool may_grow = channels_.size() < options_.channels_max;
-  const bool is_rested = !free_.empty() && now - channels_[free_.front()].unused_since_ns >= kQuarantine;
-  if (free_.empty() || (!is_rested && may_grow)) {
-    if (may_grow) {
-      free_.push_front(static_cast<PeerId>(channels_.size()));
-      channels_.emplace_back();
-    } else {
-      // The one without a session that was used longest ago.
-      const auto is_better = [this](const Channel& a, const Channel& b) {
-        const bool a_used = is_in_use(static_cast<PeerId>(&a - channels_.data()));
-        const bool b_used = is_in_use(static_cast<PeerId>(&b - channels_.data()));
-        return a_used != b_used ? b_used : a.unused_since_ns < b.unused_since_ns;
-      };
-      const auto oldest = std::min_element(channels_.begin(), channels_.end(), is_better);
-      const auto id = static_cast<PeerId>(oldest - channels_.begin());
-      if (is_in_use(id)) {
-        return absl::ResourceExhaustedError("all channels are in use: more peers than the endpoint allows");
-      }
-      free(id);
-    }
-  }
-  const PeerId id = free_.front();
-  free_.pop_front();
-  Channel& channel = channels_[id];
-  channel = Channel{};
-  channel.kind = kind;
-  channel.unused_since_ns = now;
-  set_wire(id, wire);
-  return id;
-}
-
-void SealedTransport::free(PeerId id) {
-  Channel& channel = channels_[id];
-  if (channel.kind == Kind::kDialled) dialled_.erase(channel.wire);
-  if (channel.kind == Kind::kAccepted) accepted_.erase({channel.origin.principal, channel.offer.nonce});
-  set_wire(id, kNoPeer);
-  wipe(channel.answer);
-  channel = Channel{};  // the keys wipe themselves
-  channel.unused_since_ns = clock_.now_ns();
-  free_.push_back(id);
-  std::erase_if(events_, [id](const LinkEvent& event) { return event.peer == id; });
-}
-
-/// Ends channels that no session has used for a while, and goes on to new keys where that is due.
-void SealedTransport::sweep(TimeNs now) {
-  next_sweep_ns_ = now + kSweepEvery;
-  int rotations = kRotationsPerSweep;
-  for (PeerId id = 0; id < channels_.size(); ++id) {
-    Channel& channel = channels_[id];
-    if (channel.kind == Kind::kFree) continue;
-    if (channel.keys != nullptr && rotations > 0 && channel.keys->sealer.rotate(now)) --rotations;
-    if (is_in_use(id)) {
-      channel.unused_since_ns = now;
-    } else if (now - channel.unused_since_ns >= options_.unused_after_ns) {
-      free(id);
-    }
-  }
-}
-
-void SealedTransport::set_wire(PeerId id, PeerId wire) {
-  Channel& channel = channels_[id];
-  channel.is_linked = false;
-  if (channel.wire == wire) return;
-  if (const auto before = by_wire_.find(channel.wire); before != by_wire_.end()) {
-    std::erase(before->second, id);
-    if (before->second.empty()) by_wire_.erase(before);
-  }
-  channel.wire = wire;
-  if (wire != kNoPeer) by_wire_[wire].push_back(id);
-}
-
-/// A new offer: what was agreed before ends, and so do the sessions that used it.
-void SealedTransport::make_offer(PeerId id) {
-  Channel& channel = channels_[id];
-  if (std::exchange(channel.keys, nullptr) != nullptr) {
-    events_.push_back({id, LinkEvent::Kind::kRefused, {}, absl::AbortedError("the peer has lost the session's keys")});
-  }
-  channel.is_used_up = false;
-  channel.offer = {.mode = options_.mode, .channel = id, .nonce = {}};
-  options_.random(channel.offer.nonce);
-}
-
-absl::StatusOr<PeerId> SealedTransport::resolve(const Descriptor& peer) {
-  absl::StatusOr<PeerId> wire = wire_->resolve(peer);
-  if (!wire.ok()) return wire.status();
-  const auto known = dialled_.find(*wire);
-  std::string descriptor = peer.encode();
-  if (known != dialled_.end() && channels_[known->second].descriptor == descriptor) return known->second;
-  PeerId id = kNoPeer;
-  if (known != dialled_.end()) {
-    id = known->second;  // another process is there now
-  } else {
-    absl::StatusOr<PeerId> taken = take(Kind::kDialled, *wire);
-    if (!taken.ok()) return taken.status();
-    id = *taken;
-    dialled_[*wire] = id;
-  }
-  channels_[id].descriptor = std::move(descriptor);
-  make_offer(id);
-  return id;
-}
-
-std::string SealedTransport::offer(PeerId peer) {
-  Channel& channel = channels_[peer];
-  channel.unused_since_ns = clock_.now_ns();
-  if (channel.is_used_up) make_offer(peer);
-  return channel.offer.encode();
-}
-
-void SealedTransport::make_keys(Channel& channel, const RootSecret& secret, const Hash& transcript, ChannelSide side) {
-  const ChannelUse use{.mode = channel.mode, .rotation = options_.rotation, .make_aead = options_.make_aead};
-  channel.keys = std::make_unique<ChannelKeys>(secret, transcript, side, use, clock_.now_ns());
-  ++sealed_.channels_made;
-}
-
-ChannelAnswer SealedTransport::known_answer(const Channel& channel) const {
-  return {.mode = channel.mode,
-          .channel = static_cast<uint32_t>(&channel - channels_.data()),
-          .epoch = channel.epoch,
-          .nonce = channel.offer.nonce,
-          .secret = {}};
-}
-
-absl::StatusOr<Channels::Accepted> SealedTransport::accept(ByteSpan bytes, const Descriptor& opener,
-                                                           const OfferOrigin& origin) {
-  const std::optional<ChannelOffer> offer = ChannelOffer::decode(bytes);
-  if (!offer.has_value()) return absl::InvalidArgumentError("the offer of the channel is malformed");
-  AcceptedKey key{origin.principal, offer->nonce};
-  if (const auto known = accepted_.find(key); known != accepted_.end()) {
-    Channel& channel = channels_[known->second];
-    if (channel.offer != *offer) return absl::InvalidArgumentError("another channel has this offer's nonce");
-    channel.unused_since_ns = clock_.now_ns();
-    return Accepted{known->second, channel.answer.empty() ? known_answer(channel).encode() : channel.answer};
-  }
-  PeerId wire = kNoPeer;
-  // Over connections the opener is found by its first frame.
-  if (!capabilities_.connected) {
-    absl::StatusOr<PeerId> resolved = wire_->resolve_claimed(opener);
-    if (!resolved.ok()) return resolved.status();
-    wire = *resolved;
-  }
-  absl::StatusOr<PeerId> id = take(Kind::kAccepted, wire);
-  if (!id.ok()) return id.status();
-  accepted_[key] = *id;
-  Channel& channel = channels_[*id];
-  channel.mode = stronger(options_.mode, offer->mode);
-  channel.remote = offer->channel;
-  channel.offer = *offer;
-  channel.origin = origin;
-  channel.epoch = random_number(options_);
-  ChannelAnswer answer = known_answer(channel);
-  options_.random(answer.secret.emplace().bytes());
-  make_keys(channel, *answer.secret, channel_transcript(*offer, answer), ChannelSide::kAcceptor);
-  channel.answer = answer.encode();
-  return Accepted{*id, channel.answer};
-}
-
-absl::Status SealedTransport::finish(PeerId peer, ByteSpan bytes) {
-  Channel& channel = channels_[peer];
-  const std::optional<ChannelAnswer> answer = ChannelAnswer::decode(bytes);
-  if (channel.kind != Kind::kDialled || !answer.has_value()) {
-    return absl::InvalidArgumentError("the answer of the channel is malformed");
-  }
-  if (answer->mode < channel.offer.mode) {
-    return absl::FailedPreconditionError("the peer protects its packets less than was asked for");
-  }
-  if (answer->nonce != channel.offer.nonce) return absl::AbortedError("the answer is to an earlier offer");
-  if (channel.keys != nullptr && channel.epoch == answer->epoch) return absl::OkStatus();
-  // An offer makes keys once: the keys of another epoch need another nonce.
-  if (channel.keys != nullptr || !answer->secret.has_value()) {
-    make_offer(peer);
-    return absl::AbortedError("the channel was given up meanwhile: open the session again");
-  }
-  channel.mode = answer->mode;
-  channel.remote = answer->channel;
-  channel.epoch = answer->epoch;
-  channel.is_linked = false;
-  make_keys(channel, *answer->secret, channel_transcript(channel.offer, *answer), ChannelSide::kOpener);
-  return absl::OkStatus();
-}
-
-bool SealedTransport::is_used(PeerId wire) const {
-  const auto channels = by_wire_.find(wire);
-  // A channel that was just agreed on has no session for a moment. An offer's word for its address counts only after a
-  // frame of the channel has come.
-  return channels != by_wire_.end() && std::ranges::any_of(channels->second, [this](PeerId id) {
-           const Channel& channel = channels_[id];
-           const bool is_proven = channel.kind == Kind::kDialled || channel.answer.empty();
-           const bool is_recent = clock_.now_ns() - channel.unused_since_ns < options_.unused_after_ns;
-           return is_proven && (is_recent || is_in_use(id));
-         });
 }
 
 // --- Sending ---------------------------------------------------------------------------------------------------------
@@ -460,8 +240,8 @@ bool SealedTransport::open(RxPacket& packet) {
 
 void SealedTransport::on_opened(PeerId id, const SealedHead& head, PeerId from) {
   Channel& channel = channels_[id];
-  if (!channel.answer.empty()) [[unlikely]] {
-    wipe(channel.answer);
+  if (!channel.is_proven) [[unlikely]] {
+    prove(id);
   }
   channel.next_number = head.number + 1;
   // Old frames tell old things.
@@ -497,8 +277,12 @@ void SealedTransport::gather_links() {
   for (size_t count = of_wire_.size(); count == of_wire_.size();) {
     count = wire_->poll_links(of_wire_);
     for (size_t i = 0; i < count; ++i) {
-      const auto channels = by_wire_.find(of_wire_[i].peer);
-      if (channels != by_wire_.end()) tell(of_wire_[i], std::vector(channels->second));
+      const auto known = by_wire_.find(of_wire_[i].peer);
+      if (known == by_wire_.end()) continue;
+      const OfWire& channels = known->second;
+      std::vector<PeerId> ids(channels.proven.begin(), channels.proven.end());
+      ids.insert(ids.end(), channels.unproven.begin(), channels.unproven.end());
+      tell(of_wire_[i], ids);
     }
   }
 }

@@ -15,6 +15,8 @@
 // Where the wire has no frame to give, because its peer has no connection yet for example, a packet goes as a packet:
 // it is sealed into memory of its own, and the wire queues or drops it as it does with any other.
 //
+// The number of channels is bounded, and each principal has its share of them (channel_shares.h).
+//
 // What is not a frame of a channel here, or is not genuine, is thrown away and counted. On a wire that promises that
 // nothing is lost, its connection is broken as well, so that both ends know of the loss, and repeat. The same happens
 // if a frame is missing.
@@ -28,7 +30,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -39,6 +41,7 @@
 #include "rpc/transport/channels.h"
 #include "rpc/transport/sealed/channel_keys.h"
 #include "rpc/transport/sealed/channel_records.h"
+#include "rpc/transport/sealed/channel_shares.h"
 #include "rpc/transport/sealed/sealed_frame.h"
 #include "rpc/transport/transport.h"
 
@@ -48,8 +51,11 @@ struct SealedOptions {
   /// The least that a channel may have. A channel has the stronger one of what its two ends want.
   SealMode mode = SealMode::kEncrypt;
   KeyRotation rotation{};
-  /// Channels without a session make room for new ones.
+  /// How many of these a principal may have, and how many are kept for nodes: ChannelLimits::of().
   uint32_t channels_max = 8192;
+  /// A channel that others offered may make room for another one if no frame of it has come for so long. As long as the
+  /// endpoint keeps the offer's session (ProtocolOptions::unproven_after_ns).
+  DurationNs unproven_after_ns = 25 * kSecond;
   /// A channel that no session uses ends after this time.
   DurationNs unused_after_ns = 30 * kSecond;
   /// Fills its argument with bytes that nobody can guess. Simulations hand in their own.
@@ -124,6 +130,7 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
     uint64_t epoch = 0;          // of the acceptor
     uint64_t next_number = 0;    // reliable wires: of the next frame, if is_linked
     bool is_linked = false;      // reliable wires: a frame has come over the connection that stands
+    bool is_proven = false;      // dialled, or a frame has come
     TimeNs unused_since_ns = 0;  // free: since when
     ChannelOffer offer;          // dialled: ours; accepted: the opener's
     std::string descriptor;      // dialled: of the other end
@@ -132,14 +139,21 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
     std::unique_ptr<ChannelKeys> keys;
   };
   using AcceptedKey = std::pair<std::string, ChannelNonce>;  // principal, nonce
+  /// The channels that frames of one peer of the wire have come for, or that an offer says are its.
+  struct OfWire {
+    std::set<PeerId> proven;
+    std::set<PeerId> unproven;
+  };
 
   // Channels
-  [[nodiscard]] absl::StatusOr<PeerId> take(Kind kind, PeerId wire);
+  [[nodiscard]] absl::StatusOr<PeerId> victim_for(const ChannelHolder& holder);
+  [[nodiscard]] PeerId take(Kind kind, const ChannelHolder& holder, PeerId wire, PeerId victim);
   void free(PeerId id);
   void sweep(TimeNs now);
   void make_offer(PeerId id);
   void set_wire(PeerId id, PeerId wire);
-  [[nodiscard]] bool is_in_use(PeerId id) const { return use_ == nullptr || use_->is_used(id); }
+  void prove(PeerId id);
+  [[nodiscard]] bool carries_session(PeerId id) const;
   void make_keys(Channel& channel, const RootSecret& secret, const Hash& transcript, ChannelSide side);
   [[nodiscard]] ChannelAnswer known_answer(const Channel& channel) const;
   [[nodiscard]] bool is_used(PeerId wire) const override;
@@ -164,10 +178,11 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   const PeerUse* use_ = nullptr;
   mutable TransportCounters counters_;
   SealedCounters sealed_;
-  std::vector<Channel> channels_;                             // by PeerId
-  std::deque<PeerId> free_;                                   // ended last: at the back
-  absl::flat_hash_map<PeerId, PeerId> dialled_;               // the wire's peer -> the channel that was dialled
-  absl::flat_hash_map<PeerId, std::vector<PeerId>> by_wire_;  // the wire's peer -> its channels
+  std::vector<Channel> channels_;  // by PeerId
+  ChannelShares shares_;
+  std::deque<PeerId> free_;                      // ended last: at the back
+  absl::flat_hash_map<PeerId, PeerId> dialled_;  // the wire's peer -> the channel that was dialled
+  absl::flat_hash_map<PeerId, OfWire> by_wire_;  // the wire's peer -> its channels
   std::map<AcceptedKey, PeerId> accepted_;
   std::array<LinkEvent, 16> of_wire_;
   std::array<TxFrame, kBurstMax>

@@ -43,6 +43,7 @@ class AskedTransport final : public Transport {
   /// The same id whoever asks.
   PeerId id_of(const Transport& other) { return wire_->resolve(other.local_descriptor()).value(); }
   [[nodiscard]] bool is_used(const Transport& other) { return use->is_used(id_of(other)); }
+  [[nodiscard]] bool is_awaited(const Transport& other) { return use->is_awaited(id_of(other)); }
 
  private:
   std::unique_ptr<Transport> wire_;
@@ -116,6 +117,22 @@ TEST_F(PeerUseTest, IsUsed_AsLongAsASessionStandsHoweverIdle) {
   run_for(kMillisecond);
   EXPECT_FALSE(caller_transport_.is_used(server_transport_));
   EXPECT_FALSE(server_transport_.is_used(caller_transport_));
+}
+
+TEST_F(PeerUseTest, IsAwaited_UntilAPacketHasComeOrTheOfferIsForgotten) {
+  const auto used = caller_->begin_connect(server_transport_.local_descriptor()).value();
+  const std::string answer = server_->accept_offer(as_byte_span(used.bytes));
+  EXPECT_TRUE(server_transport_.is_awaited(caller_transport_));
+  ASSERT_TRUE(caller_->finish_connect(used.session, as_byte_span(answer)).ok());
+  run_for(kMillisecond);
+  EXPECT_FALSE(server_transport_.is_awaited(caller_transport_));
+  EXPECT_FALSE(caller_transport_.is_awaited(server_transport_)) << "its own dial";
+
+  const auto unused = caller_->begin_connect(server_transport_.local_descriptor()).value();
+  static_cast<void>(server_->accept_offer(as_byte_span(unused.bytes)));
+  EXPECT_TRUE(server_transport_.is_awaited(caller_transport_));
+  run_for(60 * kSecond);
+  EXPECT_FALSE(server_transport_.is_awaited(caller_transport_));
 }
 
 TEST_F(PeerUseTest, IsUsed_UntilTheLastOfSeveralSessionsEnds) {

@@ -185,6 +185,7 @@ class Twin {
     uint64_t nonce = 0;
     Uuid sender;
     uint64_t source = 0;
+    PeerId claimed = kNoPeer;
     uint32_t remote_index = 0;
     uint32_t remote_generation = 0;
     PeerId peer = kUnbound;
@@ -276,6 +277,7 @@ TEST_F(SessionTableTest, AgreesWithItsTwin) {
         offer.remote_index = static_cast<uint32_t>(rng.below(kIndices));
         offer.remote_generation = static_cast<uint32_t>(rng.below(3));
         offer.offer_source = rng.below(3);
+        offer.claimed = rng.below(3) == 0 ? kNoPeer : at;
         offer.may_have_reserved = rng.below(2) == 0;
         const size_t limit = options.sessions_max - (offer.may_have_reserved ? 0 : options.sessions_reserved);
         SessionEntry* entry = accept(offer);
@@ -285,6 +287,7 @@ TEST_F(SessionTableTest, AgreesWithItsTwin) {
         known.nonce = offer.nonce;
         known.sender = offer.identity.uuid;
         known.source = offer.offer_source;
+        known.claimed = offer.claimed;
         known.remote_index = offer.remote_index;
         known.remote_generation = offer.remote_generation;
         break;
@@ -328,6 +331,9 @@ TEST_F(SessionTableTest, AgreesWithItsTwin) {
     ASSERT_EQ(table.size(), twin.count([](const Twin::Known&) { return true; }));
     for (PeerId p = 0; p < kPeers; ++p) {
       ASSERT_EQ(table.is_used(p), twin.count([&](const Twin::Known& k) { return k.peer == p; }) > 0);
+      ASSERT_EQ(table.is_awaited(p), twin.count([&](const Twin::Known& k) {
+        return !k.initiator && k.claimed == p && k.peer == kUnbound;
+      }) > 0);
       ASSERT_EQ(table.room_for(p, host_of(p)).ok(), room(p));
       for (uint32_t i = 0; i < kIndices; ++i) {
         ASSERT_EQ(table.find_bound(p, i),

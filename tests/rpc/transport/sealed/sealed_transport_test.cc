@@ -11,6 +11,7 @@
 
 #include "rpc/base/rng.h"
 #include "rpc/endpoint.h"
+#include "rpc/transport/sealed/channel_records.h"
 #include "rpc/transport/sim/sim_network.h"
 #include "rpc/wire/handshake.h"
 
@@ -114,6 +115,15 @@ class SealedTransportTest : public ::testing::Test {
     if (!started.ok()) return started.status().ToString();
     EXPECT_TRUE(run_until([&] { return result.has_value(); }));
     return result.value_or("no outcome");
+  }
+
+  /// What the server answers to the caller's offer. True: the channel is new to it, or was not used yet.
+  bool would_tell_secret(const std::string& principal) {
+    const PeerId peer = caller_->transport->resolve(server_->transport->local_descriptor()).value();
+    const std::string offer = caller_->seals->offer(peer);
+    const auto accepted = server_->seals->accept(as_byte_span(offer), caller_->transport->local_descriptor(),
+                                                 {.source = 1, .principal = principal});
+    return ChannelAnswer::decode(as_byte_span(accepted.value().answer))->secret.has_value();
   }
 
   SimNetwork network_{5};
@@ -270,6 +280,117 @@ TEST_F(SealedTransportTest, ChannelsAreBounded) {
   for (int i = 0; i < 20; ++i) static_cast<void>(open(*caller_, "client/" + std::to_string(i)));
   EXPECT_LE(server_->seals->channel_count(), 4u);
   static_cast<void>(session);
+}
+
+TEST_F(SealedTransportTest, TheSecretIsForgottenWhenTheOpenerHasUsedIt) {
+  const SessionId session = open(*caller_).value();
+  EXPECT_TRUE(would_tell_secret("client/a"));
+  EXPECT_EQ(call(session, "x"), "x");
+  EXPECT_FALSE(would_tell_secret("client/a"));
+}
+
+/// Offers of channels as somebody sends who makes up new ones all the time.
+class ChannelFlood {
+ public:
+  ChannelFlood(SealedTransport& at, const Descriptor& opener) : at_(at), opener_(opener) {}
+
+  absl::Status offer(const std::string& principal, bool is_node = false) {
+    ChannelOffer made;
+    store_le(made.nonce.data(), ++number_);
+    const std::string bytes = made.encode();
+    return at_.accept(as_byte_span(bytes), opener_, {.source = 1, .principal = principal, .is_node = is_node}).status();
+  }
+
+ private:
+  SealedTransport& at_;
+  const Descriptor opener_;
+  uint64_t number_ = 0;
+};
+
+TEST_F(SealedTransportTest, OnePrincipalCannotTakeAllChannels) {
+  server_ = std::make_unique<Host>(network_, 4, SealedOptions{.channels_max = 160});
+  ChannelFlood flood(*server_->seals, caller_->transport->local_descriptor());
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(flood.offer("client/a").ok()) << i;
+  const absl::Status refused = flood.offer("client/a");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("client/a has 20 channels of this endpoint"));
+  EXPECT_EQ(call(open(*caller_, "client/b").value(), "x"), "x");
+  // Many principals together: a quarter is left for nodes.
+  for (int i = 0; i < 200; ++i) static_cast<void>(flood.offer("client/" + std::to_string(i)));
+  EXPECT_EQ(server_->seals->channel_count(), 120u);
+  EXPECT_TRUE(flood.offer("node/1", true).ok());
+}
+
+TEST_F(SealedTransportTest, AFloodPushesNobodyOut) {
+  server_ = std::make_unique<Host>(network_, 4, SealedOptions{.channels_max = 160});
+  const SessionId used = open(*caller_, "client/b").value();
+  EXPECT_EQ(call(used, "x"), "x");
+  ChannelFlood flood(*server_->seals, caller_->transport->local_descriptor());
+  const TimeNs start = network_.now_ns();
+  TimeNs next = start;
+  uint64_t taken = 0;
+  ASSERT_TRUE(run_until([&] {
+    if (network_.now_ns() < next) return false;
+    next = network_.now_ns() + 100 * kMillisecond;
+    for (int i = 0; i < 200; ++i) taken += flood.offer("client/" + std::to_string(i % 20)).ok() ? 1 : 0;
+    EXPECT_LE(server_->seals->channel_count(), 120u);
+    return network_.now_ns() - start > 50 * kSecond;
+  }));
+  EXPECT_GT(taken, 200u) << "those that nobody used made room for others";
+  EXPECT_EQ(call(used, "y"), "y");
+}
+
+TEST_F(SealedTransportTest, AnOfferThatIsUnderWayKeepsItsChannel) {
+  server_ = std::make_unique<Host>(network_, 4, SealedOptions{.channels_max = 4});
+  auto offer = caller_->endpoint->begin_connect(server_->endpoint->local_descriptor()).value();
+  const std::string answer =
+      server_->endpoint->accept_offer(as_byte_span(offer.bytes), {.source = 1, .principal = "client/a"});
+  ChannelFlood flood(*server_->seals, caller_->transport->local_descriptor());
+  for (int i = 0; i < 20; ++i) static_cast<void>(flood.offer("client/" + std::to_string(i)));
+  EXPECT_TRUE(absl::IsResourceExhausted(flood.offer("client/a")));
+  ASSERT_TRUE(caller_->endpoint->finish_connect(offer.session, as_byte_span(answer)).ok());
+  EXPECT_EQ(call(offer.session, "x"), "x");
+}
+
+TEST_F(SealedTransportTest, AFloodEndsNoIdleChannelOfOthers) {
+  server_ = std::make_unique<Host>(network_, 4, SealedOptions{.channels_max = 160});
+  const SessionId session = open(*caller_, "client/b").value();
+  EXPECT_EQ(call(session, "x"), "x");
+  caller_->endpoint->close(session);
+  const TimeNs start = network_.now_ns();
+  ASSERT_TRUE(run_until([&] { return network_.now_ns() - start > 3 * kSecond; }));
+  ChannelFlood flood(*server_->seals, caller_->transport->local_descriptor());
+  for (int i = 0; i < 400; ++i) static_cast<void>(flood.offer("client/" + std::to_string(i % 20)));
+  EXPECT_FALSE(would_tell_secret("client/b"));
+}
+
+TEST_F(SealedTransportTest, AnOfferThatComesAgainWaitsAnew) {
+  server_ = std::make_unique<Host>(network_, 4, SealedOptions{.channels_max = 4});
+  ChannelFlood flood(*server_->seals, caller_->transport->local_descriptor());
+  EXPECT_TRUE(would_tell_secret("client/a"));
+  EXPECT_TRUE(flood.offer("client/1").ok());
+  EXPECT_TRUE(flood.offer("client/2").ok());
+  network_.advance_to(network_.now_ns() + 20 * kSecond);
+  EXPECT_TRUE(would_tell_secret("client/a"));
+  network_.advance_to(network_.now_ns() + 6 * kSecond);
+  EXPECT_TRUE(flood.offer("client/3").ok());
+  EXPECT_TRUE(flood.offer("client/4").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(flood.offer("client/5")));
+}
+
+/// No session is bound to the channel before its opener has connected again.
+TEST_F(SealedConnectionsTest, ASessionThatWaitsForAConnectionKeepsItsChannel) {
+  server_ = std::make_unique<Host>(network_, 4, SealedOptions{.channels_max = 4}, wire_);
+  const SessionId session = open(*caller_, "client/a").value();
+  EXPECT_EQ(call(session, "x"), "x");
+  network_.break_connections();
+  for (int i = 0; i < 3; ++i) {
+    server_->endpoint->poll();
+    network_.advance_to(network_.now_ns() + kSecond);
+  }
+  ChannelFlood flood(*server_->seals, caller_->transport->local_descriptor());
+  for (int i = 0; i < 20; ++i) static_cast<void>(flood.offer("client/a"));
+  EXPECT_EQ(call(session, "y"), "y");
 }
 
 TEST_F(SealedConnectionsTest, CallsSurviveBrokenConnections) {
