@@ -33,6 +33,9 @@ inline constexpr size_t kAuditTextMax = 256;
 /// A longer line is none of an audit log.
 inline constexpr size_t kAuditLineMax = 32 << 10;
 inline constexpr const char* kAuditBegin = "begin";
+/// A field of "begin": which of a log's chains the file is of. The chain of changes has no name.
+inline constexpr const char* kAuditChainField = "chain";
+inline constexpr const char* kAuditRefusals = "refusals";
 
 using AuditValue = std::variant<std::string, uint64_t, bool>;
 using AuditFields = std::vector<std::pair<std::string, AuditValue>>;

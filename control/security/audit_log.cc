@@ -1,269 +1,199 @@
 #include "control/security/audit_log.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <filesystem>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 
 namespace skua::control {
 namespace {
 
-constexpr mode_t kSecret = 0600;
-/// Enough for a torn line and the whole one before it.
-constexpr uint64_t kTailBytes = 2 * kAuditLineMax + 2;
+constexpr std::array kChains = {AuditChain::kChanges, AuditChain::kOthers};
+/// A disk that takes a line for so long is worth a word.
+constexpr WallMillis kSlowMillis = 5'000;
+/// Of a line, beside its texts.
+constexpr size_t kLineBytes = 256;
 
-absl::Status failed(const std::string& path, const char* what) {
-  return absl::ErrnoToStatus(errno, absl::StrCat("the audit log ", path, " cannot be ", what));
+constexpr size_t index_of(AuditChain chain) {
+  return static_cast<size_t>(chain);
 }
 
-/// So that a new name is there after a power cut.
-absl::Status sync_directory_of(const std::string& path) {
-  std::string directory = std::filesystem::path(path).parent_path().string();
-  if (directory.empty()) directory = ".";
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return failed(path, "synced");
-  const bool synced = ::fsync(fd) == 0;
-  absl::Status status = synced ? absl::OkStatus() : failed(path, "synced");
-  ::close(fd);
-  return status;
+WallMillis system_millis() {
+  using std::chrono::milliseconds;
+  return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// Nobody else's file is changed because its name was given. A file that a power cut left may begin with zeros.
-absl::Status check_is_ours(int fd, const std::string& path) {
-  char first = 0;
-  const ssize_t got = ::pread(fd, &first, 1, 0);
-  if (got < 0) return failed(path, "read");
-  if (got == 0 || first == '{' || first == '\0') return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(path, " is no audit log: move it away, or give --audit-log another path"));
+AuditLogOptions with_defaults(AuditLogOptions options) {
+  if (!options.now) options.now = system_millis;
+  if (!options.sync) options.sync = ::fdatasync;
+  return options;
 }
 
-/// The end of a file.
-struct Tail {
-  uint64_t whole_bytes = 0;  ///< of the file up to its last line end
-  uint64_t torn_bytes = 0;   ///< after it
-  std::string last_line;     ///< the last whole one, without its end; empty: there is none
-};
-
-absl::StatusOr<Tail> read_tail(int fd, const std::string& path) {
-  struct stat about {};
-  if (::fstat(fd, &about) != 0) return failed(path, "read");
-  const auto size = static_cast<uint64_t>(about.st_size);
-  std::string bytes(std::min(size, kTailBytes), '\0');
-  size_t got = 0;
-  while (got < bytes.size()) {
-    const ssize_t n =
-        ::pread(fd, bytes.data() + got, bytes.size() - got, static_cast<off_t>(size - bytes.size() + got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return failed(path, "read");
-    got += static_cast<size_t>(n);
+size_t bytes_of(const AuditFields& fields) {
+  size_t bytes = 0;
+  for (const auto& [name, value] : fields) {
+    const auto* text = std::get_if<std::string>(&value);
+    bytes += sizeof(AuditFields::value_type) + name.size() + (text == nullptr ? 0 : text->size());
   }
-  const size_t end = bytes.rfind('\n');
-  Tail tail;
-  tail.torn_bytes = end == std::string::npos ? bytes.size() : bytes.size() - end - 1;
-  // No line end in so many bytes: whatever it is, it stays as it is.
-  if (end == std::string::npos && size > bytes.size()) tail.torn_bytes = 0;
-  tail.whole_bytes = size - tail.torn_bytes;
-  if (end == std::string::npos) return tail;
-  const size_t before = end == 0 ? std::string::npos : bytes.rfind('\n', end - 1);
-  const size_t begin = before == std::string::npos ? 0 : before + 1;
-  tail.last_line = bytes.substr(begin, end - begin);
-  return tail;
+  return bytes;
+}
+
+/// Longer ones are cut in the line anyway, and would be a queue's memory.
+void cut_texts(AuditFields& fields) {
+  for (auto& [name, value] : fields) {
+    auto* text = std::get_if<std::string>(&value);
+    // One byte more, so that it shows that the text was cut.
+    if (text != nullptr && text->size() > kAuditTextMax + 1) *text = text->substr(0, kAuditTextMax + 1);
+  }
 }
 
 }  // namespace
 
-/// Closed with its last user.
-class AuditLog::File {
- public:
-  explicit File(int fd) : fd(fd) {}
-  ~File() { ::close(fd); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  const int fd;
-};
-
-AuditLog::AuditLog(AuditLogOptions options) : options_(std::move(options)) {}
-
-AuditLog::~AuditLog() = default;
-
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::open(AuditLogOptions options) {
-  std::unique_ptr<AuditLog> log(new AuditLog(std::move(options)));
-  const std::lock_guard lock(log->mutex_);
-  if (absl::Status status = log->open_file(); !status.ok()) return status;
-  if (absl::Status status = log->recover(); !status.ok()) return status;
-  return log;
+  options = with_defaults(std::move(options));
+  Files files;
+  for (const AuditChain chain : kChains) {
+    const bool is_first = chain == AuditChain::kChanges;
+    auto opened = AuditFiles::open({.path = is_first ? options.path : options.path + ".refused",
+                                    .chain = is_first ? "" : kAuditRefusals,
+                                    .file_bytes_max = options.file_bytes_max,
+                                    .files_max = options.files_max,
+                                    .now = options.now,
+                                    .sync = options.sync});
+    if (!opened.ok()) return opened.status();
+    files[index_of(chain)] = *std::move(opened);
+  }
+  return std::unique_ptr<AuditLog>(new AuditLog(std::move(options), std::move(files)));
 }
 
-void AuditLog::write(const AuditEntry& entry, Sync sync) {
-  std::shared_ptr<File> written;
+AuditLog::AuditLog(AuditLogOptions options, Files files) : options_(std::move(options)), files_(std::move(files)) {
+  seen_[index_of(AuditChain::kChanges)].queued_max_bytes = options_.changes_queued_max_bytes;
+  seen_[index_of(AuditChain::kOthers)].queued_max_bytes = options_.others_queued_max_bytes;
+  show({});
+  writer_ = std::thread([this] { run(); });
+}
+
+AuditLog::~AuditLog() {
   {
     const std::lock_guard lock(mutex_);
-    const absl::Status status = write_locked(entry);
-    if (!status.ok()) {
-      ++lost_;
-      trouble_ = absl::StrCat(status.message(), "; ", lost_, lost_ == 1 ? " line is lost" : " lines are lost");
-      return;
-    }
-    trouble_.clear();
-    if (sync == Sync::kYes) written = file_;
+    stopping_ = true;
   }
-  if (written == nullptr || ::fdatasync(written->fd) == 0) return;
-  const absl::Status status = failed(options_.path, "synced");
-  const std::lock_guard lock(mutex_);
-  trouble_ = std::string(status.message());
+  work_.notify_one();
+  writer_.join();
+}
+
+void AuditLog::write_change(AuditEntry entry, WrittenFn written) {
+  Queued line{.chain = AuditChain::kChanges, .entry = std::move(entry), .written = std::move(written)};
+  if (!enqueue(line) && line.written) line.written();
+}
+
+void AuditLog::write_other(AuditEntry entry) {
+  Queued line{.chain = AuditChain::kOthers, .entry = std::move(entry), .written = {}};
+  static_cast<void>(enqueue(line));  // one that is lost is counted
+}
+
+/// False: there is no room, and the line is lost. Else it was moved away.
+bool AuditLog::enqueue(Queued& line) {
+  cut_texts(line.entry.fields);
+  cut_texts(line.entry.arguments);
+  line.bytes = kLineBytes + bytes_of(line.entry.fields) + bytes_of(line.entry.arguments);
+  {
+    const std::lock_guard lock(mutex_);
+    Seen& seen = seen_[index_of(line.chain)];
+    if (seen.queued_bytes + line.bytes > seen.queued_max_bytes) {
+      ++seen.dropped;
+      return false;
+    }
+    seen.queued_bytes += line.bytes;
+    queue_.push_back(std::move(line));
+    ++queued_count_;
+  }
+  work_.notify_one();
+  return true;
+}
+
+void AuditLog::flush() const {
+  std::unique_lock lock(mutex_);
+  const uint64_t count = queued_count_;
+  progress_.wait(lock, [&] { return written_count_ >= count; });
 }
 
 std::string AuditLog::trouble() const {
+  const WallMillis now = options_.now();
   const std::lock_guard lock(mutex_);
-  return trouble_;
+  for (const Seen& seen : seen_) {
+    if (!seen.trouble.empty()) return seen.trouble;
+  }
+  const WallMillis waited = is_writing_ ? now - writing_since_ : 0;
+  const uint64_t dropped = seen_[0].dropped + seen_[1].dropped;
+  if (waited < kSlowMillis && dropped == 0) return "";
+  std::string text = absl::StrCat("the disk of the audit log ", options_.path, " is too slow");
+  if (waited >= kSlowMillis) absl::StrAppend(&text, ", or hangs: it has not taken a line for ", waited / 1'000, " s");
+  if (dropped > 0) absl::StrAppend(&text, "; ", dropped, dropped == 1 ? " line is lost" : " lines are lost");
+  return text;
 }
 
-AuditHead AuditLog::head() const {
+AuditHead AuditLog::head(AuditChain chain) const {
   const std::lock_guard lock(mutex_);
-  return head_;
+  return seen_[index_of(chain)].head;
 }
 
-WallMillis AuditLog::now() const {
-  using std::chrono::milliseconds;
-  if (options_.now) return options_.now();
-  return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+const std::string& AuditLog::path(AuditChain chain) const {
+  return files_[index_of(chain)]->path();
 }
 
-std::string AuditLog::old_path(int n) const {
-  return absl::StrCat(options_.path, ".", n);
-}
+// --- The writer
 
-absl::Status AuditLog::open_file() {
-  const int fd = ::open(options_.path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, kSecret);
-  if (fd < 0) return failed(options_.path, "opened");
-  auto file = std::make_shared<File>(fd);
-  struct stat about {};
-  if (::fstat(fd, &about) != 0) return failed(options_.path, "opened");
-  if (!S_ISREG(about.st_mode)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the audit log ", options_.path, " is no file: give --audit-log another path, or \"off\""));
-  }
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(absl::StrCat("another process writes to the audit log ", options_.path,
-                                                      ": give --audit-log a path of its own"));
-  }
-  if (absl::Status status = check_is_ours(fd, options_.path); !status.ok()) return status;
-  if ((about.st_mode & 0777) != kSecret && ::fchmod(fd, kSecret) != 0) return failed(options_.path, "made secret");
-  file_ = std::move(file);
-  bytes_ = static_cast<uint64_t>(about.st_size);
-  return absl::OkStatus();
-}
-
-/// Finds the chain's end in what is there.
-absl::Status AuditLog::recover() {
-  auto tail = read_tail(file_->fd, options_.path);
-  if (!tail.ok()) return tail.status();
-  if (tail->torn_bytes > 0 && ::ftruncate(file_->fd, static_cast<off_t>(tail->whole_bytes)) != 0) {
-    return failed(options_.path, "shortened");
-  }
-  bytes_ = tail->whole_bytes;
-  std::string last_line = tail->last_line;
-  if (bytes_ == 0) {
-    const int fd = ::open(old_path(1).c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-      const File old(fd);
-      auto old_tail = read_tail(old.fd, old_path(1));
-      if (!old_tail.ok()) return old_tail.status();
-      last_line = old_tail->last_line;
+void AuditLog::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    if (queue_.empty()) break;
+    std::vector<Queued> lines = std::exchange(queue_, {});
+    std::array<uint64_t, 2> dropped{};
+    for (const AuditChain chain : kChains) dropped[index_of(chain)] = std::exchange(seen_[index_of(chain)].dropped, 0);
+    is_writing_ = true;
+    writing_since_ = options_.now();
+    lock.unlock();
+    write(lines, dropped);
+    show(lines);
+    for (Queued& line : lines) {
+      if (line.written) line.written();
     }
+    lock.lock();
+    written_count_ += lines.size();
+    progress_.notify_all();
   }
-  AuditEntry begin{.event = kAuditBegin};
-  if (bytes_ > 0 || !last_line.empty()) {
-    const auto last = parse_audit_line(last_line);
-    if (last.ok()) {
-      head_ = last->self;
-    } else {
-      begin.fields.emplace_back(
-          "why", absl::StrCat("the lines before cannot be continued; of the last one: ", last.status().message()));
-      if (absl::Status status = bytes_ > 0 ? rotate() : absl::OkStatus(); !status.ok()) return status;
-    }
-  }
-  // Also a file of an earlier start that could not write.
-  if (bytes_ == 0) {
-    if (absl::Status status = sync_directory_of(options_.path); !status.ok()) return status;
-    if (absl::Status status = append(encode_audit_line(begin, now(), head_) + "\n"); !status.ok()) return status;
-  }
-  if (tail->torn_bytes == 0) return absl::OkStatus();
-  const AuditEntry torn{.event = "torn", .fields = {{"bytes", tail->torn_bytes}}};
-  return append(encode_audit_line(torn, now(), head_) + "\n");
+  lock.unlock();
+  files_[index_of(AuditChain::kOthers)]->sync();
 }
 
-/// Afterwards there is a file without a line.
-absl::Status AuditLog::rotate() {
-  // After a power cut no line of the new file may be there without those before it.
-  if (::fdatasync(file_->fd) != 0) return failed(options_.path, "synced");
-  for (int n = options_.files_max - 1; n > 0; --n) {
-    const std::string from = n == 1 ? options_.path : old_path(n - 1);
-    // The target, the oldest file, goes.
-    if (std::rename(from.c_str(), old_path(n).c_str()) != 0 && errno != ENOENT) return failed(from, "renamed");
+/// Those that were dropped came after these lines, or between them: the next line of their chain tells of them.
+void AuditLog::write(std::vector<Queued>& lines, const std::array<uint64_t, 2>& dropped) {
+  bool has_changes = false;
+  for (const Queued& line : lines) {
+    files_[index_of(line.chain)]->write(line.entry);
+    has_changes = has_changes || line.chain == AuditChain::kChanges;
   }
-  if (options_.files_max <= 1 && ::unlink(options_.path.c_str()) != 0) return failed(options_.path, "removed");
-  file_ = nullptr;
-  if (absl::Status status = open_file(); !status.ok()) return status;
-  return sync_directory_of(options_.path);
+  for (const AuditChain chain : kChains) {
+    AuditFiles& files = *files_[index_of(chain)];
+    const uint64_t count = dropped[index_of(chain)];
+    if (count > 0) files.lose(count, absl::StrCat("the disk of the audit log ", files.path(), " is too slow"));
+  }
+  if (has_changes) files_[index_of(AuditChain::kChanges)]->sync();
 }
 
-absl::Status AuditLog::make_room() {
-  if (file_ == nullptr) {
-    if (absl::Status status = open_file(); !status.ok()) return status;
-    if (absl::Status status = sync_directory_of(options_.path); !status.ok()) return status;
-  } else if (bytes_ >= options_.file_bytes_max) {
-    if (absl::Status status = rotate(); !status.ok()) return status;
+void AuditLog::show(const std::vector<Queued>& lines) {
+  const std::lock_guard lock(mutex_);
+  for (const Queued& line : lines) seen_[index_of(line.chain)].queued_bytes -= line.bytes;
+  for (const AuditChain chain : kChains) {
+    seen_[index_of(chain)].head = files_[index_of(chain)]->head();
+    seen_[index_of(chain)].trouble = files_[index_of(chain)]->trouble();
   }
-  if (bytes_ > 0) return absl::OkStatus();
-  AuditHead head = head_;
-  absl::Status status = append(encode_audit_line({.event = kAuditBegin}, now(), head) + "\n");
-  if (status.ok()) head_ = head;
-  return status;
-}
-
-absl::Status AuditLog::write_locked(const AuditEntry& entry) {
-  if (absl::Status status = make_room(); !status.ok()) return status;
-  AuditHead head = head_;
-  std::string bytes;
-  if (lost_ > 0) {
-    const AuditEntry lost{.event = "lost", .fields = {{"lines", lost_}}};
-    bytes = encode_audit_line(lost, now(), head) + "\n";
-  }
-  absl::StrAppend(&bytes, encode_audit_line(entry, now(), head), "\n");
-  if (absl::Status status = append(bytes); !status.ok()) return status;
-  head_ = std::move(head);
-  lost_ = 0;
-  return absl::OkStatus();
-}
-
-/// Appends all bytes or none. A part that could not be taken back is taken back before the next ones.
-absl::Status AuditLog::append(std::string_view bytes) {
-  if (torn_ && ::ftruncate(file_->fd, static_cast<off_t>(bytes_)) != 0) return failed(options_.path, "shortened");
-  torn_ = false;
-  ssize_t written = -1;
-  do {
-    written = ::write(file_->fd, bytes.data(), bytes.size());
-  } while (written < 0 && errno == EINTR);
-  if (written == static_cast<ssize_t>(bytes.size())) {
-    bytes_ += bytes.size();
-    return absl::OkStatus();
-  }
-  if (written >= 0) errno = ENOSPC;
-  absl::Status status = failed(options_.path, "written");
-  torn_ = written > 0 && ::ftruncate(file_->fd, static_cast<off_t>(bytes_)) != 0;
-  return status;
+  is_writing_ = false;
 }
 
 }  // namespace skua::control

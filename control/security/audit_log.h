@@ -1,91 +1,121 @@
-// AuditLog: the files that an audit log's lines go to.
+// AuditLog: who changed the cluster, and who was refused. Two chains of lines, each in files of its own
+// (audit_files.h), so that no flood of refusals pushes the line of a change out of the files:
 //
-//     PATH            the file that is written to
-//     PATH.1          the one before, which had reached the limit of its size; PATH.2 is older, and so on
+//     PATH            changes, and the starts and ends of the process. On the disk before they are told of
+//     PATH.refused    refusals, and whatever else changed nothing. Soon
 //
-// The chain of audit_chain.h goes on from file to file, and over restarts. What a crash left behind:
+// A thread of the log's own writes them, in the order in which they came, so that nobody but those who wait for a line
+// has to wait for the disk:
 //
-//     the last line is not complete        it is cut off, and an event "torn" says how many bytes it had
-//     the last line is damaged             the file is put aside as PATH.1, and a new chain begins with an event that says why
-//     PATH is not there, PATH.1 is         the process ended between two steps of a rotation: the chain goes on
+//     any thread                        writer
+//     write_change(entry, written) -->  [queue]  append all that is there, one sync  --> written()
+//     write_other(entry) ------------>
 //
-// A line that cannot be written (a full disk) is lost. An event "lost" says how many were, before the next line that can
-// be written; trouble() says it as long as it lasts.
+// Each chain has its part of the queue. A line for which there is no room is lost, as one that cannot be written is: an
+// event "lost" counts them, trouble() says so, and the caller does not wait. trouble() also says that the disk has not
+// taken a line for long.
 #ifndef SKUA_CONTROL_SECURITY_AUDIT_LOG_H_
 #define SKUA_CONTROL_SECURITY_AUDIT_LOG_H_
 
+#include <array>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
+#include <thread>
+#include <vector>
 
-#include "absl/status/status.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "control/security/audit_chain.h"
+#include "control/security/audit_files.h"
 
 namespace skua::control {
 
 struct AuditLogOptions {
   std::string path;
-  /// A file that has this much is followed by another one.
+  /// Of each chain: AuditFilesOptions.
   uint64_t file_bytes_max = 8 << 20;
-  /// All files; the oldest goes.
   int files_max = 8;
+  /// What may wait for the writer.
+  size_t changes_queued_max_bytes = 1 << 20;
+  size_t others_queued_max_bytes = 256 << 10;
   /// The wall clock; empty: the system's.
   std::function<WallMillis()> now{};
+  /// Brings the data of a file to the disk; empty: ::fdatasync().
+  std::function<int(int fd)> sync{};
 };
+
+enum class AuditChain : uint8_t { kChanges, kOthers };
 
 /// Thread: any.
 class AuditLog {
  public:
-  enum class Sync : uint8_t {
-    kNo,  ///< the system has the line; a later synced line takes it along to the disk
-    kYes  ///< the line is on the disk when write() returns, unless there is trouble()
-  };
+  using WrittenFn = absl::AnyInvocable<void()>;
 
-  /// Creates the file with mode 0600, or goes on with what is there. Locks it. FAILED_PRECONDITION: another process has
-  /// it, or it is no file. Other errors name the path and the system's reason.
+  /// Creates the files, or goes on with what is there. Errors of AuditFiles::open().
   static absl::StatusOr<std::unique_ptr<AuditLog>> open(AuditLogOptions options);
 
+  /// Writes what is queued.
   ~AuditLog();
   AuditLog(const AuditLog&) = delete;
   AuditLog& operator=(const AuditLog&) = delete;
 
-  /// Waits for the disk only if the line is to be synced.
-  void write(const AuditEntry& entry, Sync sync);
+  /// `written`, which may be empty, runs once: when the line is on the disk, or is lost. It runs on the writer's
+  /// thread, or on the caller's if there is no room for the line, and must neither wait nor destroy the log.
+  void write_change(AuditEntry entry, WrittenFn written = {});
+  void write_other(AuditEntry entry);
 
-  /// Why lines are lost, for people; empty: none are.
+  /// Waits until the lines before are in the files, and those of changes on the disk.
+  void flush() const;
+
+  /// Why lines are lost, late or not on the disk, for people; empty: they are as they should be.
   [[nodiscard]] std::string trouble() const;
   /// Of the last line that was written.
-  [[nodiscard]] AuditHead head() const;
-  [[nodiscard]] const std::string& path() const { return options_.path; }
+  [[nodiscard]] AuditHead head(AuditChain chain = AuditChain::kChanges) const;
+  [[nodiscard]] const std::string& path(AuditChain chain = AuditChain::kChanges) const;
 
  private:
-  class File;
+  struct Queued {
+    AuditChain chain = AuditChain::kChanges;
+    AuditEntry entry;
+    WrittenFn written;
+    size_t bytes = 0;
+  };
+  /// What others may see of a chain while the writer is at work.
+  struct Seen {
+    size_t queued_max_bytes = 0;
+    size_t queued_bytes = 0;
+    uint64_t dropped = 0;  // for want of room, not yet told to the files
+    AuditHead head;
+    std::string trouble;
+  };
+  using Files = std::array<std::unique_ptr<AuditFiles>, 2>;  // by AuditChain
 
-  explicit AuditLog(AuditLogOptions options);
+  AuditLog(AuditLogOptions options, Files files);
 
-  [[nodiscard]] std::string old_path(int n) const;
-  absl::Status open_file();
-  absl::Status recover();
-  absl::Status rotate();
-  absl::Status make_room();
-  absl::Status append(std::string_view bytes);
-  absl::Status write_locked(const AuditEntry& entry);
-  [[nodiscard]] WallMillis now() const;
+  [[nodiscard]] bool enqueue(Queued& line);
+  void run();
+  void write(std::vector<Queued>& lines, const std::array<uint64_t, 2>& dropped);
+  void show(const std::vector<Queued>& lines);
 
   const AuditLogOptions options_;
+  const Files files_;  // the writer's, but for their paths
   mutable std::mutex mutex_;
-  // Protected by mutex_. The file is shared with those who sync it without the mutex.
-  std::shared_ptr<File> file_;
-  uint64_t bytes_ = 0;
-  /// The file has more than bytes_: a part of a line.
-  bool torn_ = false;
-  AuditHead head_;
-  uint64_t lost_ = 0;
-  std::string trouble_;
+  std::condition_variable work_;
+  mutable std::condition_variable progress_;
+  // Protected by mutex_.
+  std::vector<Queued> queue_;
+  std::array<Seen, 2> seen_;
+  uint64_t queued_count_ = 0;
+  uint64_t written_count_ = 0;
+  bool is_writing_ = false;
+  WallMillis writing_since_ = 0;
+  bool stopping_ = false;
+  std::thread writer_;  // the last member
 };
 
 }  // namespace skua::control

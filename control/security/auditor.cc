@@ -46,6 +46,18 @@ std::string_view short_method(std::string_view method) {
   return method.starts_with(kPackage) ? method.substr(kPackage.size()) : method;
 }
 
+AuditEntry describe(const AuditedCall& call) {
+  AuditEntry entry{.event = is_refusal(call.code) ? "refused" : "call",
+                   .fields = {{"who", principal_text(call.caller)}},
+                   .arguments = call.arguments};
+  add_text(entry.fields, "peer", call.peer);
+  add_text(entry.fields, "method", short_method(call.method));
+  entry.fields.emplace_back("outcome", absl::StatusCodeToString(call.code));
+  add_text(entry.fields, "message", call.message);
+  if (!call.changed) entry.fields.emplace_back("changed", false);
+  return entry;
+}
+
 }  // namespace
 
 std::string principal_text(const std::optional<Identity>& caller) {
@@ -53,34 +65,30 @@ std::string principal_text(const std::optional<Identity>& caller) {
 }
 
 void Auditor::started(std::string_view version) {
-  log_->write({.event = "start", .fields = {{"version", std::string(version)}}}, AuditLog::Sync::kYes);
+  log_->write_change({.event = "start", .fields = {{"version", std::string(version)}}});
+  log_->flush();
 }
 
 void Auditor::stops() {
   tell_left_out(kTimeNever);
-  log_->write({.event = "stop"}, AuditLog::Sync::kYes);
+  log_->write_change({.event = "stop"});
+  log_->flush();
 }
 
-void Auditor::call_ended(const AuditedCall& call) {
+void Auditor::call_ended(const AuditedCall& call, AuditLog::WrittenFn answer) {
+  const bool is_change = is_audited(call.method) && call.changed && !changed_nothing(call.code);
+  if (is_change) return log_->write_change(describe(call), std::move(answer));
   const bool refused = is_refusal(call.code);
-  if (!refused && !is_audited(call.method)) return;
-  const std::string who = principal_text(call.caller);
-  uint64_t left_out = 0;
-  const bool idle = !call.changed || changed_nothing(call.code);
-  if (idle) {
+  if (refused || is_audited(call.method)) {
     // Refusals do not hide what else changed nothing, nor the other way round.
-    const auto admitted = admit(absl::StrCat(who, " ", call.host, refused ? " refused" : " changed nothing"));
-    if (!admitted) return;
-    left_out = *admitted;
+    const std::string source = absl::StrCat(principal_text(call.caller), " ", call.host);
+    if (const auto left_out = admit(source + (refused ? " refused" : " changed nothing"))) {
+      AuditEntry entry = describe(call);
+      add_count(entry.fields, *left_out);
+      log_->write_other(std::move(entry));
+    }
   }
-  AuditEntry entry{.event = refused ? "refused" : "call", .fields = {{"who", who}}, .arguments = call.arguments};
-  add_text(entry.fields, "peer", call.peer);
-  add_text(entry.fields, "method", short_method(call.method));
-  entry.fields.emplace_back("outcome", absl::StatusCodeToString(call.code));
-  add_text(entry.fields, "message", call.message);
-  if (!call.changed) entry.fields.emplace_back("changed", false);
-  add_count(entry.fields, left_out);
-  log_->write(entry, idle ? AuditLog::Sync::kNo : AuditLog::Sync::kYes);
+  if (answer) answer();
 }
 
 void Auditor::certificate_refused(const std::string& names, std::string_view why) {
@@ -91,7 +99,7 @@ void Auditor::certificate_refused(const std::string& names, std::string_view why
   entry.fields.emplace_back("outcome", absl::StatusCodeToString(absl::StatusCode::kUnauthenticated));
   add_text(entry.fields, "message", why);
   add_count(entry.fields, *left_out);
-  log_->write(entry, AuditLog::Sync::kNo);
+  log_->write_other(std::move(entry));
 }
 
 std::optional<uint64_t> Auditor::admit(const std::string& source) {
@@ -108,7 +116,7 @@ void Auditor::tell_left_out(TimeNs now) {
     overdue = throttle_.take_overdue(now);
   }
   for (const auto& [source, count] : overdue) {
-    log_->write({.event = "left_out", .fields = {{"source", source}, {"lines", count}}}, AuditLog::Sync::kNo);
+    log_->write_other({.event = "left_out", .fields = {{"source", source}, {"lines", count}}});
   }
 }
 

@@ -8,6 +8,8 @@
 //                a connection was refused because of its certificate
 //     left_out   of a source that is silent now, lines were left out            soon
 //
+// Starts, stops and calls that changed something are the log's changes; all others are not (audit_log.h).
+//
 // A call that changed nothing, because it failed, was refused or had nothing to do, gets at most one line a second and
 // source (RefusalThrottle). A source is the caller's certificate and host.
 #ifndef SKUA_CONTROL_SECURITY_AUDITOR_H_
@@ -55,12 +57,14 @@ class Auditor {
   Auditor(const Auditor&) = delete;
   Auditor& operator=(const Auditor&) = delete;
 
+  /// Waits until the line is on the disk.
   void started(std::string_view version);
-  /// Tells what was left out, too.
+  /// Tells what was left out, too. Waits until all lines are in the files.
   void stops();
 
-  /// A method that is not audited gets a line only if the call was refused.
-  void call_ended(const AuditedCall& call);
+  /// A method that is not audited gets a line only if the call was refused. `answer`, which may be empty, runs once:
+  /// now, or when the line of a change is on the disk (AuditLog::write_change()).
+  void call_ended(const AuditedCall& call, AuditLog::WrittenFn answer = {});
 
   /// The peer's certificate is signed by an authority that is trusted, but `names` (its URIs) are not of this cluster.
   void certificate_refused(const std::string& names, std::string_view why);

@@ -91,16 +91,19 @@ class CallListener final : public grpc::experimental::Interceptor {
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
       // A process that does not lead names the leader, and has done nothing.
       const auto* metadata = methods->GetSendTrailingMetadata();
-      if (metadata != nullptr && metadata->contains(kLeaderMetadata)) changed_ = false;
-      tell(methods->GetSendStatus());
+      const auto has = [metadata](const char* key) { return metadata != nullptr && metadata->contains(key); };
+      if (has(kLeaderMetadata) || has(kNothingDoneMetadata)) changed_ = false;
+      return tell(methods);
     }
     methods->Proceed();
   }
 
  private:
-  void tell(const grpc::Status& status) {
+  /// The answer goes out with Proceed(), from whichever thread.
+  void tell(InterceptorBatchMethods* methods) {
     const grpc::ServerContextBase& context = *call_.server_context();
     const std::string peer = context.peer();
+    const grpc::Status status = methods->GetSendStatus();
     const std::string message = status.error_message();
     auditor_.call_ended({.caller = peer_identity(*context.auth_context()),
                          .peer = peer,
@@ -109,7 +112,8 @@ class CallListener final : public grpc::experimental::Interceptor {
                          .arguments = std::move(arguments_),
                          .changed = changed_,
                          .code = static_cast<absl::StatusCode>(status.error_code()),
-                         .message = message});
+                         .message = message},
+                        [methods] { methods->Proceed(); });
   }
 
   ServerRpcInfo& call_;

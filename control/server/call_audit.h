@@ -1,4 +1,5 @@
-// What an Auditor hears of the calls of a gRPC server: each that ends, before its answer goes out. Calls that are refused
+// What an Auditor hears of the calls of a gRPC server: each that ends, before its answer goes out. The answer to a call
+// that changed something waits until the call's line is on the disk; no thread waits for that. Calls that are refused
 // before they reach a handler are told by the server's credentials (control/security/credentials.h).
 #ifndef SKUA_CONTROL_SERVER_CALL_AUDIT_H_
 #define SKUA_CONTROL_SERVER_CALL_AUDIT_H_
@@ -13,6 +14,9 @@
 #include "control/security/auditor.h"
 
 namespace skua::control {
+
+/// Trailing metadata of a call that succeeded, and found that there was nothing to do.
+inline constexpr const char* kNothingDoneMetadata = "skua-nothing-done";
 
 /// Which fields of a method's request stand in its line. No secrets, and no user's data.
 struct AuditedArguments {

@@ -13,6 +13,7 @@
 #include "control/proto/redirect.h"
 #include "control/proto/requests.h"
 #include "control/security/credentials.h"
+#include "control/server/call_audit.h"
 #include "control/server/cluster_status.h"
 #include "control/server/controller_limits.h"
 #include "control/server/peer_host.h"
@@ -446,6 +447,8 @@ class ClusterService final : public v1::Cluster::CallbackService {
                       std::move(event),
                       [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
                         reply->set_map_revision(core.state().map_revision);
+                        const bool nothing_done = decision.status.ok() && decision.changes.empty();
+                        if (nothing_done) context->AddTrailingMetadata(kNothingDoneMetadata, "1");
                         finish(context, reactor, decision.status);
                       },
                       peer_host(context->peer()), peer_principal(*context->auth_context())));

@@ -1,7 +1,8 @@
 // skua-control: membership, shard map and tables of one cluster.
 //
 //   <data dir>/skua.lock, identity.toml   app/data_dir.h: one process, one cluster
-//   <data dir>/audit.jsonl                who changed the cluster: control/security/audit_log.h; elsewhere with --audit-log
+//   <data dir>/audit.jsonl[.refused]      who changed the cluster, who was refused: control/security/audit_log.h;
+//                                         elsewhere with --audit-log
 //   <data dir>/metadata/                  the embedded metadata store, unless --metadata names an etcd
 #include <unistd.h>
 
@@ -96,8 +97,8 @@ void parse_settings(int argc, char** argv, Settings& settings) {
   app::add_security_options(program, &settings.credential_files);
   program
       .add_string("audit-log", &settings.audit_log,
-                  "Where it is written who changed the cluster, and who was refused; audit.jsonl in the data directory "
-                  "by default, \"off\": nowhere.")
+                  "Where it is written who changed the cluster, and, with .refused behind its name, who was refused; "
+                  "audit.jsonl in the data directory by default, \"off\": nowhere.")
       .value_name("FILE");
   program.add_duration("heartbeat-interval", &settings.heartbeat_interval_ns, "How often nodes report.")
       .range(10 * kMillisecond, 60 * kSecond);
@@ -320,8 +321,10 @@ CredentialsPtr load_credentials(Settings& settings) {
 /// Kept elsewhere, such lines show later whether the audit log was cut or written anew.
 void log_audit_head(const std::shared_ptr<Auditor>& auditor, const app::Logger& logger) {
   if (auditor == nullptr) return;
-  const AuditHead head = auditor->log().head();
-  logger.info("audit log", {{"file", auditor->log().path()}, {"seq", head.sequence}, {"hash", head.hash}});
+  for (const AuditChain chain : {AuditChain::kChanges, AuditChain::kOthers}) {
+    const AuditHead head = auditor->log().head(chain);
+    logger.info("audit log", {{"file", auditor->log().path(chain)}, {"seq", head.sequence}, {"hash", head.hash}});
+  }
 }
 
 /// Null: off.

@@ -1,6 +1,7 @@
 // skuactl audit: reads the audit log of a control plane. Works on files and needs no cluster.
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -35,7 +36,11 @@ struct LogFile {
   std::string path;
   std::string bytes;
   uint64_t first = 0;  // number of its first line; 0: that is none
+  std::string chain;   // of its log's chains (control/security/audit_log.h)
 };
+
+/// The files of one chain.
+using Chain = std::vector<LogFile>;
 
 /// What a look through the files found.
 struct Result {
@@ -57,20 +62,33 @@ std::optional<std::string_view> next_line(std::string_view& rest) {
   return line;
 }
 
-/// In the order of their lines, in whatever order they were named.
-std::vector<LogFile> read_files(const std::vector<std::string>& paths) {
-  std::vector<LogFile> files;
-  for (const std::string& path : paths) {
-    absl::StatusOr<std::string> bytes = app::read_file(path, kFileBytesMax);
-    if (!bytes.ok()) app::fail_usage(kProgram, std::string(bytes.status().message()));
-    LogFile& file = files.emplace_back(LogFile{path, *std::move(bytes)});
-    std::string_view rest = file.bytes;
-    const auto line = next_line(rest);
-    const auto parsed = control::parse_audit_line(line.value_or(""));
-    if (parsed.ok()) file.first = parsed->self.sequence;
+LogFile read_file(const std::string& path) {
+  absl::StatusOr<std::string> bytes = app::read_file(path, kFileBytesMax);
+  if (!bytes.ok()) app::fail_usage(kProgram, std::string(bytes.status().message()));
+  LogFile file{.path = path, .bytes = *std::move(bytes), .first = 0, .chain = ""};
+  std::string_view rest = file.bytes;
+  const auto first = control::parse_audit_line(next_line(rest).value_or(""));
+  if (!first.ok()) return file;
+  file.first = first->self.sequence;
+  for (const auto& [name, value] : first->fields) {
+    if (first->event == control::kAuditBegin && name == control::kAuditChainField) file.chain = value;
   }
-  std::stable_sort(files.begin(), files.end(), [](const LogFile& a, const LogFile& b) { return a.first < b.first; });
-  return files;
+  return file;
+}
+
+/// The chains, changes first, each in the order of its lines, in whatever order the files were named.
+std::vector<Chain> read_chains(const std::vector<std::string>& paths) {
+  std::map<std::string, Chain> by_name;
+  for (const std::string& path : paths) {
+    LogFile file = read_file(path);
+    by_name[file.chain].push_back(std::move(file));
+  }
+  std::vector<Chain> chains;
+  for (auto& [name, files] : by_name) {
+    std::stable_sort(files.begin(), files.end(), [](const LogFile& a, const LogFile& b) { return a.first < b.first; });
+    chains.push_back(std::move(files));
+  }
+  return chains;
 }
 
 /// False: the chain is over.
@@ -96,11 +114,10 @@ bool follow(const LogFile& file, bool is_last, const std::string& contains, Resu
   return false;
 }
 
-Result look_through(const Arguments& arguments) {
+Result look_through(const Chain& files, const std::string& contains) {
   Result result;
-  const std::vector<LogFile> files = read_files(arguments.files);
   for (const LogFile& file : files) {
-    if (!follow(file, &file == &files.back(), arguments.contains, result)) return result;
+    if (!follow(file, &file == &files.back(), contains, result)) return result;
   }
   if (result.lines == 0) {
     result.bad_line = 1;
@@ -110,26 +127,41 @@ Result look_through(const Arguments& arguments) {
 }
 
 /// Why the files are not as the log was written; empty: they are.
-std::string fault_of(const Arguments& arguments, const Result& result) {
-  if (!result.trouble.ok()) {
+std::string fault_of(const std::vector<Result>& results, const std::string& contains) {
+  for (const Result& result : results) {
+    if (result.trouble.ok()) continue;
     return absl::StrCat(result.bad_file, ", line ", result.bad_line, ": ", result.trouble.message());
   }
-  if (arguments.contains.empty() || result.contains) return "";
-  return absl::StrCat("no line has the hash ", printable(arguments.contains, 80),
+  const bool is_there = std::any_of(results.begin(), results.end(), [](const Result& r) { return r.contains; });
+  if (contains.empty() || is_there) return "";
+  return absl::StrCat("no line has the hash ", printable(contains, 80),
                       ": lines were cut off, or all were written anew");
 }
 
-void print_verdict_json(const Result& result, const std::string& fault) {
+nlohmann::json chain_json(const Result& result, const std::string& name) {
   const auto& first = result.chain.first();
-  print_json({{"intact", fault.empty()},
-              {"fault", fault},
-              {"lines", result.lines},
-              {"first_seq", first ? first->self.sequence : 0},
-              {"first_time", first ? first->time : ""},
-              {"last_seq", result.chain.head().sequence},
-              {"last_time", result.chain.last_time()},
-              {"last_hash", result.chain.head().hash},
-              {"torn_bytes", result.torn_bytes}});
+  return {{"chain", name},
+          {"lines", result.lines},
+          {"first_seq", first ? first->self.sequence : 0},
+          {"first_time", first ? first->time : ""},
+          {"last_seq", result.chain.head().sequence},
+          {"last_time", result.chain.last_time()},
+          {"last_hash", result.chain.head().hash},
+          {"torn_bytes", result.torn_bytes}};
+}
+
+/// What is known of a single chain stands there directly, too, as before there were several.
+void print_verdict_json(const std::vector<Chain>& chains, const std::vector<Result>& results,
+                        const std::string& fault) {
+  nlohmann::json all = nlohmann::json::array();
+  for (size_t i = 0; i < chains.size(); ++i) {
+    all.push_back(chain_json(results[i], chains[i].front().chain.empty() ? "changes" : chains[i].front().chain));
+  }
+  nlohmann::json verdict = all.front();
+  verdict["intact"] = fault.empty();
+  verdict["fault"] = fault;
+  verdict["chains"] = std::move(all);
+  print_json(verdict);
 }
 
 void print_verdict(const Result& result) {
@@ -149,18 +181,27 @@ void print_verdict(const Result& result) {
     std::printf("The last line is not complete (%zu bytes): a crash leaves that, or it is just being written.\n",
                 result.torn_bytes);
   }
+}
+
+void print_limits() {
   std::printf(
       "Lines cut off at the end, and a log written anew as a whole, show only by a hash that was noted\n"
       "elsewhere: skuactl audit verify --contains HASH FILE...\n");
 }
 
 int verify(const Globals& globals, const Arguments& arguments) {
-  const Result result = look_through(arguments);
-  const std::string fault = fault_of(arguments, result);
+  const std::vector<Chain> chains = read_chains(arguments.files);
+  std::vector<Result> results;
+  for (const Chain& chain : chains) results.push_back(look_through(chain, arguments.contains));
+  const std::string fault = fault_of(results, arguments.contains);
   if (globals.json) {
-    print_verdict_json(result, fault);
+    print_verdict_json(chains, results, fault);
   } else if (fault.empty()) {
-    print_verdict(result);
+    for (size_t i = 0; i < chains.size(); ++i) {
+      if (!chains[i].front().chain.empty()) std::printf("\n%s:\n", printable(chains[i].front().chain).c_str());
+      print_verdict(results[i]);
+    }
+    print_limits();
   }
   if (fault.empty()) return app::kExitOk;
   return globals.json ? app::kExitFailure : report_failure(absl::DataLossError(fault));
@@ -175,20 +216,37 @@ void print_line(const AuditLine& line) {
   std::printf("%s\n", printable(text).c_str());
 }
 
-/// Each line that is one, in the order of the files; says at the end how many were none.
-int show(const Arguments& arguments) {
+struct ShownLine {
+  std::string at;  // its time, or that of a line before it in its chain, if that is later: a clock may be set back
+  AuditLine line;
+};
+
+/// Adds the lines of a chain; returns how many were none.
+uint64_t add_lines(const Chain& chain, std::vector<ShownLine>& lines) {
   uint64_t bad = 0;
-  for (const LogFile& file : read_files(arguments.files)) {
+  std::string at;
+  for (const LogFile& file : chain) {
     std::string_view rest = file.bytes;
     while (const auto line = next_line(rest)) {
-      const auto parsed = control::parse_audit_line(*line);
+      auto parsed = control::parse_audit_line(*line);
       if (parsed.ok()) {
-        print_line(*parsed);
+        at = std::max(at, parsed->time);
+        lines.push_back({at, *std::move(parsed)});
       } else {
         ++bad;
       }
     }
   }
+  return bad;
+}
+
+/// Each line that is one, oldest first; says at the end how many were none.
+int show(const Arguments& arguments) {
+  uint64_t bad = 0;
+  std::vector<ShownLine> lines;
+  for (const Chain& chain : read_chains(arguments.files)) bad += add_lines(chain, lines);
+  std::stable_sort(lines.begin(), lines.end(), [](const ShownLine& a, const ShownLine& b) { return a.at < b.at; });
+  for (const ShownLine& shown : lines) print_line(shown.line);
   if (bad == 0) return app::kExitOk;
   return report_failure(absl::DataLossError(
       absl::StrCat(bad, bad == 1 ? " line is" : " lines are", " not shown: skuactl audit verify FILE... says why")));

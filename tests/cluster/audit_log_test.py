@@ -81,6 +81,28 @@ class AuditLogTest(mistakes.MistakesTest):
         self.assertIn("not complete (50 bytes)", self.ok(mistakes.run(*self.audit("verify", path))))
         self.refused(*self.audit("verify", f"{path}.9"), words=(f"{path}.9", "No such file"))
 
+    def test_WhatChangedNothing_IsAChainOfItsOwn(self):
+        cluster = self.make_cluster(1)
+        self.ok(cluster.ctl("table", "create", "t", "--shards", "1"))
+        cluster.ctl("table", "create", "t", "--shards", "1")
+        cluster.processes["control"].stop()
+        path = self.log_of(cluster)
+        others = f"{path}.refused"
+        self.assertEqual([line["event"] for line in self.lines(path)], ["begin", "start", "call", "stop"])
+        self.assertIn("Tables/CreateTable", [line.get("method") for line in self.lines(others)])
+        verdict = json.loads(self.ok(mistakes.run(*self.audit("verify", others, path, "--output", "json"))))
+        self.assertEqual([chain["chain"] for chain in verdict["chains"]], ["changes", "refusals"])
+        self.assertEqual((verdict["intact"], verdict["lines"]), (True, 4))
+        shown = self.ok(mistakes.run(*self.audit("show", others, path))).splitlines()
+        self.assertEqual(len(shown), 4 + len(self.lines(others)))
+        self.assertEqual(shown, sorted(shown, key=lambda line: line.split()[0]))
+        self.assertIn(" stop", shown[-1])
+        good = self.lines(others)
+        with open(others, encoding="utf-8") as log:
+            lines = log.readlines()
+        self.write(others, lines[:-1] + [lines[-1].replace("anonymous", "anonymouz")])
+        self.refused(*self.audit("verify", path, others), code=1, words=(f"{others}, line {len(good)}: ", "was changed"))
+
     def test_Program_LogsTheHashOfTheLastLine(self):
         cluster, path = self.make_log(["t"])
         last = self.lines(path)[-1]

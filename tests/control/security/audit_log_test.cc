@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -13,9 +14,11 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/control/slow_disk.h"
 #include "tests/control/temp_dir.h"
 
 namespace skua::control {
@@ -26,15 +29,20 @@ using testing::HasSubstr;
 
 class AuditLogTest : public testing::Test {
  protected:
-  [[nodiscard]] std::unique_ptr<AuditLog> open(uint64_t file_bytes_max = 8 << 20, int files_max = 8) const {
-    auto log = AuditLog::open(
-        {.path = path_, .file_bytes_max = file_bytes_max, .files_max = files_max, .now = [] { return 0; }});
+  [[nodiscard]] std::unique_ptr<AuditLog> open(uint64_t file_bytes_max = 8 << 20, int files_max = 8) {
+    return open({.path = path_, .file_bytes_max = file_bytes_max, .files_max = files_max});
+  }
+  [[nodiscard]] std::unique_ptr<AuditLog> open(AuditLogOptions options) {
+    options.now = [this] { return now_.load(); };
+    auto log = AuditLog::open(std::move(options));
     EXPECT_TRUE(log.ok()) << log.status();
     return log.ok() ? *std::move(log) : nullptr;
   }
 
+  static AuditEntry call_of(const std::string& who) { return {.event = "call", .fields = {{"who", who}}}; }
   static void write(AuditLog& log, const std::string& who) {
-    log.write({.event = "call", .fields = {{"who", who}}}, AuditLog::Sync::kYes);
+    log.write_change(call_of(who));
+    log.flush();
   }
 
   [[nodiscard]] static std::string read(const std::string& path) {
@@ -43,20 +51,21 @@ class AuditLogTest : public testing::Test {
   }
   void put(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
 
-  /// All files, oldest first.
-  [[nodiscard]] std::vector<std::string> files() const {
-    std::vector<std::string> found = {path_};
-    for (int n = 1; std::filesystem::exists(absl::StrCat(path_, ".", n)); ++n) {
-      found.insert(found.begin(), absl::StrCat(path_, ".", n));
+  /// All files of a chain, oldest first.
+  [[nodiscard]] std::vector<std::string> files(const std::string& end = "") const {
+    const std::string path = path_ + end;
+    std::vector<std::string> found = {path};
+    for (int n = 1; std::filesystem::exists(absl::StrCat(path, ".", n)); ++n) {
+      found.insert(found.begin(), absl::StrCat(path, ".", n));
     }
     return found;
   }
 
   /// What happened, of lines that join; what does not is told.
-  [[nodiscard]] std::vector<std::string> events() const {
+  [[nodiscard]] std::vector<std::string> events(const std::string& end = "") const {
     std::vector<std::string> events;
     AuditVerifier verifier;
-    for (const std::string& file : files()) {
+    for (const std::string& file : files(end)) {
       verifier.next_file();
       std::istringstream lines(read(file));
       for (std::string line; std::getline(lines, line);) {
@@ -74,6 +83,8 @@ class AuditLogTest : public testing::Test {
 
   TempDir directory_;
   const std::string path_ = directory_.path() + "/audit.jsonl";
+  std::atomic<WallMillis> now_{0};
+  SlowDisk disk_;
 };
 
 TEST_F(AuditLogTest, TheChainGoesOnOverRestarts) {
@@ -215,6 +226,131 @@ TEST_F(AuditLogTest, SaysHowManyLinesWereLost) {
   ASSERT_GE(told.size(), 2U);
   EXPECT_EQ(told[told.size() - 2], "lost 2");
   EXPECT_EQ(told.back(), "call d");
+}
+
+TEST_F(AuditLogTest, WhatChangedNothingHasFilesOfItsOwn) {
+  {
+    const auto log = open(1000, 3);
+    write(*log, "ada");
+    for (int i = 0; i < 100; ++i) log->write_other({.event = "refused", .fields = {{"who", "eve"}}});
+    log->flush();
+    write(*log, "bob");
+  }
+  EXPECT_THAT(events(), ElementsAre("begin", "call ada", "call bob"));
+  EXPECT_EQ(files(".refused").size(), 3U);
+  const std::vector<std::string> others = events(".refused");
+  EXPECT_EQ(others.front(), "begin refusals");
+  EXPECT_EQ(others.back(), "refused eve");
+  const auto log = open();
+  EXPECT_EQ(log->head().sequence, 3U);
+  EXPECT_GT(log->head(AuditChain::kOthers).sequence, 100U);
+  EXPECT_EQ(log->path(AuditChain::kOthers), path_ + ".refused");
+}
+
+TEST_F(AuditLogTest, AChangeIsToldOfWhenItIsOnTheDisk) {
+  const auto log = open({.path = path_, .sync = disk_.sync()});
+  disk_.hang();
+  std::atomic<bool> told = false;
+  log->write_change(call_of("ada"), [&] { told = true; });
+  disk_.wait_until_asked();
+  EXPECT_FALSE(told);
+  disk_.go();
+  log->flush();
+  EXPECT_TRUE(told);
+}
+
+TEST_F(AuditLogTest, OnlyChangesAreSynced) {
+  const auto log = open({.path = path_, .sync = disk_.sync()});
+  for (int i = 0; i < 10; ++i) log->write_other(call_of("eve"));
+  log->flush();
+  EXPECT_EQ(disk_.count(), 0);
+  write(*log, "ada");
+  EXPECT_EQ(disk_.count(), 1);
+}
+
+TEST_F(AuditLogTest, ChangesThatWaitTogetherAreSyncedTogether) {
+  const auto log = open({.path = path_, .sync = disk_.sync()});
+  disk_.hang();
+  log->write_change(call_of("first"));
+  disk_.wait_until_asked();
+  for (int i = 0; i < 50; ++i) log->write_change(call_of(absl::StrCat(i)));
+  disk_.go();
+  log->flush();
+  EXPECT_EQ(disk_.count(), 2);
+  EXPECT_EQ(events().back(), "call 49");
+}
+
+TEST_F(AuditLogTest, ADiskThatHangsHoldsNobodyUp) {
+  const auto log =
+      open({.path = path_, .changes_queued_max_bytes = 4'000, .others_queued_max_bytes = 2'000, .sync = disk_.sync()});
+  disk_.hang();
+  log->write_change(call_of("ada"));
+  disk_.wait_until_asked();
+  EXPECT_EQ(log->trouble(), "");
+  now_ = 6'000;
+  EXPECT_THAT(log->trouble(), HasSubstr("has not taken a line for 6 s"));
+  EXPECT_EQ(log->head().sequence, 1U);
+  // What finds no room is lost, and nobody waits for it. Neither chain takes the other's room.
+  std::atomic<int> told = 0;
+  for (int i = 0; i < 100; ++i) log->write_other(call_of("eve"));
+  for (int i = 0; i < 100; ++i) log->write_change(call_of("bob"), [&] { ++told; });
+  const int lost = told;
+  EXPECT_GT(lost, 0);
+  EXPECT_LT(lost, 100);
+  EXPECT_THAT(log->trouble(), HasSubstr("lines are lost"));
+  disk_.go();
+  log->flush();
+  EXPECT_EQ(told, 100);
+  write(*log, "cid");
+  log->write_other(call_of("eve"));
+  log->flush();
+  EXPECT_EQ(log->trouble(), "");
+  const std::vector<std::string> changes = events();
+  EXPECT_EQ(changes[changes.size() - 2], absl::StrCat("lost ", lost));
+  EXPECT_EQ(changes.back(), "call cid");
+  const std::vector<std::string> others = events(".refused");
+  EXPECT_THAT(others[others.size() - 2], HasSubstr("lost "));
+}
+
+TEST_F(AuditLogTest, TheEndWritesWhatIsQueued) {
+  auto log = open({.path = path_, .sync = disk_.sync()});
+  disk_.hang();
+  int told = 0;
+  for (int i = 0; i < 10; ++i) log->write_change(call_of("ada"), [&] { ++told; });
+  log->write_other(call_of("eve"));
+  disk_.wait_until_asked();
+  std::thread ends([&] { log.reset(); });
+  disk_.go();
+  ends.join();
+  EXPECT_EQ(told, 10);
+  EXPECT_EQ(events().size(), 11U);
+  EXPECT_EQ(events(".refused").size(), 2U);
+}
+
+TEST_F(AuditLogTest, TroubleOfTheDiskEndsWithTheNextLineThatIsOnIt) {
+  const auto log = open({.path = path_, .sync = disk_.sync()});
+  disk_.fail(true);
+  write(*log, "ada");
+  EXPECT_THAT(log->trouble(), HasSubstr("cannot be synced"));
+  log->write_other(call_of("eve"));
+  log->flush();
+  EXPECT_THAT(log->trouble(), HasSubstr("cannot be synced"));
+  disk_.fail(false);
+  write(*log, "bob");
+  EXPECT_EQ(log->trouble(), "");
+}
+
+TEST_F(AuditLogTest, ALineThatIsNotSyncedEndsNoTrouble) {
+  const auto files = AuditFiles::open({.path = path_, .now = [] { return 0; }, .sync = disk_.sync()}).value();
+  disk_.fail(true);
+  files->write(call_of("ada"));
+  files->sync();
+  EXPECT_THAT(files->trouble(), HasSubstr("cannot be synced"));
+  files->write(call_of("bob"));
+  EXPECT_THAT(files->trouble(), HasSubstr("cannot be synced"));
+  disk_.fail(false);
+  files->sync();
+  EXPECT_EQ(files->trouble(), "");
 }
 
 TEST_F(AuditLogTest, ManyThreadsMakeOneChain) {

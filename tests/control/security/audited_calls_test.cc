@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <memory>
 #include <set>
 #include <string>
@@ -31,6 +32,7 @@
 #include "tests/control/certificate_office.h"
 #include "tests/control/core/core_fixture.h"
 #include "tests/control/fake_probe.h"
+#include "tests/control/slow_disk.h"
 #include "tests/control/temp_dir.h"
 
 namespace skua::control {
@@ -54,6 +56,20 @@ class TestClock final : public Clock {
   std::atomic<TimeNs> now_{kSecond};
 };
 
+/// Leads until the test says that somebody else does.
+class ToldElection final : public Election {
+ public:
+  void start(const std::string& own_address, std::function<void(const Leadership&)> changed) override {
+    changed_ = std::move(changed);
+    changed_({.leads = true, .term = 1, .leader = own_address, .trouble = ""});
+  }
+  void stop() override {}
+  void lose() { changed_({.leads = false, .term = 2, .leader = "other:1", .trouble = ""}); }
+
+ private:
+  std::function<void(const Leadership&)> changed_;
+};
+
 /// Somebody else leads for ever.
 class NeverElected final : public Election {
  public:
@@ -72,8 +88,8 @@ class AuditedCallsTest : public testing::Test {
     options.make_probe = [] { return std::make_unique<AgreeableProbe>(); };
     office_.trusted = trusted;
     if (with_certificates) options.credentials = loaded(office_.issue(Role::kControl, "c1"));
-    options.auditor = auditor_ =
-        std::make_shared<Auditor>(*AuditLog::open({.path = path_, .file_bytes_max = file_bytes_max_}), clock_);
+    options.auditor = auditor_ = std::make_shared<Auditor>(
+        *AuditLog::open({.path = path_, .file_bytes_max = file_bytes_max_, .sync = disk_.sync()}), clock_);
     auto server = ControlServer::start(options, std::make_unique<MemoryStore>(), std::move(election));
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
@@ -121,10 +137,11 @@ class AuditedCallsTest : public testing::Test {
   }
 
   /// "event name=value ..." of all lines but the first, which begins the file; they join.
-  [[nodiscard]] std::vector<std::string> lines() const {
+  [[nodiscard]] std::vector<std::string> lines(AuditChain chain) const {
+    auditor_->log().flush();
     std::vector<std::string> told;
     AuditVerifier verifier;
-    std::ifstream file(path_);
+    std::ifstream file(auditor_->log().path(chain));
     for (std::string line; std::getline(file, line);) {
       EXPECT_TRUE(verifier.take(line).ok()) << line;
       const auto parsed = parse_audit_line(line);
@@ -136,7 +153,11 @@ class AuditedCallsTest : public testing::Test {
     return told;
   }
 
+  [[nodiscard]] std::vector<std::string> changes() const { return lines(AuditChain::kChanges); }
+  [[nodiscard]] std::vector<std::string> others() const { return lines(AuditChain::kOthers); }
+
   TempDir directory_;
+  SlowDisk disk_;
   const std::string path_ = directory_.path() + "/audit.jsonl";
   uint64_t file_bytes_max_ = 8 << 20;
   CertificateOffice office_;
@@ -155,12 +176,12 @@ TEST_F(AuditedCallsTest, AdministrationHasItsPrincipal) {
   EXPECT_TRUE(AdminClient(server_->address(), 10 * kSecond, ada).status().ok());  // looks only
   const std::string arguments =
       " arguments.name=notes arguments.shard_count=2 arguments.replicas=0 arguments.min_insync=0";
+  EXPECT_THAT(changes(), ElementsAre(MatchesRegex(absl::StrCat("call who=admin/ada ", kPeer,
+                                                               " method=Tables/CreateTable outcome=OK", arguments))));
   EXPECT_THAT(
-      lines(),
-      ElementsAre(
-          MatchesRegex(absl::StrCat("call who=admin/ada ", kPeer, " method=Tables/CreateTable outcome=OK", arguments)),
-          MatchesRegex(absl::StrCat("call who=admin/ada ", kPeer,
-                                    " method=Tables/CreateTable outcome=ALREADY_EXISTS message=.*", arguments))));
+      others(),
+      ElementsAre(MatchesRegex(absl::StrCat(
+          "call who=admin/ada ", kPeer, " method=Tables/CreateTable outcome=ALREADY_EXISTS message=.*", arguments))));
 }
 
 /// As skuactl asks again and again while it waits for a new table.
@@ -169,9 +190,9 @@ TEST_F(AuditedCallsTest, CallsWithNothingToDoAreOneASecond) {
   ASSERT_EQ(register_node(test_node(1), nullptr), grpc::StatusCode::OK);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(create_table("notes", nullptr, true), grpc::StatusCode::OK);
   EXPECT_EQ(create_table("more", nullptr, true), grpc::StatusCode::OK);
-  EXPECT_THAT(lines(), ElementsAre(HasSubstr("outcome=OK arguments.name=notes"),
-                                   HasSubstr("outcome=OK changed=false arguments.name=notes"),
-                                   HasSubstr("outcome=OK arguments.name=more")));
+  EXPECT_THAT(changes(),
+              ElementsAre(HasSubstr("outcome=OK arguments.name=notes"), HasSubstr("outcome=OK arguments.name=more")));
+  EXPECT_THAT(others(), ElementsAre(HasSubstr("outcome=OK changed=false arguments.name=notes")));
 }
 
 /// The table is made, and its caller is gone before the node serves it.
@@ -187,21 +208,21 @@ TEST_F(AuditedCallsTest, AChangeIsWrittenAlsoIfItsCallerLeft) {
   EXPECT_EQ(stub<v1::Tables>(nullptr)->CreateTable(&context, request, &reply).error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
   server_->shutdown();
-  EXPECT_THAT(lines(), ElementsAre(HasSubstr("method=Tables/CreateTable outcome=OK arguments.name=notes")));
+  EXPECT_THAT(changes(), ElementsAre(HasSubstr("method=Tables/CreateTable outcome=OK arguments.name=notes")));
 }
 
 TEST_F(AuditedCallsTest, WhoDoesNotLeadHasDoneNothing) {
   start(false, "", std::make_unique<NeverElected>());
   for (int i = 0; i < 5; ++i) EXPECT_EQ(create_table("notes", nullptr), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_THAT(lines(), ElementsAre(HasSubstr("outcome=UNAVAILABLE message=")));
-  EXPECT_THAT(lines()[0], HasSubstr("changed=false"));
+  EXPECT_THAT(others(), ElementsAre(HasSubstr("outcome=UNAVAILABLE message=")));
+  EXPECT_THAT(others()[0], HasSubstr("changed=false"));
 }
 
 TEST_F(AuditedCallsTest, WithoutCertificatesThereIsThePeer) {
   start(false);
   ASSERT_EQ(register_node(test_node(1), nullptr), grpc::StatusCode::OK);
   EXPECT_EQ(create_table("notes", nullptr), grpc::StatusCode::OK);
-  EXPECT_THAT(lines(),
+  EXPECT_THAT(changes(),
               ElementsAre(MatchesRegex(absl::StrCat("call who=anonymous ", kPeer, " method=Tables/Create.*"))));
 }
 
@@ -211,12 +232,10 @@ TEST_F(AuditedCallsTest, SecretsAndEndlessTextsAreNotWritten) {
   ASSERT_EQ(register_node(node, nullptr), grpc::StatusCode::OK);
   ASSERT_EQ(leave(node.uuid, node.instance, nullptr), grpc::StatusCode::OK);
   EXPECT_NE(create_table(std::string(100'000, '\x01'), nullptr), grpc::StatusCode::OK);
-  const std::vector<std::string> told = lines();
-  ASSERT_EQ(told.size(), 2U);
-  EXPECT_THAT(told[0], HasSubstr("method=Membership/Leave outcome=OK arguments.uuid=" + node.uuid));
-  EXPECT_THAT(told[0], Not(HasSubstr(node.instance)));
-  EXPECT_THAT(told[1], HasSubstr("name=\\x01\\x01"));
-  EXPECT_LT(told[1].size(), 2000U);
+  EXPECT_THAT(changes(), ElementsAre(HasSubstr("method=Membership/Leave outcome=OK arguments.uuid=" + node.uuid)));
+  EXPECT_THAT(changes()[0], Not(HasSubstr(node.instance)));
+  EXPECT_THAT(others(), ElementsAre(HasSubstr("name=\\x01\\x01")));
+  EXPECT_LT(others()[0].size(), 2000U);
 }
 
 TEST_F(AuditedCallsTest, RefusalsAreOneASecondAndSource) {
@@ -228,20 +247,21 @@ TEST_F(AuditedCallsTest, RefusalsAreOneASecondAndSource) {
   clock_.advance(kSecond);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(create_table("notes", app), grpc::StatusCode::PERMISSION_DENIED);
   auditor_->stops();
-  EXPECT_THAT(lines(),
+  EXPECT_THAT(changes(), ElementsAre("stop"));
+  EXPECT_THAT(others(),
               ElementsAre(MatchesRegex("refused who=client/app-7 method=Tables/CreateTable outcome=PERMISSION_DENIED "
                                        "message=a certificate of the role client may not call CreateTable.*"),
                           MatchesRegex("refused who=client/app-8 .*"), MatchesRegex("refused .*app-7.* left_out=19"),
-                          MatchesRegex("left_out source=client/app-7 .* lines=2"), "stop"));
+                          MatchesRegex("left_out source=client/app-7 .* lines=2")));
 }
 
 TEST_F(AuditedCallsTest, ANodeThatSpeaksForAnotherIsWritten) {
   start(true);
   const auto node = loaded(office_.issue(Role::kNode, test_uuid(1)));
   EXPECT_EQ(leave(test_uuid(2), "", node), grpc::StatusCode::PERMISSION_DENIED);
-  EXPECT_THAT(lines(), ElementsAre(MatchesRegex(
-                           absl::StrCat("refused who=node/", test_uuid(1), " ", kPeer,
-                                        " method=Membership/Leave .*another node.*arguments.uuid=", test_uuid(2)))));
+  EXPECT_THAT(others(), ElementsAre(MatchesRegex(
+                            absl::StrCat("refused who=node/", test_uuid(1), " ", kPeer,
+                                         " method=Membership/Leave .*another node.*arguments.uuid=", test_uuid(2)))));
 }
 
 /// Heartbeats have no lines of their own, but refused ones do.
@@ -257,7 +277,7 @@ TEST_F(AuditedCallsTest, AlsoMethodsThatAreNotAuditedAreRefusedInWriting) {
   EXPECT_NE(code_of<v1::HeartbeatReply>(
                 [&](auto* context, auto* reply) { return membership->Heartbeat(context, request, reply); }),
             grpc::StatusCode::OK);
-  EXPECT_THAT(lines(), ElementsAre(HasSubstr("method=Membership/Heartbeat outcome=PERMISSION_DENIED")));
+  EXPECT_THAT(others(), ElementsAre(HasSubstr("method=Membership/Heartbeat outcome=PERMISSION_DENIED")));
 }
 
 TEST_F(AuditedCallsTest, ACertificateOfAnotherClusterIsWritten) {
@@ -278,7 +298,7 @@ TEST_F(AuditedCallsTest, ACertificateOfAnotherClusterIsWritten) {
   EXPECT_NE(
       code_of<v1::DropTableReply>([&](auto* context, auto* reply) { return tables->DropTable(context, {}, reply); }),
       grpc::StatusCode::OK);
-  const std::vector<std::string> told = lines();
+  const std::vector<std::string> told = others();
   ASSERT_FALSE(told.empty());
   EXPECT_EQ(told[0],
             "refused certificate=skua://11111111-8f5e-4b0e-9d0c-0a1f6a3f5d11/admin/eve outcome=UNAUTHENTICATED "
@@ -297,6 +317,39 @@ TEST_F(AuditedCallsTest, TheStatusSaysThatLinesAreLost) {
   const auto status = admin.status();
   ASSERT_TRUE(status.ok()) << status.status();
   EXPECT_THAT(status->troubles, Contains(HasSubstr("the control plane: the audit log " + path_)));
+}
+
+/// A change is made, its line is under way to a disk that hangs. Its caller waits; nobody else does.
+TEST_F(AuditedCallsTest, WhileTheDiskHangsTheControlPlaneGoesOn) {
+  auto told = std::make_unique<ToldElection>();
+  ToldElection& election = *told;
+  start(false, "", std::move(told));
+  ASSERT_EQ(register_node(test_node(1), nullptr), grpc::StatusCode::OK);
+  disk_.hang();
+  auto change = std::async(std::launch::async, [this] { return create_table("notes", nullptr); });
+  disk_.wait_until_asked();
+  EXPECT_EQ(register_node(test_node(2), nullptr), grpc::StatusCode::OK);
+  AdminClient admin(server_->address(), 10 * kSecond);
+  const auto status = admin.status();
+  EXPECT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(create_table("notes", nullptr), grpc::StatusCode::ALREADY_EXISTS);
+  election.lose();
+  EXPECT_EQ(create_table("more", nullptr), grpc::StatusCode::UNAVAILABLE) << "another one leads now";
+  EXPECT_EQ(change.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  disk_.go();
+  EXPECT_EQ(change.get(), grpc::StatusCode::OK);
+  EXPECT_THAT(changes(), ElementsAre(HasSubstr("outcome=OK arguments.name=notes")));
+}
+
+TEST_F(AuditedCallsTest, ChangesWithNothingToDoAreNotSynced) {
+  start(false);
+  const NodeInfo node = test_node(1);
+  ASSERT_EQ(register_node(node, nullptr), grpc::StatusCode::OK);
+  AdminClient admin(server_->address(), 10 * kSecond);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(admin.drain_node(node.uuid).ok());
+  EXPECT_EQ(disk_.count(), 1);
+  EXPECT_THAT(changes(), ElementsAre(HasSubstr("method=Cluster/DrainNode outcome=OK arguments.uuid=")));
+  EXPECT_THAT(others(), ElementsAre(HasSubstr("method=Cluster/DrainNode outcome=OK changed=false arguments.uuid=")));
 }
 
 TEST(AuditedArguments, AreListedForEachMethodThatIsAudited) {
