@@ -17,7 +17,7 @@ constexpr uint32_t kPerPrincipalMin = 16;
 ChannelLimits ChannelLimits::of(uint32_t channels_max, DurationNs pending_ns) {
   return {.channels_max = channels_max,
           .reserved = channels_max / 4,
-          .per_principal = std::max(channels_max / 8, kPerPrincipalMin),
+          .per_principal = std::max(channels_max / 2, kPerPrincipalMin),
           .pending_ns = pending_ns};
 }
 

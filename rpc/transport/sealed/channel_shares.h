@@ -41,7 +41,8 @@ struct ChannelLimits {
   /// No frame has to come for so long after the last offer of the channel.
   DurationNs pending_ns = 0;
 
-  /// A quarter is reserved. A principal may have an eighth, but at least 16.
+  /// A quarter is reserved. A principal may have half, but at least 16: programs of one kind often share a
+  /// certificate.
   [[nodiscard]] static ChannelLimits of(uint32_t channels_max, DurationNs pending_ns);
 };
 

@@ -60,9 +60,9 @@ class ChannelSharesTest : public ::testing::Test {
   int questions_ = 0;
 };
 
-TEST(ChannelLimits, AnEighthForAPrincipalAndAQuarterForNodes) {
+TEST(ChannelLimits, HalfForAPrincipalAndAQuarterForNodes) {
   const ChannelLimits limits = ChannelLimits::of(8192, kDeadline);
-  EXPECT_EQ(limits.per_principal, 1024u);
+  EXPECT_EQ(limits.per_principal, 4096u);
   EXPECT_EQ(limits.reserved, 2048u);
   EXPECT_EQ(ChannelLimits::of(20, kDeadline).per_principal, 16u);
 }
