@@ -23,6 +23,15 @@ TableSummary summary_of(const v1::TableInfo& info) {
           info.settled_shard_count()};
 }
 
+template <typename Request>
+void fill_grant(Request& request, const std::string& principal, const std::string& table, Rights rights) {
+  request.set_principal(principal);
+  request.set_table(table);
+  request.set_read((rights & kRightRead) != 0);
+  request.set_write((rights & kRightWrite) != 0);
+  request.set_scan((rights & kRightScan) != 0);
+}
+
 ClusterStatus::Node node_of(const v1::NodeStatus& status) {
   std::vector<CopyReport> copies;
   for (const v1::CopyProgress& copy : status.copies()) copies.push_back(from_proto(copy));
@@ -246,6 +255,22 @@ absl::Status AdminClient::unrevoke_identity(const std::string& principal) {
   request.set_principal(principal);
   v1::ChangeReply reply;
   return impl_->call<v1::Cluster>(&v1::Cluster::Stub::UnrevokeIdentity, request, reply);
+}
+
+absl::Status AdminClient::add_grant(const std::string& principal, const std::string& table, Rights rights) {
+  v1::AddGrantRequest request;
+  fill_grant(request, principal, table, rights);
+  v1::ChangeReply reply;
+  return impl_->call<v1::Cluster>(&v1::Cluster::Stub::AddGrant, request, reply);
+}
+
+absl::Status AdminClient::remove_grant(const std::string& principal, const std::string& table, Rights rights,
+                                       bool open_to_all) {
+  v1::RemoveGrantRequest request;
+  fill_grant(request, principal, table, rights);
+  request.set_open_to_all(open_to_all);
+  v1::ChangeReply reply;
+  return impl_->call<v1::Cluster>(&v1::Cluster::Stub::RemoveGrant, request, reply);
 }
 
 }  // namespace skua::control

@@ -121,6 +121,11 @@ class AdminClient {
   /// Lets an identity ("client/app-7") in no longer, and lets it in again. Who is revoked: shard_map().
   absl::Status revoke_identity(const std::string& principal);
   absl::Status unrevoke_identity(const std::string& principal);
+  /// Gives a client ("client/app-7") rights to a table, or takes them (control/core/grants.h). Who has which:
+  /// shard_map(). `open_to_all`: it may be the table's last grant, without which all clients may use the table.
+  absl::Status add_grant(const std::string& principal, const std::string& table, Rights rights);
+  absl::Status remove_grant(const std::string& principal, const std::string& table, Rights rights,
+                            bool open_to_all = false);
 
  private:
   class Impl;

@@ -263,6 +263,7 @@ Decision ClusterCore::on(const DropTable& event, TimeNs) {
   decision.table = *table;
   decision.changes = next_changes();
   decision.changes.delete_tables.push_back(table->id);
+  if (state_.grants.contains(table->id)) decision.changes.put_grants[table->id] = {};
   return decision;
 }
 

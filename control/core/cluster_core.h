@@ -128,6 +128,8 @@ class ClusterCore {
   Decision on(const ForceRecover& event, TimeNs now);
   Decision on(const RevokeIdentity& event, TimeNs now);
   Decision on(const UnrevokeIdentity& event, TimeNs now);
+  Decision on(const AddGrant& event, TimeNs now);
+  Decision on(const RemoveGrant& event, TimeNs now);
   Decision on(const Tick& event, TimeNs now);
 
   /// An empty decision if the claim may be accepted; else a refusal, which may name addresses that must be asked first.

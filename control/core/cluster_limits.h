@@ -27,6 +27,8 @@ inline constexpr size_t kClusterNameMax = 128;
 /// Revoked identities, and bytes of each one's role and name. The list is sent with each map.
 inline constexpr size_t kDeniedMax = 1024;
 inline constexpr size_t kPrincipalMax = 160;
+/// Grants of all tables together: one for each client and table (grants.h). They are sent with each map, too.
+inline constexpr size_t kGrantsMax = 4096;
 inline constexpr size_t kAddressMax = 256;
 /// Bytes of a node's trouble text (what keeps it from doing its work); the rest is cut off.
 inline constexpr size_t kTroubleBytesMax = 2048;

@@ -42,12 +42,20 @@ void apply(const Changes& changes, ClusterState& state) {
   for (const Table& table : changes.put_tables) state.tables[table.id] = table;
   for (const TableId id : changes.delete_tables) {
     state.tables.erase(id);
+    state.grants.erase(id);
     state.shards.erase(state.shards.lower_bound({id, 0}), state.shards.lower_bound({id + 1, 0}));
   }
   for (const ShardAssignment& shard : changes.put_shards) {
     state.shards[{shard.table_id, shard.shard}] = shard;
   }
   if (changes.put_denied) state.denied = *changes.put_denied;
+  for (const auto& [id, grants] : changes.put_grants) {
+    if (grants.empty()) {
+      state.grants.erase(id);
+    } else {
+      state.grants[id] = grants;
+    }
+  }
   state.map_revision = changes.map_revision;
   state.next_table_id = changes.next_table_id;
 }

@@ -4,6 +4,7 @@
 //                ── tables: id              -> Table             a name and a fixed number of shards
 //                ── shards: (table, shard)  -> ShardAssignment   epoch, primary, later backups
 //                ── denied: role/name                        identities that are revoked (revocation.h)
+//                ── grants: table id      -> TableGrants     which clients may use the table (grants.h)
 //                ── map_revision            +1 with each change that clients or nodes must hear of
 //
 // All of it is durable. It changes only by `Changes` that were committed to the metadata store before. ClusterCore has
@@ -126,6 +127,16 @@ struct ShardAssignment {
 
 using ShardKey = std::pair<TableId, uint32_t>;
 
+/// Rights to a table, as bits (grants.h).
+using Rights = uint32_t;
+inline constexpr Rights kRightRead = 1;
+inline constexpr Rights kRightWrite = 2;
+inline constexpr Rights kRightScan = 4;
+inline constexpr Rights kRightsAll = kRightRead | kRightWrite | kRightScan;
+
+/// Who may do what with one table: "client/<name>" -> rights.
+using TableGrants = std::map<std::string, Rights>;
+
 struct ClusterState {
   std::string cluster_id;
   std::string cluster_name;
@@ -136,6 +147,8 @@ struct ClusterState {
   std::map<ShardKey, ShardAssignment> shards;
   /// Identities that are not let in: revocation.h.
   std::set<std::string> denied;
+  /// Tables that are open to all clients are not in it: grants.h.
+  std::map<TableId, TableGrants> grants;
 
   /// The table of this name, or null. Cost: linear in the number of tables.
   [[nodiscard]] const Table* find_table(std::string_view name) const;
@@ -159,13 +172,15 @@ struct Changes {
   std::vector<std::string> reasons;
   /// The whole new list, if it changes.
   std::optional<std::set<std::string>> put_denied;
+  /// All grants of the tables whose grants change. Empty ones open the table to all clients.
+  std::map<TableId, TableGrants> put_grants;
   /// The state's values after the change; not used in an empty change.
   uint64_t map_revision = 0;
   TableId next_table_id = 0;
 
   [[nodiscard]] bool empty() const {
     return put_nodes.empty() && delete_nodes.empty() && put_tables.empty() && delete_tables.empty() &&
-           put_shards.empty() && !put_denied;
+           put_shards.empty() && !put_denied && put_grants.empty();
   }
 };
 

@@ -179,12 +179,28 @@ struct UnrevokeIdentity {
   std::string principal;
 };
 
+/// Gives a client ("client/app-7") rights to a table: grants.h. Rights that it has already are no error.
+struct AddGrant {
+  std::string principal;
+  std::string table;
+  Rights rights = 0;
+};
+
+/// Takes rights to a table from a client.
+struct RemoveGrant {
+  std::string principal;
+  std::string table;
+  Rights rights = 0;
+  /// The table may be left without grants, which opens it to all clients.
+  bool open_to_all = false;
+};
+
 /// Time has passed. Send it a few times per suspect_after_ns.
 struct Tick {};
 
-using Event =
-    std::variant<RegisterNode, NodeHeartbeat, NodeLeave, CreateTable, DropTable, ReplicaReport, DrainNode, UndrainNode,
-                 MoveShard, TransferPrimary, ForceRecover, RevokeIdentity, UnrevokeIdentity, Tick>;
+using Event = std::variant<RegisterNode, NodeHeartbeat, NodeLeave, CreateTable, DropTable, ReplicaReport, DrainNode,
+                           UndrainNode, MoveShard, TransferPrimary, ForceRecover, RevokeIdentity, UnrevokeIdentity,
+                           AddGrant, RemoveGrant, Tick>;
 
 }  // namespace skua::control
 

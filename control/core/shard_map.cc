@@ -29,6 +29,15 @@ MapShard to_map(const ShardMap& map, const ShardAssignment& shard) {
   return result;
 }
 
+/// Principals are sorted, none is there twice, and no text or bit is beyond what grants.h allows.
+bool are_grants(const std::vector<MapGrant>& grants) {
+  for (size_t i = 0; i < grants.size(); ++i) {
+    if (i > 0 && grants[i - 1].principal >= grants[i].principal) return false;
+    if (grants[i].principal.size() > kPrincipalMax || grants[i].rights > kRightsAll) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 const MapTable* ShardMap::find_table(std::string_view name) const {
@@ -68,9 +77,12 @@ bool ShardMap::valid() const {
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (i > 0 && nodes[i - 1].uuid >= nodes[i].uuid) return false;
   }
+  size_t grants_total = 0;
   for (size_t i = 0; i < tables.size(); ++i) {
     if (i > 0 && tables[i - 1].id >= tables[i].id) return false;
     if (tables[i].shards.empty()) return false;
+    grants_total += tables[i].grants.size();
+    if (grants_total > kGrantsMax || !are_grants(tables[i].grants)) return false;
     for (const MapShard& shard : tables[i].shards) {
       // No node has two parts in a shard.
       std::vector<uint32_t> parts;
@@ -103,6 +115,9 @@ ShardMap build_shard_map(const ClusterState& state) {
   for (const auto& [id, table] : state.tables) {
     map.tables.push_back({id, table.name, std::vector<MapShard>(table.shard_count), table.replicas, table.min_insync,
                           table.read_anywhere});
+    if (const auto grants = state.grants.find(id); grants != state.grants.end()) {
+      for (const auto& [principal, rights] : grants->second) map.tables.back().grants.push_back({principal, rights});
+    }
     for (uint32_t shard = 0; shard < table.shard_count; ++shard) {
       const auto found = state.shards.find({id, shard});
       if (found != state.shards.end()) map.tables.back().shards[shard] = to_map(map, found->second);

@@ -73,6 +73,14 @@ struct MapShard {
   friend bool operator==(const MapShard&, const MapShard&) = default;
 };
 
+struct MapGrant {
+  /// "client/<name>".
+  std::string principal;
+  Rights rights = 0;
+
+  friend bool operator==(const MapGrant&, const MapGrant&) = default;
+};
+
 struct MapTable {
   TableId id = 0;
   std::string name;
@@ -82,6 +90,8 @@ struct MapTable {
   uint32_t replicas = 1;
   uint32_t min_insync = 1;
   bool read_anywhere = false;
+  /// The clients that may use the table (grants.h). Sorted by principal. Empty: all may.
+  std::vector<MapGrant> grants = {};
 
   [[nodiscard]] uint32_t shard_count() const { return static_cast<uint32_t>(shards.size()); }
 

@@ -38,6 +38,10 @@ MapTable table_from(const v1::MapTable& from) {
     to.fork = shard.fork();
     to.primary_incarnation = shard.primary_incarnation();
   }
+  for (const v1::MapGrant& grant : from.grants()) {
+    // A right of a later version means nothing here, but the grant closes the table all the same.
+    table.grants.push_back({grant.principal(), grant.rights() & kRightsAll});
+  }
   return table;
 }
 
@@ -164,6 +168,11 @@ v1::ShardMapSnapshot to_proto(const ShardMap& map) {
     added.set_replicas(table.replicas);
     added.set_min_insync(table.min_insync);
     added.set_read_anywhere(table.read_anywhere);
+    for (const MapGrant& grant : table.grants) {
+      v1::MapGrant& added_grant = *added.add_grants();
+      added_grant.set_principal(grant.principal);
+      added_grant.set_rights(grant.rights);
+    }
     for (const MapShard& shard : table.shards) {
       v1::MapShard& added_shard = *added.add_shards();
       added_shard.set_epoch(shard.epoch);

@@ -5,6 +5,14 @@
 #include "control/proto/convert.h"
 
 namespace skua::control {
+namespace {
+
+template <typename Request>
+Rights rights_of(const Request& request) {
+  return (request.read() ? kRightRead : 0) | (request.write() ? kRightWrite : 0) | (request.scan() ? kRightScan : 0);
+}
+
+}  // namespace
 
 RegisterNode from_proto(const v1::RegisterRequest& request) {
   RegisterNode registration{request.cluster_id(), from_proto(request.node()), request.applied_revision(), {}};
@@ -63,6 +71,14 @@ RevokeIdentity from_proto(const v1::RevokeIdentityRequest& request) {
 
 UnrevokeIdentity from_proto(const v1::UnrevokeIdentityRequest& request) {
   return {request.principal()};
+}
+
+AddGrant from_proto(const v1::AddGrantRequest& request) {
+  return {request.principal(), request.table(), rights_of(request)};
+}
+
+RemoveGrant from_proto(const v1::RemoveGrantRequest& request) {
+  return {request.principal(), request.table(), rights_of(request), request.open_to_all()};
 }
 
 }  // namespace skua::control

@@ -23,6 +23,8 @@ namespace skua::control {
 [[nodiscard]] ForceRecover from_proto(const v1::RecoverShardRequest& request);
 [[nodiscard]] RevokeIdentity from_proto(const v1::RevokeIdentityRequest& request);
 [[nodiscard]] UnrevokeIdentity from_proto(const v1::UnrevokeIdentityRequest& request);
+[[nodiscard]] AddGrant from_proto(const v1::AddGrantRequest& request);
+[[nodiscard]] RemoveGrant from_proto(const v1::RemoveGrantRequest& request);
 
 }  // namespace skua::control
 

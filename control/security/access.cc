@@ -37,6 +37,8 @@ constexpr std::array kMethods = {
     MethodAccess{"/skua.control.v1.Cluster/RecoverShard", kAdmins, kAudited},
     MethodAccess{"/skua.control.v1.Cluster/RevokeIdentity", kAdmins, kAudited},
     MethodAccess{"/skua.control.v1.Cluster/UnrevokeIdentity", kAdmins, kAudited},
+    MethodAccess{"/skua.control.v1.Cluster/AddGrant", kAdmins, kAudited},
+    MethodAccess{"/skua.control.v1.Cluster/RemoveGrant", kAdmins, kAudited},
     // A storage node. Describe: the control plane asks before it believes a registration.
     MethodAccess{"/skua.control.v1.Bootstrap/Describe", kReaders | Role::kControl},
     MethodAccess{"/skua.control.v1.Bootstrap/OpenSession", Role::kNode | Role::kAdmin | Role::kClient},

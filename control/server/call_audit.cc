@@ -33,6 +33,8 @@ constexpr std::array kMoveShard = {"table", "shard", "from", "to"};
 constexpr std::array kTransferPrimary = {"table", "shard", "to"};
 constexpr std::array kRecoverShard = {"table", "shard", "node"};
 constexpr std::array kIdentity = {"principal"};
+constexpr std::array kAddGrant = {"principal", "table", "read", "write", "scan"};
+constexpr std::array kRemoveGrant = {"principal", "table", "read", "write", "scan", "open_to_all"};
 
 constexpr std::array kArguments = {
     AuditedArguments{"/skua.control.v1.Membership/Leave", kLeave},
@@ -45,6 +47,8 @@ constexpr std::array kArguments = {
     AuditedArguments{"/skua.control.v1.Cluster/RecoverShard", kRecoverShard},
     AuditedArguments{"/skua.control.v1.Cluster/RevokeIdentity", kIdentity},
     AuditedArguments{"/skua.control.v1.Cluster/UnrevokeIdentity", kIdentity},
+    AuditedArguments{"/skua.control.v1.Cluster/AddGrant", kAddGrant},
+    AuditedArguments{"/skua.control.v1.Cluster/RemoveGrant", kRemoveGrant},
 };
 
 void add_field(AuditFields& to, const Message& request, const FieldDescriptor& field) {

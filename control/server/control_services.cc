@@ -426,7 +426,31 @@ class ClusterService final : public v1::Cluster::CallbackService {
     return change(context, from_proto(*request), reply);
   }
 
+  ServerUnaryReactor* AddGrant(CallbackServerContext* context, const v1::AddGrantRequest* request,
+                               v1::ChangeReply* reply) override {
+    if (absl::Status status = check_grantable(request->principal()); !status.ok()) {
+      return queued(context, context->DefaultReactor(), status);
+    }
+    return change(context, from_proto(*request), reply);
+  }
+
+  /// Also without certificates: that is how a table is opened that was closed when there were some.
+  ServerUnaryReactor* RemoveGrant(CallbackServerContext* context, const v1::RemoveGrantRequest* request,
+                                  v1::ChangeReply* reply) override {
+    return change(context, from_proto(*request), reply);
+  }
+
  private:
+  /// What the core cannot see: whether it is a name at all, and whether names mean anything here.
+  [[nodiscard]] absl::Status check_grantable(const std::string& principal) const {
+    if (options_.credentials == nullptr) {
+      return absl::FailedPreconditionError(
+          "this cluster has no certificates, so nodes cannot tell clients apart: a grant would only close the table "
+          "(docs/security.md)");
+    }
+    return parse_principal(principal, options_.cluster_id).status();
+  }
+
   /// What the core cannot see: whether it is a name at all, and the caller's own.
   [[nodiscard]] absl::Status check_revocable(const CallbackServerContext& context, const std::string& principal) const {
     if (options_.credentials == nullptr) {

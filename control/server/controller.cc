@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/core/cluster_limits.h"
+#include "control/core/grants.h"
 #include "control/core/identity_rules.h"
 #include "control/core/revocation.h"
 #include "control/core/text.h"
@@ -447,6 +448,13 @@ void Controller::note(const Event& event, const Decision& decision, const std::s
       log(true, absl::StrCat("revoked ", printable(revoked->principal, kPrincipalMax)));
     } else if (const auto* allowed = std::get_if<UnrevokeIdentity>(&event)) {
       log(true, absl::StrCat("no longer revoked: ", printable(allowed->principal, kPrincipalMax)));
+    } else if (const auto* granted = std::get_if<AddGrant>(&event)) {
+      log(true, absl::StrCat("granted ", printable(granted->principal, kPrincipalMax), " ",
+                             rights_text(granted->rights), " of table ", decision.table->name));
+    } else if (const auto* taken = std::get_if<RemoveGrant>(&event)) {
+      log(true, absl::StrCat("took ", rights_text(taken->rights), " of table ", decision.table->name, " from ",
+                             printable(taken->principal, kPrincipalMax),
+                             changes.put_grants.begin()->second.empty() ? ": it is open to all clients" : ""));
     }
     if (!changes.delete_tables.empty() && decision.table) {
       log(false, absl::StrCat("dropped table ", decision.table->name));

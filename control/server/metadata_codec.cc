@@ -6,12 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "control/core/cluster_limits.h"
+#include "control/core/grants.h"
 #include "control/core/view_rules.h"
 #include "control/proto/metadata.pb.h"
 
 namespace skua::control::metadata {
 namespace {
 
+constexpr const char* kGrants = "skua/grants/";
 constexpr const char* kNodes = "skua/nodes/";
 constexpr const char* kTables = "skua/tables/";
 constexpr const char* kShards = "skua/shards/";
@@ -38,6 +40,17 @@ std::string map_record(uint64_t map_revision, TableId next_table_id) {
 std::string denied_record(const std::set<std::string>& denied) {
   v1::DeniedRecord record;
   for (const std::string& principal : denied) record.add_principals(principal);
+  return record.SerializeAsString();
+}
+
+std::string grants_record(TableId id, const TableGrants& grants) {
+  v1::GrantsRecord record;
+  record.set_table_id(id);
+  for (const auto& [principal, rights] : grants) {
+    v1::GrantRecord& added = *record.add_grants();
+    added.set_principal(principal);
+    added.set_rights(rights);
+  }
   return record.SerializeAsString();
 }
 
@@ -120,6 +133,18 @@ bool decode_denied(const std::string& bytes, ClusterState& state) {
   return true;
 }
 
+/// A right that is not known here is refused, not left out: the next change would lose it.
+bool decode_grants(const KeyValue& kv, ClusterState& state) {
+  v1::GrantsRecord record;
+  if (!record.ParseFromString(kv.value) || grants_key(record.table_id()) != kv.key) return false;
+  TableGrants& grants = state.grants[record.table_id()];
+  for (const v1::GrantRecord& grant : record.grants()) {
+    if (!check_grant(grant.principal(), grant.rights()).ok()) return false;
+    if (!grants.emplace(grant.principal(), grant.rights()).second) return false;
+  }
+  return !grants.empty();
+}
+
 bool decode_node(const KeyValue& kv, ClusterState& state) {
   v1::NodeRecord record;
   if (!record.ParseFromString(kv.value) || node_key(record.uuid()) != kv.key) return false;
@@ -172,6 +197,15 @@ bool decode_shard(const KeyValue& kv, ClusterState& state) {
   return is_well_formed(shard);
 }
 
+/// Every table with grants exists.
+absl::Status check_grants(const ClusterState& state) {
+  for (const auto& [id, grants] : state.grants) {
+    if (!state.tables.contains(id)) return damaged(grants_key(id), "belongs to no table");
+  }
+  if (grant_count(state) > kGrantsMax) return damaged(grants_key(state.grants.begin()->first), "is one too many");
+  return absl::OkStatus();
+}
+
 /// Every table has exactly its shards, and every owner exists.
 absl::Status check_complete(const ClusterState& state) {
   if (state.cluster_id.empty()) return damaged(kClusterKey, "is missing");
@@ -200,7 +234,7 @@ absl::Status check_complete(const ClusterState& state) {
       return damaged(shard_key(key.first, key.second), "names a replica that is not on a worker of a node");
     }
   }
-  return absl::OkStatus();
+  return check_grants(state);
 }
 
 }  // namespace
@@ -211,6 +245,10 @@ std::string node_key(const std::string& uuid) {
 
 std::string table_key(TableId id) {
   return absl::StrFormat("%s%016x", kTables, id);
+}
+
+std::string grants_key(TableId id) {
+  return absl::StrFormat("%s%016x", kGrants, id);
 }
 
 std::string shards_prefix(TableId id) {
@@ -252,6 +290,10 @@ std::vector<Operation> encode_changes(const Changes& changes) {
     operations.push_back(changes.put_denied->empty() ? Operation::erase(kDeniedKey)
                                                      : Operation::put(kDeniedKey, denied_record(*changes.put_denied)));
   }
+  for (const auto& [id, grants] : changes.put_grants) {
+    operations.push_back(grants.empty() ? Operation::erase(grants_key(id))
+                                        : Operation::put(grants_key(id), grants_record(id, grants)));
+  }
   operations.push_back(Operation::put(kMapKey, map_record(changes.map_revision, changes.next_table_id)));
   return operations;
 }
@@ -266,6 +308,8 @@ absl::StatusOr<ClusterState> decode_state(const std::vector<KeyValue>& kvs) {
       good = decode_map(kv.value, state);
     } else if (kv.key == kDeniedKey) {
       good = decode_denied(kv.value, state);
+    } else if (kv.key.starts_with(kGrants)) {
+      good = decode_grants(kv, state);
     } else if (kv.key.starts_with(kNodes)) {
       good = decode_node(kv, state);
     } else if (kv.key.starts_with(kTables)) {

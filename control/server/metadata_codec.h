@@ -4,6 +4,7 @@
 //   skua/cluster                                  ClusterRecord
 //   skua/map                                      MapRecord       in every transaction that changes the map
 //   skua/denied                                   DeniedRecord    absent while nobody is revoked
+//   skua/grants/<table id: 16 hex digits>         GrantsRecord    absent while the table is open to all clients
 //   skua/nodes/<uuid>                             NodeRecord
 //   skua/tables/<id: 16 hex digits>               TableRecord
 //   skua/shards/<id: 16 hex>/<shard: 8 hex>       ShardRecord
@@ -26,6 +27,7 @@ inline constexpr const char* kDeniedKey = "skua/denied";
 
 [[nodiscard]] std::string node_key(const std::string& uuid);
 [[nodiscard]] std::string table_key(TableId id);
+[[nodiscard]] std::string grants_key(TableId id);
 [[nodiscard]] std::string shard_key(TableId id, uint32_t shard);
 /// The prefix of all of a table's shards.
 [[nodiscard]] std::string shards_prefix(TableId id);

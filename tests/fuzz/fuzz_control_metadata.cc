@@ -47,6 +47,7 @@ std::map<std::string, std::string> good_records() {
     changes.put_shards.push_back(record);
   }
   changes.put_shards.push_back({2, 0, 1, Replica{test_uuid(3), 0, 0}});
+  changes.put_grants[2] = {{"client/a", kRightRead}, {"client/b", kRightsAll}};
   changes.map_revision = 7;
   changes.next_table_id = 3;
   std::map<std::string, std::string> records;
@@ -63,6 +64,7 @@ std::string key_of(uint8_t kind, uint8_t n) {
     case 3: return metadata::table_key(n % 4);
     case 4:
     case 5: return metadata::shard_key(n / 4 % 4, n % 4);
+    case 6: return metadata::grants_key(n % 4);
     default: return std::string(metadata::kRoot) + static_cast<char>(n);
   }
 }
@@ -80,6 +82,8 @@ void check_state(const ClusterState& state) {
   (void)core.step(Tick{}, kNow + 10 * skua::kSecond);
   (void)core.step(NodeLeave{test_uuid(2), "", true}, kNow + 10 * skua::kSecond);
   (void)core.step(CreateTable{"new", 2}, kNow + 10 * skua::kSecond);
+  (void)core.step(RemoveGrant{"client/a", "u", kRightsAll, true}, kNow + 10 * skua::kSecond);
+  (void)core.step(AddGrant{"client/c", "t", kRightScan}, kNow + 10 * skua::kSecond);
   (void)core.shard_troubles(16);
   for (const auto& [uuid, node] : state.nodes) (void)core.drain_progress(uuid);
   for (const auto& [id, table] : state.tables) require(core.settled_shard_count(id) <= table.shard_count);
@@ -91,6 +95,7 @@ void check_stored_again(const ClusterState& state) {
   for (const auto& [uuid, node] : state.nodes) all.put_nodes.push_back(node);
   for (const auto& [id, table] : state.tables) all.put_tables.push_back(table);
   for (const auto& [key, shard] : state.shards) all.put_shards.push_back(shard);
+  all.put_grants = state.grants;
   all.map_revision = state.map_revision;
   all.next_table_id = state.next_table_id;
   std::map<std::string, std::string> records;
@@ -101,6 +106,7 @@ void check_stored_again(const ClusterState& state) {
   const auto again = metadata::decode_state(kvs);
   require(again.ok());
   require(again->nodes == state.nodes && again->tables == state.tables && again->shards == state.shards);
+  require(again->grants == state.grants);
   require(again->map_revision == state.map_revision && again->next_table_id == state.next_table_id);
 }
 

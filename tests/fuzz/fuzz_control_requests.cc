@@ -106,6 +106,18 @@ void expand(ForceRecover& event) {
   expand_uuid(event.node);
 }
 
+void expand(RevokeIdentity&) {}
+void expand(UnrevokeIdentity&) {}
+void expand_client(std::string& text) {
+  if (text.size() == 1) text = "client/" + text;
+}
+void expand(AddGrant& event) {
+  expand_client(event.principal);
+}
+void expand(RemoveGrant& event) {
+  expand_client(event.principal);
+}
+
 /// The event in a request's bytes. Bytes that are no message, and messages that conversion refuses, are a tick.
 template <typename Request>
 Event event_of(const std::string& bytes) {
@@ -134,7 +146,7 @@ Event report_of(const std::string& bytes) {
 }
 
 Event event_of(uint8_t kind, const std::string& bytes, int64_t unix_ms) {
-  switch (kind % 12) {
+  switch (kind % 16) {
     case 0: return event_of<v1::RegisterRequest>(bytes);
     case 1: return heartbeat_of(bytes, unix_ms);
     case 2: return report_of(bytes);
@@ -146,6 +158,10 @@ Event event_of(uint8_t kind, const std::string& bytes, int64_t unix_ms) {
     case 8: return event_of<v1::MoveShardRequest>(bytes);
     case 9: return event_of<v1::TransferPrimaryRequest>(bytes);
     case 10: return event_of<v1::RecoverShardRequest>(bytes);
+    case 12: return event_of<v1::RevokeIdentityRequest>(bytes);
+    case 13: return event_of<v1::UnrevokeIdentityRequest>(bytes);
+    case 14: return event_of<v1::AddGrantRequest>(bytes);
+    case 15: return event_of<v1::RemoveGrantRequest>(bytes);
     default: return Tick{};
   }
 }
@@ -185,6 +201,7 @@ class Control {
     const auto stored = StateStore(store_).load();
     if (!stored.ok()) return require(std::string(stored.status().message()));
     require(stored->nodes == state.nodes && stored->tables == state.tables && stored->shards == state.shards &&
+                    stored->denied == state.denied && stored->grants == state.grants &&
                     stored->map_revision == state.map_revision && stored->next_table_id == state.next_table_id
                 ? ""
                 : "what is stored is not what is believed");

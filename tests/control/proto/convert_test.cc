@@ -80,5 +80,23 @@ TEST(UnservedShards, SurviveTheWire) {
   EXPECT_EQ(from_proto(to_proto(shard)), shard);
 }
 
+TEST(ShardMapGrants, SurviveTheWireAndUnknownRightsGiveNothing) {
+  ShardMap map;
+  map.cluster_id = "c";
+  map.revision = 3;
+  map.tables.push_back({1, "t", std::vector<MapShard>(1)});
+  map.tables[0].grants = {{"client/a", kRightRead | kRightScan}, {"client/b", kRightWrite}};
+  v1::ShardMapSnapshot wire = to_proto(map);
+  const auto again = from_proto(wire);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, map);
+  wire.mutable_tables(0)->mutable_grants(1)->set_rights(8);
+  const auto newer = from_proto(wire);
+  ASSERT_TRUE(newer.ok()) << newer.status();
+  EXPECT_EQ(newer->tables[0].grants[1], (MapGrant{"client/b", 0})) << "the table stays closed";
+  wire.mutable_tables(0)->mutable_grants(1)->set_principal("client/a");
+  EXPECT_FALSE(from_proto(wire).ok());
+}
+
 }  // namespace
 }  // namespace skua::control

@@ -47,7 +47,8 @@ TEST(Access, ListsEachMethodOnceAndNoOther) {
 TEST(Access, WhatChangesTheClusterIsForAdmins) {
   for (const char* method :
        {"Tables/CreateTable", "Tables/DropTable", "Cluster/DrainNode", "Cluster/UndrainNode", "Cluster/MoveShard",
-        "Cluster/TransferPrimary", "Cluster/RecoverShard", "Cluster/RevokeIdentity", "Cluster/UnrevokeIdentity"}) {
+        "Cluster/TransferPrimary", "Cluster/RecoverShard", "Cluster/RevokeIdentity", "Cluster/UnrevokeIdentity",
+        "Cluster/AddGrant", "Cluster/RemoveGrant"}) {
     const std::string path = absl::StrCat("/skua.control.v1.", method);
     for (const Role role : {Role::kControl, Role::kNode, Role::kMonitor, Role::kClient}) {
       EXPECT_EQ(check_access(of(role), path).code(), absl::StatusCode::kPermissionDenied) << path << role_name(role);

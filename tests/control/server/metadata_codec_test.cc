@@ -121,6 +121,57 @@ TEST(State, RoundTripsWhoIsRevoked) {
   EXPECT_FALSE(kvs.contains(kDeniedKey));
 }
 
+TEST(State, RoundTripsGrants) {
+  ClusterState state = sample_state();
+  EXPECT_THAT(decode_state(stored(state))->grants, testing::IsEmpty());
+  Changes granted = everything(state);
+  granted.put_grants[0x1f] = {{"client/a", kRightRead}, {"client/b", kRightsAll}};
+  std::map<std::string, std::string> kvs;
+  const auto carry_out = [&](const std::vector<Operation>& operations) {
+    for (const Operation& op : operations) {
+      op.kind == Operation::Kind::kPut ? kvs[op.key] = op.value : (kvs.erase(op.key), std::string());
+    }
+    std::vector<KeyValue> result;
+    for (const auto& [key, value] : kvs) result.push_back({key, value, 1, 1});
+    return decode_state(result);
+  };
+  (void)carry_out(encode_new_cluster(state));
+  EXPECT_EQ(carry_out(encode_changes(granted))->grants, granted.put_grants);
+  EXPECT_TRUE(kvs.contains("skua/grants/000000000000001f"));
+  EXPECT_EQ(carry_out(encode_changes(everything(state)))->grants, granted.put_grants);
+  // An older release reads the store again when the last one is gone.
+  granted.put_grants[0x1f].clear();
+  EXPECT_THAT(carry_out(encode_changes(granted))->grants, testing::IsEmpty());
+  EXPECT_FALSE(kvs.contains(grants_key(0x1f)));
+}
+
+TEST(DecodeState, GrantsThatCannotBeAreDataLoss) {
+  const auto refused = [](TableId table, const TableGrants& grants, const std::string& behind = "") {
+    Changes changes = everything(sample_state());
+    changes.put_grants[table] = grants;
+    std::vector<KeyValue> kvs = stored(sample_state());
+    for (const Operation& op : encode_changes(changes)) {
+      if (op.key == grants_key(table)) kvs.push_back({op.key, op.value + behind, 1, 1});
+    }
+    const absl::Status status = decode_state(kvs).status();
+    return status.code() == StatusCode::kDataLoss && status.message().find("grants/") != std::string::npos;
+  };
+  EXPECT_FALSE(refused(0x1f, {{"client/a", kRightRead}}));
+  EXPECT_TRUE(refused(0x1f, {{"client/a", kRightRead}}, "\xff"));
+  EXPECT_TRUE(refused(0x1e, {{"client/a", kRightRead}})) << "no such table";
+  EXPECT_TRUE(refused(0x1f, {{"admin/a", kRightRead}}));
+  EXPECT_TRUE(refused(0x1f, {{"client/a", 0}}));
+  EXPECT_TRUE(refused(0x1f, {{"client/a", kRightsAll + 1}})) << "a later release's right is not dropped";
+  EXPECT_TRUE(refused(0x1f, {{"client/a", kRightRead}},
+                      std::string("\x12\x0c\x0a\x08"
+                                  "client/a\x10\x01",
+                                  14)))
+      << "twice";
+  TableGrants many;
+  for (size_t i = 0; i <= kGrantsMax; ++i) many["client/" + std::to_string(i)] = kRightRead;
+  EXPECT_TRUE(refused(0x1f, many));
+}
+
 TEST(DecodeState, AListThatCannotBeReadIsDataLoss) {
   std::vector<KeyValue> kvs = stored(sample_state());
   kvs.push_back({kDeniedKey, "\xff", 1, 1});

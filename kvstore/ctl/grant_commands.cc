@@ -1,0 +1,170 @@
+// skuactl grant add, remove, list: which clients may read, write or scan a table (control/core/grants.h).
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "app/exit.h"
+#include "control/client/admin_client.h"
+#include "control/core/grants.h"
+#include "control/core/table_names.h"
+#include "kvstore/ctl/commands.h"
+#include "kvstore/ctl/identity_argument.h"
+#include "kvstore/ctl/output.h"
+#include "kvstore/ctl/with_client.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::ctl {
+namespace {
+
+using control::AdminClient;
+using control::Rights;
+
+constexpr char kLook[] = "skuactl grant list";
+
+struct GrantArguments {
+  std::string identity;
+  std::string table;
+  std::string rights = "read,write,scan";
+  bool open_to_all = false;
+};
+
+/// ["read","write"].
+nlohmann::json rights_json(Rights rights) {
+  if (rights == 0) return nlohmann::json::array();
+  return std::vector<std::string>(absl::StrSplit(control::rights_text(rights), ','));
+}
+
+std::optional<std::string> complaint_of_rights(const std::string& text) {
+  const auto rights = control::parse_rights(text);
+  return rights.ok() ? std::nullopt : std::optional(std::string(std_view(rights.status().message())));
+}
+
+/// The rights were checked when the command line was read.
+Rights rights_of(const GrantArguments& arguments) {
+  return control::parse_rights(arguments.rights).value_or(0);
+}
+
+int add(const Globals& globals, const GrantArguments& arguments) {
+  const control::CredentialsPtr credentials = credentials_of(globals);
+  const std::string principal = principal_of(arguments.identity, credentials);
+  const Rights rights = rights_of(arguments);
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials);
+  if (absl::Status status = admin.add_grant(principal, arguments.table, rights); !status.ok()) {
+    return report_change_failure(status, kLook);
+  }
+  if (globals.json) {
+    print_json({{"identity", principal}, {"table", arguments.table}, {"granted", rights_json(rights)}});
+  } else {
+    std::printf(
+        "%s may %s table %s, as soon as the nodes hear of it, within a second. Clients without a grant may not\n",
+        principal.c_str(), control::rights_text(rights).c_str(), arguments.table.c_str());
+  }
+  return app::kExitOk;
+}
+
+int take_away(const Globals& globals, const GrantArguments& arguments) {
+  const control::CredentialsPtr credentials = credentials_of(globals);
+  const std::string principal = principal_of(arguments.identity, credentials);
+  const Rights rights = rights_of(arguments);
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials);
+  if (absl::Status status = admin.remove_grant(principal, arguments.table, rights, arguments.open_to_all);
+      !status.ok()) {
+    return report_change_failure(status, kLook);
+  }
+  if (globals.json) {
+    print_json({{"identity", principal}, {"table", arguments.table}, {"removed", rights_json(rights)}});
+  } else {
+    std::printf("%s has no grant to %s table %s any more; skuactl grant list %s shows who has\n", principal.c_str(),
+                control::rights_text(rights).c_str(), arguments.table.c_str(), arguments.table.c_str());
+  }
+  return app::kExitOk;
+}
+
+/// The tables to show: the one that is named, or all.
+absl::StatusOr<std::vector<control::MapTable>> tables_of(const control::ShardMap& map, const std::string& name) {
+  if (name.empty()) return map.tables;
+  if (const control::MapTable* const table = map.find_table(name); table != nullptr) return std::vector{*table};
+  std::vector<std::string> names;
+  names.reserve(map.tables.size());
+  for (const control::MapTable& table : map.tables) names.push_back(table.name);
+  return control::no_such_table(name, "", names);
+}
+
+int list(const Globals& globals, const std::string& name) {
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
+  const absl::StatusOr<control::ShardMap> map = admin.shard_map();
+  if (!map.ok()) return report_failure(map.status());
+  const absl::StatusOr<std::vector<control::MapTable>> tables = tables_of(*map, name);
+  if (!tables.ok()) return report_failure(tables.status());
+  nlohmann::json json = nlohmann::json::array();
+  std::vector<std::vector<std::string>> rows = {{"TABLE", "CLIENT", "MAY"}};
+  for (const control::MapTable& of : *tables) {
+    for (const control::MapGrant& grant : of.grants) {
+      json.push_back({{"table", of.name}, {"identity", grant.principal}, {"rights", rights_json(grant.rights)}});
+      rows.push_back({of.name, grant.principal, control::rights_text(grant.rights)});
+    }
+  }
+  if (globals.json) {
+    print_json(json);
+  } else if (rows.size() > 1) {
+    std::fputs(table(std::move(rows)).c_str(), stdout);
+  } else {
+    std::printf("no grants: every client may read, write and scan %s\n",
+                name.empty() ? "all tables" : absl::StrCat("table ", name).c_str());
+  }
+  return app::kExitOk;
+}
+
+app::Command& add_change_command(app::Command& grants, const char* name, const char* summary,
+                                 const std::shared_ptr<GrantArguments>& arguments) {
+  app::Command& command = grants.add_command(name, summary);
+  command.add_positional("identity", &arguments->identity, "client/NAME, or the file of a certificate of it.");
+  add_table_argument(command, "table", arguments->table);
+  return command;
+}
+
+}  // namespace
+
+void add_grant_commands(app::Program& program, const Globals& globals) {
+  app::Command& grants = program.add_command("grant", "Says which clients may read, write or scan a table.");
+  grants.description(
+      "A table without grants is open to all clients of the cluster; its first grant closes it to those that have "
+      "none. "
+      "Administrators and nodes need no grants.");
+
+  auto adding = std::make_shared<GrantArguments>();
+  app::Command& add_command = add_change_command(grants, "add", "Gives a client rights to a table.", adding);
+  adding->rights.clear();
+  add_command.add_positional("rights", &adding->rights, "read, write, scan; several with commas.")
+      .check(complaint_of_rights);
+  add_command.example("skuactl grant add client/app-7 notes read,write", "others without a grant are shut out")
+      .example("skuactl grant add certs/report.pem notes scan", "one more, by its certificate");
+  add_command.action([&globals, adding] { return add(globals, *adding); });
+
+  auto removing = std::make_shared<GrantArguments>();
+  app::Command& remove_command =
+      add_change_command(grants, "remove", "Takes rights to a table from a client.", removing);
+  remove_command.add_positional("rights", &removing->rights, "read, write, scan; default: all that it has.")
+      .optional()
+      .check(complaint_of_rights);
+  remove_command.add_bool("open-to-all", &removing->open_to_all,
+                          "It may be the table's last grant: then all clients may use the table again.");
+  remove_command.example("skuactl grant remove client/app-7 notes write", "it may still read")
+      .example("skuactl grant remove client/app-7 notes --open-to-all", "the last grant: the table is open again");
+  remove_command.action([&globals, removing] { return take_away(globals, *removing); });
+
+  auto shown = std::make_shared<std::string>();
+  app::Command& list_command = grants.add_command("list", "Shows who may use which table.");
+  list_command.add_positional("table", shown.get(), "The table's name; default: all of them.").optional();
+  list_command.example("skuactl grant list", "tables that are not listed are open to all clients")
+      .example("skuactl grant list notes", "");
+  list_command.action([&globals, shown] { return list(globals, *shown); });
+}
+
+}  // namespace skua::kv::ctl
