@@ -18,9 +18,9 @@
 // a push to all who watch, and a copy that stays in force while the control plane is away. A node that the new map does
 // not reach goes on with the old list, until it does.
 //
-// Calls are judged one by one, so a connection that stands does not help (control/security/deny_list.h), and
-// once more when their turn comes (Controller::submit). Sessions of the data path carry no certificate. The node remembers which identity opened each (kvstore/worker/session_owners.h), and
-// closes it. A new one needs a gRPC call.
+// Calls are judged one by one, so a connection that stands does not help (control/security/deny_list.h), and once more
+// when their turn comes (Controller::submit). Sessions of the data path carry no certificate. The node remembers which
+// identity opened each (kvstore/service/session_owners.h), and closes it. A new one needs a gRPC call.
 //
 // The core sees identities as text. What is a name, and that nobody revokes himself, is checked where a call arrives.
 // Here are the bounds (kDeniedMax names of kPrincipalMax bytes), and one rule: the role control cannot be revoked,

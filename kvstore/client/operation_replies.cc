@@ -44,7 +44,8 @@ bool OperationRunner::is_answer(CallOperation& operation, const ReplyHead& head)
   if (operation.spreads) {
     const bool answered = head.status == KvStatus::kOk || head.status == KvStatus::kNotFound;
     if (!answered && operation.at_backup) {
-      turn_to_primary(operation, head.status != KvStatus::kUnavailable);
+      // What this client has no right to is no fault of the backup.
+      turn_to_primary(operation, head.status != KvStatus::kUnavailable && head.status != KvStatus::kPermissionDenied);
       return false;
     }
     if (answered) spread_.answered(operation.target);

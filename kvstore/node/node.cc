@@ -28,6 +28,10 @@ std::string with_host(const std::string& address, const std::string& host) {
 /// them would delay the heartbeat too much.
 constexpr size_t kPeerBytesMax = size_t{8} << 20;
 
+// The map's rights are those of the service.
+static_assert(control::kRightRead == kRightRead && control::kRightWrite == kRightWrite);
+static_assert(control::kRightScan == kRightScan && control::kRightsAll < kRightsUnlimited);
+
 }  // namespace
 
 // --- Starting
@@ -176,6 +180,7 @@ void NodeImpl::make_map_cache(const std::string& cluster_id) {
                                     .on_change =
                                         [this](std::shared_ptr<const control::ShardMap> map) {
                                           shut_out(map->denied);
+                                          set_grants(*map);
                                           std::map<NodeId, std::string> uuids;
                                           for (const control::MapNode& node : map->nodes)
                                             uuids[node_id_of(node.uuid)] = node.uuid;
@@ -196,6 +201,23 @@ void NodeImpl::shut_out(const std::vector<std::string>& denied) {
   log(LogSeverity::kInfo, absl::StrCat("the list of revoked identities changed count=", denied.size()));
   // Not under the lock: a worker whose mailbox is full may wait for the lock itself.
   for (Worker* const worker : workers()) worker->set_denied(denied);
+}
+
+/// Before the shards of this map are served, so that none of a table with grants is open for a moment.
+void NodeImpl::set_grants(const control::ShardMap& map) {
+  std::vector<TableGrants> grants;
+  for (const control::MapTable& table : map.tables) {
+    if (table.grants.empty()) continue;
+    TableGrants& added = grants.emplace_back(TableGrants{static_cast<uint32_t>(table.id), table.name, {}});
+    for (const control::MapGrant& grant : table.grants) {
+      added.rights.emplace_back(grant.principal, static_cast<Rights>(grant.rights));
+    }
+  }
+  if (grants == grants_) return;
+  grants_ = std::move(grants);
+  log(LogSeverity::kInfo, absl::StrCat("the grants changed closed_tables=", grants_.size()));
+  const auto compiled = std::make_shared<const Grants>(grants_);
+  for (Worker* const worker : workers()) worker->set_grants(compiled);
 }
 
 absl::Status NodeImpl::start_grpc() {

@@ -93,6 +93,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   [[nodiscard]] ReplicationEvents replication_events(uint32_t worker);
   void make_map_cache(const std::string& cluster_id);
   void shut_out(const std::vector<std::string>& denied);
+  void set_grants(const control::ShardMap& map);
   [[nodiscard]] std::vector<Worker*> workers();
   absl::Status start_grpc();
   void start_agent();
@@ -115,6 +116,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   std::string advertised_address_;
   std::atomic<uint64_t> applied_revision_{0};
   std::vector<std::string> denied_;  // used by the map cache's thread only
+  std::vector<TableGrants> grants_;  // likewise
   std::atomic<bool> fatal_told_{false};
 
   // Members are destroyed in reverse order of declaration. So each member is declared before its users.

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "kvstore/service/service_limits.h"
 #include "rpc/base/status.h"
 
@@ -42,6 +43,9 @@ HeldShard* Admission::admit(IncomingCall& call, Method method, const Route& rout
       (shard->replica != nullptr && !serves(*shard, method))) {
     return refuse(call, method, route, shard);
   }
+  if (shard->grants != nullptr && !owners_.may(call.session, *shard->grants, needed(method))) [[unlikely]] {
+    return refuse_right(call, method, *shard);
+  }
   return shard;
 }
 
@@ -78,6 +82,19 @@ HeldShard* Admission::refuse(IncomingCall& call, Method method, const Route& rou
     head.text = shard->why;
   }
   replies_.error(call.reply, method, head);
+  return nullptr;
+}
+
+HeldShard* Admission::refuse_right(IncomingCall& call, Method method, const HeldShard& shard) {
+  const std::string who = owners_.owner_of(call.session);
+  const std::string& table = shard.grants->name;
+  const char* const right = right_name(needed(method));
+  const std::string why =
+      who.empty() ? absl::StrCat("no right to ", right, " table ", table,
+                                 ", which has grants: they are for clients with certificates (skuactl grant list)")
+                  : absl::StrCat(who, " has no right to ", right, " table ", table,
+                                 "; an administrator can give it: ", "skuactl grant add ", who, " ", table, " ", right);
+  replies_.error(call.reply, method, replies_.head_of(shard, KvStatus::kPermissionDenied, 0, why));
   return nullptr;
 }
 

@@ -3,7 +3,7 @@
 //            request                        +-----------------------------------------------+
 //   Endpoint -------> handler --admit()---->| HeldShards: (table, shard) -> epoch, Shard    |
 //      ^                |                   +-----------------------------------------------+
-//      |                |  deadline passed, unknown shard, wrong epoch, opening: answered at once
+//      |                |  deadline passed, unknown shard, wrong epoch, opening, no right: answered at once
 //      |                v
 //      |           served at once, or begin(): PendingRequest, which waits for a disk
 //      |                v
@@ -13,6 +13,9 @@
 // here, if the shard is being opened or cannot be opened, or if the node shuts down. This status tells a client two
 // things: the request was certainly not executed, and the client should try again with a fresh map. If this worker is
 // the one that has not seen the newest map, the observer of on_newer_map() is told.
+//
+// A request for a table with grants is answered PERMISSION_DENIED if the identity that opened its session has no right
+// to it (grants.h). That ends the client's operation. Requests that were admitted before the grants changed go on.
 #ifndef SKUA_KVSTORE_SERVICE_ADMISSION_H_
 #define SKUA_KVSTORE_SERVICE_ADMISSION_H_
 
@@ -25,6 +28,7 @@
 #include "kvstore/service/held_shards.h"
 #include "kvstore/service/pending_request.h"
 #include "kvstore/service/replies.h"
+#include "kvstore/service/session_owners.h"
 #include "kvstore/types/worker_mutants.h"
 #include "rpc/base/clock.h"
 #include "rpc/endpoint.h"
@@ -34,9 +38,10 @@ namespace skua::kv {
 /// Thread: the worker's.
 class Admission {
  public:
-  /// Endpoint, shards and replies outlive the admission.
-  Admission(rpc::Endpoint& endpoint, HeldShards& shards, Replies& replies, size_t pending_max)
-      : endpoint_(endpoint), shards_(shards), replies_(replies), pool_(pending_max) {}
+  /// Endpoint, owners, shards and replies outlive the admission.
+  Admission(rpc::Endpoint& endpoint, const SessionOwners& owners, HeldShards& shards, Replies& replies,
+            size_t pending_max)
+      : endpoint_(endpoint), owners_(owners), shards_(shards), replies_(replies), pool_(pending_max) {}
 
   /// The shard that serves the request. Null: the request was answered.
   [[nodiscard]] HeldShard* admit(rpc::IncomingCall& call, Method method);
@@ -88,10 +93,12 @@ class Admission {
 
  private:
   [[nodiscard]] HeldShard* refuse(rpc::IncomingCall& call, Method method, const Route& route, const HeldShard* shard);
+  [[nodiscard]] HeldShard* refuse_right(rpc::IncomingCall& call, Method method, const HeldShard& shard);
   [[nodiscard]] bool serves(const HeldShard& shard, Method method) const;
   void tell_of_newer_map();
 
   rpc::Endpoint& endpoint_;
+  const SessionOwners& owners_;
   HeldShards& shards_;
   Replies& replies_;
   PendingRequestPool pool_;

@@ -37,12 +37,13 @@ DurationNs HeldShards::tick() {
 void HeldShards::expect(ShardId id, uint64_t epoch) {
   if (HeldShard* held = table_.find(id); held != nullptr) {
     held->epoch = epoch;
-    if (held->plain_epoch != 0) held->plain_epoch = epoch;
+    set_plain_epoch(*held);
     return;
   }
   HeldShard& shard = *shards_.emplace_back(std::make_unique<HeldShard>());
   shard.id = id;
   shard.epoch = epoch;
+  shard.grants = grants_->find(id.table_id);
   table_.insert(id, &shard);
 }
 
@@ -52,7 +53,7 @@ void HeldShards::serve(ShardId id, ShardDb& db) {
   shard->shard = &engine_->open_shard(db, shard->epoch);
   shard->why.clear();
   shard->state = HeldShard::State::kServing;
-  if (!is_draining_) shard->plain_epoch = shard->epoch;
+  set_plain_epoch(*shard);
 }
 
 void HeldShards::serve_replica(ShardId id, ShardDb& db, ReplicaId self, const ReplicaNotes& notes) {
@@ -64,10 +65,10 @@ void HeldShards::serve_replica(ShardId id, ShardDb& db, ReplicaId self, const Re
       ShardReplica::create(options_.replica, self, notes, *shard->shard, *options_.replica_host, *options_.clock);
   if (!replica.ok()) return set_failed(id, std::string(std_view(replica.status().message())));
   shard->replica = *std::move(replica);
-  shard->plain_epoch = 0;
   ++replica_count_;
   shard->why.clear();
   shard->state = HeldShard::State::kServing;
+  set_plain_epoch(*shard);
 }
 
 void HeldShards::set_failed(ShardId id, std::string why) {
@@ -75,7 +76,7 @@ void HeldShards::set_failed(ShardId id, std::string why) {
   if (shard == nullptr) return;
   shard->why = std::move(why);
   shard->state = HeldShard::State::kFailed;
-  shard->plain_epoch = 0;
+  set_plain_epoch(*shard);
 }
 
 void HeldShards::remove(ShardId id, absl::AnyInvocable<void()> on_idle) {
@@ -90,9 +91,24 @@ void HeldShards::remove(ShardId id, absl::AnyInvocable<void()> on_idle) {
 void HeldShards::drain() {
   is_draining_ = true;
   for (const auto& shard : shards_) {
-    shard->plain_epoch = 0;
+    set_plain_epoch(*shard);
     if (shard->replica != nullptr) shard->replica->retire();
   }
+}
+
+void HeldShards::set_grants(std::shared_ptr<const Grants> grants) {
+  grants_ = std::move(grants);
+  for (const auto& shard : shards_) {
+    shard->grants = grants_->find(shard->id.table_id);
+    set_plain_epoch(*shard);
+  }
+}
+
+/// So the grants of open tables cost requests nothing.
+void HeldShards::set_plain_epoch(HeldShard& shard) const {
+  const bool plain =
+      shard.state == HeldShard::State::kServing && shard.replica == nullptr && shard.grants == nullptr && !is_draining_;
+  shard.plain_epoch = plain ? shard.epoch : 0;
 }
 
 void HeldShards::forget_if_idle(HeldShard& shard) {
@@ -136,7 +152,7 @@ void HeldShards::set_view(ShardId id, const View& view) {
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr) return;
   shard->epoch = view.epoch;
-  if (shard->plain_epoch != 0) shard->plain_epoch = view.epoch;
+  set_plain_epoch(*shard);
   if (shard->replica != nullptr) shard->replica->set_view(view, boot_ns());
 }
 

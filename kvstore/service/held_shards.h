@@ -18,6 +18,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "kvstore/service/grants.h"
 #include "kvstore/service/shard_table.h"
 #include "kvstore/service/stats.h"
 #include "kvstore/shard/shard_clock.h"
@@ -39,9 +40,10 @@ struct HeldShard {
   ShardId id;
   uint64_t epoch = 0;
   /// Requests that name this epoch are served without further checks. 0: each request needs the full checks of
-  /// Admission.
+  /// Admission: always if the shard is replicated, or of a table with grants.
   uint64_t plain_epoch = 0;
   State state = State::kOpening;
+  const ClosedTable* grants = nullptr;  ///< of the table; null: it is open to all. Valid until the grants change
   std::string why;
   Shard* shard = nullptr;                 ///< kServing; owned by the engine
   std::unique_ptr<ShardReplica> replica;  ///< kServing, and replicated
@@ -97,6 +99,9 @@ class HeldShards {
   void drain();
   [[nodiscard]] bool is_draining() const { return is_draining_; }
 
+  /// Replaces the grants, of the shards that are held and of those to come.
+  void set_grants(std::shared_ptr<const Grants> grants);
+
   // --- Use
   /// The shard as it is held here; null: it is not.
   [[nodiscard]] HeldShard* find(ShardId id) const { return table_.find(id); }
@@ -140,12 +145,14 @@ class HeldShards {
   void tell_time_now(TimeNs now);
   [[nodiscard]] ShardReplica* replica_of(ShardId id) const;
   void forget_if_idle(HeldShard& shard);
+  void set_plain_epoch(HeldShard& shard) const;
 
   const Options options_;
   WorkerEngine* engine_ = nullptr;
   ShardTable<HeldShard> table_;
   std::vector<std::unique_ptr<HeldShard>> shards_;  // also removed ones that requests still use
   size_t replica_count_ = 0;                        // of shards_
+  std::shared_ptr<const Grants> grants_ = std::make_shared<const Grants>();
   bool is_draining_ = false;
   TimeNs next_time_ns_ = 0;  // when the engine is told the time next
   LivedTime lived_;

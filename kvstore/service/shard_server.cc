@@ -17,7 +17,7 @@ ShardServer::ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Opt
     : endpoint_(endpoint),
       shards_({options.replica, options.replica_host, options.clock}),
       replies_(endpoint),
-      admission_(endpoint, shards_, replies_, options.pending_max),
+      admission_(endpoint, owners_, shards_, replies_, options.pending_max),
       reads_(endpoint, readers, shards_, admission_, replies_),
       writes_(admission_, replies_) {}
 
@@ -58,6 +58,11 @@ void ShardServer::register_handlers() {
 
 ShardServer::~ShardServer() {
   SKUA_CHECK(waiting_count() == 0, "stop the engine and the reader pool, and poll, before the server");
+}
+
+void ShardServer::set_grants(const std::shared_ptr<const Grants>& grants) {
+  shards_.set_grants(grants);
+  owners_.set_grants(grants);
 }
 
 DurationNs ShardServer::tick() {

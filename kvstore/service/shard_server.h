@@ -21,6 +21,7 @@
 #include "kvstore/service/read_service.h"
 #include "kvstore/service/replies.h"
 #include "kvstore/service/service_limits.h"
+#include "kvstore/service/session_owners.h"
 #include "kvstore/service/stats.h"
 #include "kvstore/service/write_service.h"
 #include "kvstore/shard/worker_engine.h"
@@ -65,6 +66,10 @@ class ShardServer {
   /// deadlines.
   DurationNs tick();
 
+  /// Who opened which session; add() each before its first request.
+  [[nodiscard]] SessionOwners& owners() { return owners_; }
+  /// Which clients may use which tables, from the next request on.
+  void set_grants(const std::shared_ptr<const Grants>& grants);
   [[nodiscard]] HeldShards& shards() { return shards_; }
   [[nodiscard]] const HeldShards& shards() const { return shards_; }
   /// As HeldShards says it.
@@ -116,6 +121,7 @@ class ShardServer {
   }
 
   rpc::Endpoint& endpoint_;
+  SessionOwners owners_;
   HeldShards shards_;
   Replies replies_;
   Admission admission_;

@@ -167,13 +167,13 @@ absl::StatusOr<std::string> Worker::accept_offer(const std::string& offer, const
 }
 
 absl::StatusOr<std::string> Worker::accept(const std::string& offer, const rpc::OfferOrigin& origin) {
-  if (absl::Status allowed = owners_.check(origin.principal); !allowed.ok()) return allowed;
+  if (absl::Status allowed = server_->owners().check(origin.principal); !allowed.ok()) return allowed;
   rpc::SessionId session;
   std::string answer = endpoint_->accept_offer(as_byte_span(offer), origin, &session);
   if (session == rpc::SessionId{}) return answer;  // a refusal
-  owners_.forget_ended(endpoint_->session_count(),
-                       [this](rpc::SessionId owned) { return endpoint_->session_nonce(owned) == 0; });
-  owners_.add(session, origin.principal);
+  server_->owners().forget_ended(endpoint_->session_count(),
+                                 [this](rpc::SessionId owned) { return endpoint_->session_nonce(owned) == 0; });
+  server_->owners().add(session, origin.principal);
   return answer;
 }
 
@@ -184,10 +184,14 @@ void Worker::set_denied(std::vector<std::string> denied) {
     if (principal.starts_with(kNode)) nodes.insert(node_id_of(principal.substr(kNode.size())));
   }
   post([this, nodes = std::move(nodes), denied = std::set<std::string>(denied.begin(), denied.end())] {
-    for (const rpc::SessionId session : owners_.deny(denied)) endpoint_->close(session);
+    for (const rpc::SessionId session : server_->owners().deny(denied)) endpoint_->close(session);
     // What other nodes opened ends here, too, and what this one opened to them.
     if (replication_ != nullptr) replication_->shut_out(nodes);
   });
+}
+
+void Worker::set_grants(std::shared_ptr<const Grants> grants) {
+  post([this, grants = std::move(grants)] { server_->set_grants(grants); });
 }
 
 absl::StatusOr<uint64_t> Worker::hold_entries(ShardId id) {

@@ -26,7 +26,6 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "kvstore/service/shard_server.h"
-#include "kvstore/worker/session_owners.h"
 #include "kvstore/worker/worker_commands.h"
 #include "kvstore/worker/worker_replication.h"
 #include "rpc/base/clock.h"
@@ -96,6 +95,8 @@ class Worker final : public WorkerCommands {
   absl::StatusOr<std::string> accept_offer(const std::string& offer, const rpc::OfferOrigin& origin);
   /// Identities that are revoked: closes their sessions, and takes none of theirs from now on.
   void set_denied(std::vector<std::string> denied);
+  /// Like ShardServer's method.
+  void set_grants(std::shared_ptr<const Grants> grants);
   /// The worker's counters. Errors: as accept_offer().
   absl::StatusOr<WorkerStats> stats();
 
@@ -124,8 +125,7 @@ class Worker final : public WorkerCommands {
   std::unique_ptr<rpc::Endpoint> endpoint_;
   const std::shared_ptr<rpc::Mailbox> mailbox_;
   const rpc::Descriptor descriptor_;
-  SessionOwners owners_;   // used by the worker's thread only
-  bool stopping_ = false;  // likewise
+  bool stopping_ = false;  // used by the worker's thread only
   std::thread thread_;
 };
 

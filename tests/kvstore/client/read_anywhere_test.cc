@@ -103,6 +103,14 @@ TEST_F(ReadAnywhereTest, Get_AKeyWithAWriteUnderWayIsReadOfThePrimary) {
   EXPECT_EQ(client().counters().backup_reads_refused, requests(1) + requests(2));
 }
 
+TEST_F(ReadAnywhereTest, Get_WithoutTheRightEndsAtOnceAndBackupsAreNotAtFault) {
+  start(true);
+  for (const uint32_t node : {0U, 1U, 2U}) script(node, KvStatus::kPermissionDenied);
+  for (int i = 0; i < 60; ++i) EXPECT_EQ(get("k").status.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(requests(0), 60U) << "the primary is asked once for each";
+  EXPECT_GT(requests(1), 10U) << "the client lacks the right, not the backup";
+}
+
 TEST_F(ReadAnywhereTest, Get_ABackupThatIsSilentCostsItsPatienceOnly) {
   start(true);
   for (const uint32_t node : {1U, 2U}) {

@@ -1,4 +1,4 @@
-#include "kvstore/worker/session_owners.h"
+#include "kvstore/service/session_owners.h"
 
 #include <utility>
 
@@ -17,9 +17,15 @@ absl::Status SessionOwners::check(const std::string& owner) const {
 }
 
 void SessionOwners::add(rpc::SessionId session, const std::string& owner) {
-  if (owner.empty()) return;
+  if (rows_.size() <= session.index) rows_.resize(session.index + size_t{1}, kRowOfNobody);
+  if (owner.empty()) {
+    // The session before it at this index had perhaps more rights.
+    if (owner_of(session).empty()) rows_[session.index] = kRowOfNobody;
+    return;
+  }
   Owned& owned = by_index_[session.index];
   if (owned.session != session) owned = {session, owner};
+  rows_[session.index] = grants_->row_of(owned.owner);
 }
 
 std::vector<rpc::SessionId> SessionOwners::deny(std::set<std::string> denied) {
@@ -31,6 +37,16 @@ std::vector<rpc::SessionId> SessionOwners::deny(std::set<std::string> denied) {
     return true;
   });
   return sessions;
+}
+
+void SessionOwners::set_grants(std::shared_ptr<const Grants> grants) {
+  grants_ = std::move(grants);
+  for (const auto& [index, owned] : by_index_) rows_[index] = grants_->row_of(owned.owner);
+}
+
+std::string SessionOwners::owner_of(rpc::SessionId session) const {
+  const auto found = by_index_.find(session.index);
+  return found == by_index_.end() || found->second.session != session ? std::string() : found->second.owner;
 }
 
 void SessionOwners::forget_ended(size_t sessions, absl::FunctionRef<bool(rpc::SessionId)> has_ended) {

@@ -1,4 +1,4 @@
-#include "kvstore/worker/session_owners.h"
+#include "kvstore/service/session_owners.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ TEST(SessionOwners, SessionsThatEndedAreForgotten) {
     owners.add({i, 1}, "client/a");
     ASSERT_LE(owners.size(), 100u);
   }
-  EXPECT_THAT(owners.deny({"client/a"}), testing::Contains(rpc::SessionId{9'999, 1}));
+  EXPECT_THAT(owners.deny({"client/a"}), ::testing::Contains(rpc::SessionId{9'999, 1}));
 }
 
 }  // namespace
