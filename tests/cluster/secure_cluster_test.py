@@ -269,6 +269,39 @@ class SecureClusterTest(mistakes.MistakesTest):
         self.assertEqual(result.returncode, 1)
         self.assertIn("may not call RevokeIdentity, only admin", result.stderr)
 
+    def test_TableWithGrants_IsForThoseWhoAreNamed(self):
+        cluster = self.cluster
+        self.ok(cluster.ctl("table", "create", "ledger", "--shards", "3", "--replicas", "3"))
+        self.addCleanup(cluster.ctl, "table", "drop", "ledger", "--yes")
+        self.ok(cluster.as_("stolen", "put", "ledger", "k", "1"))
+        self.ok(cluster.ctl("grant", "add", "client/app", "ledger", "read,write"))
+        wait_for("the node to hear of the grant", lambda: cluster.as_("stolen", "get", "ledger", "k").returncode == 1)
+        refused = cluster.as_("stolen", "put", "ledger", "k", "2")
+        self.assertEqual(refused.returncode, 1, refused.stdout)
+        self.assertIn("client/stolen has no right to write table ledger", refused.stderr)
+        self.assertIn("skuactl grant add client/stolen ledger write", refused.stderr)
+        self.assertEqual(self.ok(cluster.as_("app", "get", "ledger", "k")).strip(), "1")
+        self.assertIn("no right to scan", cluster.as_("app", "scan", "ledger").stderr)
+        self.assertIn("k", self.ok(cluster.ctl("scan", "ledger")), "an administrator needs no grant")
+        self.ok(cluster.as_("stolen", "put", "usertable", "k", "1"))
+
+        self.assertEqual(self.ok(cluster.ctl("grant", "list")).split()[3:], ["ledger", "client/app", "read,write"])
+        self.assertIn("every client", self.ok(cluster.ctl("grant", "list", "usertable")))
+        self.ok(cluster.ctl("grant", "remove", "client/app", "ledger", "write"))
+        wait_for("the node to hear that it is taken", lambda: cluster.as_("app", "put", "ledger", "k", "3").returncode == 1)
+        for words, code, said in ((["remove", "client/app", "ledger"], 1, "--open-to-all"),
+                                  (["remove", "client/stolen", "ledger"], 1, "no grant gives client/stolen"),
+                                  (["add", "admin/admin", "ledger", "read"], 1, "limit clients only"),
+                                  (["add", "client/app", "legder", "read"], 1, "did you mean ledger?"),
+                                  (["add", "client/app", "ledger", "reads"], 2, "is no right"),
+                                  (["add", "app", "ledger", "read"], 2, "an identity is ROLE/NAME")):
+            result = cluster.ctl("grant", *words)
+            self.assertEqual(result.returncode, code, result.stderr)
+            self.assertIn(said, result.stderr)
+        self.assertIn("may not call AddGrant, only admin", cluster.as_("app", "grant", "add", "client/app", "ledger", "read").stderr)
+        self.ok(cluster.ctl("grant", "remove", cluster.path("certs", "app", "cert"), "ledger", "--open-to-all"))
+        wait_for("the table to be open", lambda: cluster.as_("stolen", "get", "ledger", "k").returncode == 0)
+
     def ycsb(self, phase, *more):
         return subprocess.Popen(
             [f"{cluster_test.BIN}/skua-ycsb", phase, "skua", "-P", f"{ROOT}/ycsb/workloads/workloada", "-p",
