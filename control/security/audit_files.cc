@@ -114,6 +114,16 @@ void AuditFiles::lose(uint64_t lines, const std::string& why) {
   write_trouble_ = absl::StrCat(why, "; ", lost_, lost_ == 1 ? " line is lost" : " lines are lost");
 }
 
+/// Tells of lines that were lost, without waiting for the next one: nobody else may be refused for long.
+void AuditFiles::tell_lost() {
+  if (lost_ == 0) return;
+  const uint64_t lines = std::exchange(lost_, 0);
+  if (const absl::Status status = write_line({.event = "lost", .fields = {{"lines", lines}}}); !status.ok()) {
+    return lose(lines, std::string(status.message()));
+  }
+  write_trouble_.clear();
+}
+
 /// Only a sync that succeeds ends the trouble of one that failed: lines that are not synced may be written meanwhile.
 void AuditFiles::sync() {
   if (file_ == nullptr) return;

@@ -55,6 +55,8 @@ class AuditFiles {
   void write(const AuditEntry& entry);
   /// So many lines were lost before they came here. `why` is for people.
   void lose(uint64_t lines, const std::string& why);
+  /// Writes a line about those that were lost, if there are any.
+  void tell_lost();
   /// Afterwards the lines are on the disk, unless there is trouble.
   void sync();
 

@@ -168,11 +168,15 @@ void AuditLog::run() {
     progress_.notify_all();
   }
   lock.unlock();
-  files_[index_of(AuditChain::kOthers)]->sync();
+  for (const auto& files : files_) {
+    files->tell_lost();
+    files->sync();
+  }
 }
 
 /// Those that were dropped came after these lines, or between them: the next line of their chain tells of them.
 void AuditLog::write(std::vector<Queued>& lines, const std::array<uint64_t, 2>& dropped) {
+  for (const auto& files : files_) files->tell_lost();
   bool has_changes = false;
   for (const Queued& line : lines) {
     files_[index_of(line.chain)]->write(line.entry);

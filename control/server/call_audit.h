@@ -15,7 +15,7 @@
 
 namespace skua::control {
 
-/// Trailing metadata of a call that succeeded, and found that there was nothing to do.
+/// Trailing metadata of a call that changed nothing: there was nothing to do, or it failed before anything was tried.
 inline constexpr const char* kNothingDoneMetadata = "skua-nothing-done";
 
 /// Which fields of a method's request stand in its line. No secrets, and no user's data.

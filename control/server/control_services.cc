@@ -471,8 +471,8 @@ class ClusterService final : public v1::Cluster::CallbackService {
                       std::move(event),
                       [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
                         reply->set_map_revision(core.state().map_revision);
-                        const bool nothing_done = decision.status.ok() && decision.changes.empty();
-                        if (nothing_done) context->AddTrailingMetadata(kNothingDoneMetadata, "1");
+                        // Also of what failed before anything was tried.
+                        if (decision.changes.empty()) context->AddTrailingMetadata(kNothingDoneMetadata, "1");
                         finish(context, reactor, decision.status);
                       },
                       peer_host(context->peer()), peer_principal(*context->auth_context())));

@@ -192,6 +192,7 @@ void print_limits() {
 int verify(const Globals& globals, const Arguments& arguments) {
   const std::vector<Chain> chains = read_chains(arguments.files);
   std::vector<Result> results;
+  results.reserve(chains.size());
   for (const Chain& chain : chains) results.push_back(look_through(chain, arguments.contains));
   const std::string fault = fault_of(results, arguments.contains);
   if (globals.json) {

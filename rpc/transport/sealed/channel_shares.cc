@@ -18,6 +18,7 @@ ChannelLimits ChannelLimits::of(uint32_t channels_max, DurationNs pending_ns) {
   return {.channels_max = channels_max,
           .reserved = channels_max / 4,
           .per_principal = std::max(channels_max / 2, kPerPrincipalMin),
+          .per_node = std::max(channels_max / 8, kPerPrincipalMin),
           .pending_ns = pending_ns};
 }
 
@@ -49,19 +50,36 @@ absl::StatusOr<PeerId> ChannelShares::victim_for(const ChannelHolder& holder, Ti
   const auto found = shares_.find(holder);
   Share* const own = found == shares_.end() ? nullptr : &found->second;
   const bool has_limit = holder.kind != ChannelHolder::Kind::kOwnDials;
-  const bool is_at_limit = has_limit && own != nullptr && own->count >= limits_.per_principal;
+  const bool is_at_limit = has_limit && own != nullptr && own->count >= limit_of(holder);
   const uint32_t kept = holder.may_have_reserved ? 0 : limits_.reserved;
   if (!is_at_limit && count_ + kept < limits_.channels_max) return kNoPeer;
   if (own != nullptr) {
     if (const PeerId id = longest_idle(*own, carries_session); id != kNoPeer) return id;
   }
   if (const PeerId id = overdue(is_at_limit ? own->pending : pending_, now); id != kNoPeer) return id;
+  if (!is_at_limit) {
+    if (const PeerId id = longest_idle_of_richer(own == nullptr ? 0 : own->count, carries_session); id != kNoPeer) {
+      return id;
+    }
+  }
   return is_at_limit ? share_is_used_up(holder, own->count) : all_are_used();
 }
 
 PeerId ChannelShares::longest_idle(Share& share, absl::FunctionRef<bool(PeerId)> carries_session) {
   while (!share.idle.empty()) {
     const PeerId id = share.idle.begin()->second;
+    if (!carries_session(id)) return id;
+    leave_queues(id);
+    places_[id].state = State::kHeld;
+  }
+  return kNoPeer;
+}
+
+/// The channel that has rested longest of all, if its holder has more than `count` channels.
+PeerId ChannelShares::longest_idle_of_richer(uint32_t count, absl::FunctionRef<bool(PeerId)> carries_session) {
+  while (!idle_.empty()) {
+    const PeerId id = idle_.begin()->second;
+    if (places_[id].share->second.count <= count) return kNoPeer;
     if (!carries_session(id)) return id;
     leave_queues(id);
     places_[id].state = State::kHeld;
@@ -110,10 +128,13 @@ void ChannelShares::wait(PeerId id, TimeNs now) {
 void ChannelShares::leave_queues(PeerId id) {
   const Place& place = places_[id];
   const std::pair key(place.since_ns, id);
-  if (place.state == State::kIdle) place.share->second.idle.erase(key);
-  if (place.state != State::kPending) return;
-  place.share->second.pending.erase(key);
-  pending_.erase(key);
+  if (place.state == State::kIdle) {
+    place.share->second.idle.erase(key);
+    idle_.erase(key);
+  } else if (place.state == State::kPending) {
+    place.share->second.pending.erase(key);
+    pending_.erase(key);
+  }
 }
 
 void ChannelShares::prove(PeerId id) {
@@ -136,6 +157,7 @@ void ChannelShares::rest(PeerId id, TimeNs since) {
   place.state = State::kIdle;
   place.since_ns = since;
   place.share->second.idle.insert({since, id});
+  idle_.insert({since, id});
 }
 
 void ChannelShares::remove(PeerId id) {

@@ -10,8 +10,9 @@
 //
 // A principal at its limit gives up what it uses least: its idle channel that has rested longest, then its pending one
 // that has waited longest. If all channels are taken, a principal gives up an idle channel of its own; else the pending
-// channel that has waited longest goes, whoever offered it. A pending channel is safe until its deadline, and a held
-// one always: then the offer is refused. So nobody can push out what somebody else uses.
+// channel that has waited longest goes, whoever offered it; else the one that has rested longest, if its holder has more
+// channels than the principal. A pending channel is safe until its deadline, and a held one always: then the offer is
+// refused. So nobody can push out what somebody else uses.
 //
 // Whether sessions use a channel is the endpoint's to say. It is asked once for a channel that looks idle, and not
 // again before the owner has put the channel to rest anew. So a victim is found in O(log n).
@@ -38,11 +39,12 @@ struct ChannelLimits {
   uint32_t channels_max = 0;
   uint32_t reserved = 0;       // of channels_max: for nodes, and for own dials
   uint32_t per_principal = 0;  // own dials have no such limit
+  uint32_t per_node = 0;       // of principals that may have reserved ones
   /// No frame has to come for so long after the last offer of the channel.
   DurationNs pending_ns = 0;
 
-  /// A quarter is reserved. A principal may have half, but at least 16: programs of one kind often share a
-  /// certificate.
+  /// A quarter is reserved. A principal may have half, because programs of one kind often share a certificate; a
+  /// node an eighth, so that one node does not take what is reserved for all. At least 16.
   [[nodiscard]] static ChannelLimits of(uint32_t channels_max, DurationNs pending_ns);
 };
 
@@ -101,6 +103,10 @@ class ChannelShares {
   void leave_queues(PeerId id);
   void wait(PeerId id, TimeNs now);
   [[nodiscard]] PeerId longest_idle(Share& share, absl::FunctionRef<bool(PeerId)> carries_session);
+  [[nodiscard]] PeerId longest_idle_of_richer(uint32_t count, absl::FunctionRef<bool(PeerId)> carries_session);
+  [[nodiscard]] uint32_t limit_of(const ChannelHolder& holder) const {
+    return holder.may_have_reserved ? limits_.per_node : limits_.per_principal;
+  }
   [[nodiscard]] PeerId overdue(const Queue& pending, TimeNs now) const;
   [[nodiscard]] absl::Status share_is_used_up(const ChannelHolder& holder, uint32_t count) const;
   [[nodiscard]] absl::Status all_are_used() const;
@@ -110,6 +116,7 @@ class ChannelShares {
   std::vector<Place> places_;  // by PeerId
   SharesByHolder shares_;      // of those who have channels
   Queue pending_;              // of all
+  Queue idle_;                 // of all
 };
 
 }  // namespace skua::rpc

@@ -55,14 +55,15 @@ class ChannelSharesTest : public ::testing::Test {
     shares_.rest(id, since);
   }
 
-  ChannelShares shares_{{.channels_max = 8, .reserved = 2, .per_principal = 3, .pending_ns = kDeadline}};
+  ChannelShares shares_{{.channels_max = 8, .reserved = 2, .per_principal = 3, .per_node = 3, .pending_ns = kDeadline}};
   std::set<PeerId> in_use_;
   int questions_ = 0;
 };
 
-TEST(ChannelLimits, HalfForAPrincipalAndAQuarterForNodes) {
+TEST(ChannelLimits, HalfForAPrincipalAnEighthForANodeAndAQuarterForAllNodes) {
   const ChannelLimits limits = ChannelLimits::of(8192, kDeadline);
   EXPECT_EQ(limits.per_principal, 4096u);
+  EXPECT_EQ(limits.per_node, 1024u);
   EXPECT_EQ(limits.reserved, 2048u);
   EXPECT_EQ(ChannelLimits::of(20, kDeadline).per_principal, 16u);
 }
@@ -111,10 +112,19 @@ TEST_F(ChannelSharesTest, OfItsOwnTheOneThatRestedLongestGoes) {
   EXPECT_EQ(victim(client("client/a")).value(), 2u);
 }
 
-TEST_F(ChannelSharesTest, NobodysIdleChannelsArePushedOut) {
-  for (PeerId id = 0; id < 6; ++id) add_idle(id, client(absl::StrCat("client/", id)), 0);
+TEST_F(ChannelSharesTest, IdleChannelsAreForThoseWhoHaveFewer) {
+  for (PeerId id = 0; id < 6; ++id) add_idle(id, client(absl::StrCat("client/", id % 3)), 100 + id);
+  in_use_.insert(0);
+  EXPECT_EQ(victim(client("client/new")).value(), 1u);
+  EXPECT_EQ(victim(client("client/2")).value(), 2u);  // its own
+  for (PeerId id = 0; id < 6; ++id) shares_.touch(id, 200);
   EXPECT_TRUE(is_refused(client("client/new"), 1000 * kSecond));
-  EXPECT_EQ(victim(client("client/3"), 1000 * kSecond).value(), 3u);
+}
+
+TEST_F(ChannelSharesTest, IdleChannelsOfThoseWhoHaveNoMoreStay) {
+  for (PeerId id = 0; id < 6; ++id) add_idle(id, client(absl::StrCat("client/", id)), id);
+  shares_.touch(3, 200);
+  EXPECT_TRUE(is_refused(client("client/3"), 1000 * kSecond));
 }
 
 TEST_F(ChannelSharesTest, PendingOnesAreSafeUntilTheirDeadline) {
@@ -173,7 +183,8 @@ class Twin {
   std::optional<PeerId> victim_for(const ChannelHolder& holder, TimeNs now) {
     const auto is_own = [&](const Known& known) { return is_same(known.holder, holder); };
     const auto held = static_cast<uint32_t>(std::count_if(all.begin(), all.end(), is_own));
-    const bool is_at_limit = holder.kind != ChannelHolder::Kind::kOwnDials && held >= limits_.per_principal;
+    const bool is_at_limit = holder.kind != ChannelHolder::Kind::kOwnDials &&
+                             held >= (holder.may_have_reserved ? limits_.per_node : limits_.per_principal);
     const uint32_t limit = limits_.channels_max - (holder.may_have_reserved ? 0 : limits_.reserved);
     if (!is_at_limit && all.size() < limit) return kNoPeer;
     // The idle ones are asked for in their order, up to the first that is not in use.
@@ -185,7 +196,16 @@ class Twin {
     const Known* pending = first_of([&](const Known& k) {
       return k.state == Known::State::kPending && (!is_at_limit || is_own(k)) && now - k.since >= limits_.pending_ns;
     });
-    return pending == nullptr ? std::nullopt : std::optional(pending->id);
+    if (pending != nullptr) return pending->id;
+    const auto is_anyones = [](const Known& k) { return k.state == Known::State::kIdle; };
+    while (Known* idle = is_at_limit ? nullptr : first_of(is_anyones)) {
+      const auto count = std::count_if(all.begin(), all.end(),
+                                       [&](const Known& known) { return is_same(known.holder, idle->holder); });
+      if (static_cast<uint32_t>(count) <= held) break;
+      if (!idle->in_use) return idle->id;
+      idle->state = Known::State::kHeld;
+    }
+    return std::nullopt;
   }
 
  private:
@@ -202,7 +222,7 @@ class Twin {
 };
 
 TEST(ChannelSharesTwin, Agrees) {
-  const ChannelLimits limits{.channels_max = 24, .reserved = 6, .per_principal = 5, .pending_ns = 40};
+  const ChannelLimits limits{.channels_max = 24, .reserved = 6, .per_principal = 5, .per_node = 4, .pending_ns = 40};
   ChannelShares shares(limits);
   Twin twin(limits);
   Rng rng(7);

@@ -310,10 +310,10 @@ class ChannelFlood {
 TEST_F(SealedTransportTest, OnePrincipalCannotTakeAllChannels) {
   server_ = std::make_unique<Host>(network_, 4, SealedOptions{.channels_max = 160});
   ChannelFlood flood(*server_->seals, caller_->transport->local_descriptor());
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(flood.offer("client/a").ok()) << i;
+  for (int i = 0; i < 80; ++i) ASSERT_TRUE(flood.offer("client/a").ok()) << i;
   const absl::Status refused = flood.offer("client/a");
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("client/a has 20 channels of this endpoint"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("client/a has 80 channels of this endpoint"));
   EXPECT_EQ(call(open(*caller_, "client/b").value(), "x"), "x");
   // Many principals together: a quarter is left for nodes.
   for (int i = 0; i < 200; ++i) static_cast<void>(flood.offer("client/" + std::to_string(i)));
