@@ -270,6 +270,8 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   }
   absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
   if (!descriptor.ok()) return refuse(descriptor.status());
+  // 0 means that there is no such session (Endpoint::session_nonce).
+  if (offer.nonce == 0) return refuse(absl::InvalidArgumentError("the offer has no number"));
   if (SessionEntry* old = sessions_.find_accepted(offer.nonce, descriptor->identity.uuid); old != nullptr) {
     const bool is_same_peer = !capabilities_.keyed || old->claimed == from;
     if (is_same_peer && old->remote_index == offer.session_index &&

@@ -205,18 +205,9 @@ void NodeImpl::shut_out(const std::vector<std::string>& denied) {
 
 /// Before the shards of this map are served, so that none of a table with grants is open for a moment.
 void NodeImpl::set_grants(const control::ShardMap& map) {
-  std::vector<TableGrants> grants;
-  for (const control::MapTable& table : map.tables) {
-    if (table.grants.empty()) continue;
-    TableGrants& added = grants.emplace_back(TableGrants{static_cast<uint32_t>(table.id), table.name, {}});
-    for (const control::MapGrant& grant : table.grants) {
-      added.rights.emplace_back(grant.principal, static_cast<Rights>(grant.rights));
-    }
-  }
-  if (grants == grants_) return;
-  grants_ = std::move(grants);
-  log(LogSeverity::kInfo, absl::StrCat("the grants changed closed_tables=", grants_.size()));
-  const auto compiled = std::make_shared<const Grants>(grants_);
+  if (!closed_tables_.follow(map)) return;
+  log(LogSeverity::kInfo, absl::StrCat("the grants changed closed_tables=", closed_tables_.tables().size()));
+  const auto compiled = std::make_shared<const Grants>(closed_tables_.tables());
   for (Worker* const worker : workers()) worker->set_grants(compiled);
 }
 

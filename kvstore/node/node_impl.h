@@ -18,6 +18,7 @@
 #include "control/client/node_agent.h"
 #include "control/client/shard_map_cache.h"
 #include "control/server/bootstrap_server.h"
+#include "kvstore/node/closed_tables.h"
 #include "kvstore/node/memory_watch.h"
 #include "kvstore/node/node.h"
 #include "kvstore/node/node_limits.h"
@@ -116,7 +117,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   std::string advertised_address_;
   std::atomic<uint64_t> applied_revision_{0};
   std::vector<std::string> denied_;  // used by the map cache's thread only
-  std::vector<TableGrants> grants_;  // likewise
+  ClosedTables closed_tables_;       // likewise
   std::atomic<bool> fatal_told_{false};
 
   // Members are destroyed in reverse order of declaration. So each member is declared before its users.

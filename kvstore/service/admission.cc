@@ -89,11 +89,17 @@ HeldShard* Admission::refuse_right(IncomingCall& call, Method method, const Held
   const std::string who = owners_.owner_of(call.session);
   const std::string& table = shard.grants->name;
   const char* const right = right_name(needed(method));
-  const std::string why =
-      who.empty() ? absl::StrCat("no right to ", right, " table ", table,
-                                 ", which has grants: they are for clients with certificates (skuactl grant list)")
-                  : absl::StrCat(who, " has no right to ", right, " table ", table,
-                                 "; an administrator can give it: ", "skuactl grant add ", who, " ", table, " ", right);
+  std::string why;
+  if (who.empty()) {
+    why = absl::StrCat("no right to ", right, " table ", table,
+                       ", which has grants: they are for clients with certificates (skuactl grant list)");
+  } else {
+    why = absl::StrCat(who, " has no right to ", right, " table ", table);
+    const std::string command =
+        absl::StrCat("; an administrator can give it: skuactl grant add ", who, " ", table, " ", right);
+    // A command that is cut would name something else.
+    if (why.size() + command.size() <= kErrorTextBytesMax) why += command;
+  }
   replies_.error(call.reply, method, replies_.head_of(shard, KvStatus::kPermissionDenied, 0, why));
   return nullptr;
 }

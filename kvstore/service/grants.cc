@@ -13,7 +13,6 @@ const char* right_name(Rights right) {
 
 Grants::Grants(const std::vector<TableGrants>& tables) {
   for (const TableGrants& table : tables) {
-    if (table.rights.empty()) continue;
     ClosedTable& closed = tables_[table.table_id];
     closed.name = table.name;
     for (const auto& [identity, rights] : table.rights) {

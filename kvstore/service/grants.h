@@ -71,7 +71,7 @@ struct ClosedTable {
   }
 };
 
-/// A table's grants as the shard map has them.
+/// A closed table's grants. Without any, it is closed to all clients.
 struct TableGrants {
   uint32_t table_id = 0;
   std::string name;

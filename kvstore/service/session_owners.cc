@@ -20,7 +20,9 @@ void SessionOwners::add(rpc::SessionId session, const std::string& owner) {
   if (rows_.size() <= session.index) rows_.resize(session.index + size_t{1}, kRowOfNobody);
   if (owner.empty()) {
     // The session before it at this index had perhaps more rights.
-    if (owner_of(session).empty()) rows_[session.index] = kRowOfNobody;
+    if (!owner_of(session).empty()) return;
+    rows_[session.index] = kRowOfNobody;
+    by_index_.erase(session.index);
     return;
   }
   Owned& owned = by_index_[session.index];
@@ -51,7 +53,11 @@ std::string SessionOwners::owner_of(rpc::SessionId session) const {
 
 void SessionOwners::forget_ended(size_t sessions, absl::FunctionRef<bool(rpc::SessionId)> has_ended) {
   if (by_index_.size() <= 2 * sessions + kForgetFrom) return;
-  std::erase_if(by_index_, [&](const auto& entry) { return has_ended(entry.second.session); });
+  std::erase_if(by_index_, [&](const auto& entry) {
+    if (!has_ended(entry.second.session)) return false;
+    rows_[entry.first] = kRowOfNobody;
+    return true;
+  });
 }
 
 }  // namespace skua::kv

@@ -28,7 +28,7 @@ TEST(Grants, EachMethodNeedsARightAndThoseOfNodesAreForNoClient) {
 const std::vector<TableGrants> kTables = {
     {3, "notes", {{"client/a", kRightRead | kRightWrite}, {"client/b", kRightScan}}},
     {5, "ledger", {{"client/b", kRightRead}}},
-    {7, "open", {}}};
+    {7, "dropped", {}}};
 
 TEST(Grants, SayWhoMayDoWhatWithWhichTable) {
   const Grants grants(kTables);
@@ -38,7 +38,8 @@ TEST(Grants, SayWhoMayDoWhatWithWhichTable) {
   ASSERT_NE(ledger, nullptr);
   EXPECT_EQ(notes->name, "notes");
   EXPECT_EQ(grants.find(4), nullptr);
-  EXPECT_EQ(grants.find(7), nullptr) << "no grant, so it is open";
+  ASSERT_NE(grants.find(7), nullptr);
+  EXPECT_FALSE(grants.find(7)->allows(grants.row_of("client/a"), kRightRead)) << "closed to all clients";
   const GrantRow a = grants.row_of("client/a");
   const GrantRow b = grants.row_of("client/b");
   EXPECT_TRUE(notes->allows(a, kRightRead) && notes->allows(a, kRightWrite) && !notes->allows(a, kRightScan));

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 namespace skua::kv {
 namespace {
 
@@ -56,6 +59,23 @@ TEST(SessionOwners, SessionsThatEndedAreForgotten) {
     ASSERT_LE(owners.size(), 100u);
   }
   EXPECT_THAT(owners.deny({"client/a"}), ::testing::Contains(rpc::SessionId{9'999, 1}));
+}
+
+/// Rows are numbered anew with each Grants: what is left of a session must not become somebody else's rights.
+TEST(SessionOwners, WhatIsForgottenHasNoRights) {
+  const std::vector<TableGrants> tables = {{7, "t", {{"client/a", kRightRead}}}};
+  const auto grants = std::make_shared<const Grants>(tables);
+  SessionOwners owners;
+  owners.set_grants(grants);
+  const ClosedTable& table = *grants->find(7);
+  for (uint32_t i = 0; i < 100; ++i) owners.add({i, 1}, "client/a");
+  EXPECT_TRUE(owners.may({0, 1}, table, kRightRead));
+  owners.forget_ended(1, [](rpc::SessionId session) { return session.index == 0; });
+  EXPECT_FALSE(owners.may({0, 1}, table, kRightRead));
+  owners.add({1, 2}, "");
+  owners.set_grants(grants);
+  EXPECT_FALSE(owners.may({1, 2}, table, kRightRead));
+  EXPECT_TRUE(owners.may({2, 1}, table, kRightRead));
 }
 
 }  // namespace

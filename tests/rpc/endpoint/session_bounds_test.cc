@@ -273,6 +273,21 @@ TEST(SessionBounds, HalfRequests_OfManyPeersLeaveRoomForNodes) {
   expect_echo(network, node, sessions[0], server);
 }
 
+/// session_nonce() says 0 of a session that is not there, and those who ask believe that.
+TEST(SessionBounds, AnOfferWithoutANumber_IsRefused) {
+  SimNetwork network(1);
+  Place server(network, 1, {});
+  Place liar(network, 3, {});
+  auto genuine = liar.endpoint->begin_connect(server.transport->local_descriptor()).value();
+  SessionOffer forged = SessionOffer::decode(as_byte_span(genuine.bytes)).value();
+  forged.nonce = 0;
+  const std::string answer = server.endpoint->accept_offer(as_byte_span(forged.encode()));
+  const absl::StatusOr<SessionAnswer> decoded = SessionAnswer::decode(as_byte_span(answer));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->code, absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(server.endpoint->session_count(), 0u);
+}
+
 /// An offer says what it likes: the identity of another endpoint, and its session's number with any generation.
 TEST(SessionBounds, AnOfferInAnothersName_EndsNoSession) {
   SimNetwork network(1);
