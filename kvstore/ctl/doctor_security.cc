@@ -71,7 +71,9 @@ Finding examine_certificate(const CertificateAndKey& own, std::string_view autho
     return with_certificate(Verdict::kFailure, std::string(info.status().message()), "skuactl cert issue makes one");
   }
   if (const absl::Status status = control::check_credentials(own, authorities, now_s); !status.ok()) {
-    return with_certificate(Verdict::kFailure, std::string(status.message()), "");
+    return with_certificate(
+        Verdict::kFailure, std::string(status.message()),
+        "give the files that belong together, or have the certificate issued anew: skuactl cert issue");
   }
   const std::string name = info->identity.has_value() ? info->identity->principal() : "an authority";
   const std::string trouble = control::expiry_trouble(*info, now_s);

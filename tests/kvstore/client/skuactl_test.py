@@ -238,7 +238,7 @@ class SkuactlTest(unittest.TestCase):
     def test_Doctor_JsonParsesAndEveryComplaintHasARemedy(self):
         result = skuactl("--output", "json", "doctor", "--data-dir", ".")
         findings = json.loads(result.stdout)
-        self.assertEqual({finding["area"] for finding in findings}, {"machine", "disk", "tcp", "dpdk", "verbs"})
+        self.assertEqual({finding["area"] for finding in findings}, {"machine", "disk", "tcp", "security", "dpdk", "verbs"})
         for finding in findings:
             self.assertIn(finding["verdict"], ("ok", "warn", "FAIL"))
             self.assertTrue(finding["detail"])
