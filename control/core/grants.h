@@ -5,8 +5,8 @@
 // one or more rights:
 //
 //   read     keys that one names: GET, MULTI_GET
-//   write    everything that changes keys: PUT, DELETE, PATCH, ADD, APPEND, EXPIRE, BATCH. Their answers tell of the key
-//            what they always do: the new version, whether a condition holds, the sum of a counter
+//   write    everything that changes keys: PUT, DELETE, PATCH, ADD, APPEND, EXPIRE, BATCH. Their answers tell of the
+//            key what they always do: the new version, whether a condition holds, the sum of a counter
 //   scan     all keys and values of a range, unasked: SCAN
 //
 // Grants limit clients only. Nodes, administrators and the control plane need no grant; a monitor reads no data anyway.
@@ -15,8 +15,9 @@
 //                                                                                                        |
 //           +-------------------------------- shard map, next revision (MapTable::grants) ---------------+
 //           v
-//   each storage node: compiles them for its workers (kvstore/service/grants.h) before it serves the shards of that map.
-//   A worker knows the identity that opened a session, and judges each request of the session by the table of its shard.
+//   each storage node: compiles them for its workers (kvstore/service/grants.h) before it serves the shards of that
+//   map. A worker knows the identity that opened a session, and judges each request of the session by the table of its
+//   shard.
 //
 // Like the list of who is revoked (revocation.h), grants are durable and travel with the map. A node that the new map
 // does not reach goes on with the grants that it has. Grants belong to the table, not to its name: they go when it is

@@ -1,8 +1,9 @@
 // ClosedTables: which tables have grants (control/core/grants.h), by the newest shard map.
 //
-// A table that is dropped leaves the map at once, and its shards leave the workers when the shard manager comes to them.
-// Until then the table must not look open. So one that had grants is closed to all clients when it is no longer in the
-// map. Ids of tables are not used again; should one come back, with an older state of the cluster, then the map counts.
+// A table that is dropped leaves the map at once. Its shards leave the workers later, when the shard manager comes to
+// them, and until then the table must not look open. So a table that had grants is closed to all clients when it is no
+// longer in the map. Ids of tables are not used again. If a table comes back with an older state of the cluster, the
+// map counts.
 #ifndef SKUA_KVSTORE_NODE_CLOSED_TABLES_H_
 #define SKUA_KVSTORE_NODE_CLOSED_TABLES_H_
 

@@ -10,8 +10,8 @@
 
 namespace skua::control {
 
-/// Thread: any. What sync() returned may be used when the SlowDisk is gone: gRPC lets go of an audit log some time after
-/// its server has ended.
+/// Thread: any. What sync() returned may be used when the SlowDisk is gone: gRPC lets go of an audit log some time
+/// after its server has ended.
 class SlowDisk {
  public:
   [[nodiscard]] std::function<int(int)> sync() {

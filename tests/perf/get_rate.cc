@@ -2,9 +2,10 @@
 //
 //   get_rate DEVICE ADDRESS CONTROL TABLE RECORDS BYTES OUTSTANDING SECONDS
 //
-// SECONDS 0: writes RECORDS values of BYTES. Above: reads keys at random, OUTSTANDING at a time, from one thread that never sleeps, and
-// prints one line of JSON: gets_per_second, waited_ms (how long the thread waited for its processor meanwhile). tests/perf/get_ratio.py
-// runs it.
+// SECONDS 0: writes RECORDS values of BYTES. Above: reads keys at random, OUTSTANDING at a time, from one thread that
+// never sleeps, and prints one line of JSON: gets_per_second, waited_ms (how long the thread waited for its processor
+// meanwhile). Certificates come from SKUA_CERT, SKUA_KEY and SKUA_CA, how packets are protected from SKUA_PACKETS.
+// tests/perf/get_ratio.py and packets_ratios.py run the program.
 #include <array>
 #include <chrono>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// A node with certificates goes by the grants of its tables, also for sessions that stand. All in this process, over TCP.
+// A node with certificates goes by the grants of its tables, also for sessions that stand. All in this process, over
+// TCP.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
