@@ -231,7 +231,7 @@ void Bundles::join(SessionEntry& entry) {
     enter(entry, *ours);
   }
   Association& a = *entry.association;
-  std::byte* at = calls_.write(
+  std::byte* at = calls_.writer().write(
       a, {.session = 0, .number = entry.remote_index, .bytes = JoinRecord::kBytes, .kind = RecordKind::kJoin});
   if (at == nullptr) {
     // There is no room, or the connection is still being made.
@@ -266,7 +266,7 @@ void Bundles::leave(SessionEntry& entry) {
   hot.association = nullptr;
   if (entry.session->is_open()) entry.session->on_association_left(now_ns_);
   if (--a->session_count > 0) return;
-  calls_.finish(*a);
+  calls_.writer().finish(*a);
   associations_.end(*a);
 }
 
@@ -301,7 +301,7 @@ void Bundles::on_join_request(const BundleHead& head, RawRecord record, const Jo
     }
     enter(entry, *a);
   }
-  std::byte* at = calls_.write(
+  std::byte* at = calls_.writer().write(
       *a, {.session = join.session, .number = 0, .bytes = JoinRecord::kBytes, .kind = RecordKind::kJoined});
   if (at == nullptr) return;  // no room for the answer: the peer asks again, and takes no records until then
   JoinRecord{entry.remote_generation, a->index, a->epoch, hot.handle}.write(at);

@@ -83,9 +83,9 @@ class Bundles final {
   void on_packet(std::span<const RxPacket> burst, size_t at, bool of_many);
   [[nodiscard]] bool in_packet() const { return in_packet_; }
   void send_all() {
-    if (!calls_.nothing_written() || out_count_ > 0) calls_.send_all();
+    if (!calls_.writer().empty() || out_count_ > 0) calls_.writer().send_all();
   }
-  [[nodiscard]] bool nothing_written() const { return calls_.nothing_written() && out_count_ == 0; }
+  [[nodiscard]] bool nothing_written() const { return calls_.writer().empty() && out_count_ == 0; }
 
   void adopt_thread() { leases_.adopt_thread(); }
 

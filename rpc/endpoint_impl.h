@@ -290,7 +290,15 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   std::string accept_session(ByteSpan offer, PeerId from, uint64_t source, SessionId* made);
   /// The answer that says why the offer made no session.
   std::string refuse_offer(ByteSpan offer, const absl::Status& why);
-  SessionAnswer judge_offer(const SessionOffer& offer, PeerId from, uint64_t source, SessionEntry** accepted);
+  /// OK, or why no offer like this one is accepted.
+  [[nodiscard]] absl::Status check_offer(const SessionOffer& offer) const;
+  /// The entry of the session that is offered. `claimed`: the peer that the offer names, if the transport needs it.
+  absl::StatusOr<SessionEntry*> take_offer(const SessionOffer& offer, const EndpointIdentity& identity, PeerId claimed,
+                                           uint64_t source);
+  /// OK: `accepted` is the session, and `answer` has its terms, unless the offer is a repeated one, whose answer the
+  /// session has.
+  absl::Status judge_offer(const SessionOffer& offer, PeerId from, uint64_t source, SessionAnswer& answer,
+                           SessionEntry*& accepted);
   [[nodiscard]] bool is_bound_elsewhere(const SessionOffer& offer, PeerId from) const;
   /// Whether an offer from `from` may be accepted (OK), or why not. Ends the session that the offer replaces.
   absl::Status make_way(PeerId from, const EndpointIdentity& identity, uint32_t remote_index,

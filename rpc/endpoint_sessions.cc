@@ -229,20 +229,19 @@ std::string EndpointImpl::accept_session(ByteSpan bytes, PeerId from, uint64_t s
   SessionAnswer answer;
   absl::StatusOr<SessionOffer> offer = SessionOffer::decode(bytes);
   SessionEntry* accepted = nullptr;
+  absl::Status judgement = offer.status();
   if (offer.ok()) {
-    answer = judge_offer(*offer, from, source, &accepted);
+    judgement = judge_offer(*offer, from, source, answer, accepted);
     answer.nonce = offer->nonce;
-  } else {
-    answer.code = offer.status().code();
-    answer.text = std::string(std_view(offer.status().message()));
   }
   const Descriptor self = transport_.local_descriptor();
   answer.uuid = self.identity.uuid.bytes;
   answer.incarnation = self.identity.incarnation;
   answer.cluster_id = self.identity.cluster_id.bytes;
-  if (answer.code != absl::StatusCode::kOk) {
+  if (!judgement.ok()) {
     count_drop(DropReason::kRefusedHandshake);
-    answer.version = 0;
+    answer.code = judgement.code();
+    answer.text = std::string(std_view(judgement.message()));
     return answer.encode();
   }
   if (made != nullptr) *made = accepted->handle();
@@ -250,41 +249,53 @@ std::string EndpointImpl::accept_session(ByteSpan bytes, PeerId from, uint64_t s
   return accepted->answer;
 }
 
-/// `from`: the peer whose packet brought the offer, or the channel that the session is for. kNoPeer: another channel
-/// brought it, or the sender is unknown. A channel's session is bound by the first packet of the channel.
-SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, uint64_t source,
-                                        SessionEntry** accepted) {
-  SessionAnswer answer;
-  auto refuse = [&](const absl::Status& why) {
-    answer.code = why.code();
-    answer.text = std::string(std_view(why.message()));
-    return answer;
-  };
+absl::Status EndpointImpl::check_offer(const SessionOffer& offer) const {
   if (!options_.accept_sessions) {
-    return refuse(absl::FailedPreconditionError("this endpoint is a client's and accepts no sessions"));
+    return absl::FailedPreconditionError("this endpoint is a client's and accepts no sessions");
   }
   if (offer.version_min > kProtocolVersion || version_of(offer.version_max) < kProtocolVersion) {
-    return refuse(absl::FailedPreconditionError(
-        absl::StrCat("the peer speaks protocol versions ", offer.version_min, " to ", version_of(offer.version_max),
-                     ", this node ", kProtocolVersion, " to ", kBundleVersion, ": upgrade the older side")));
+    return absl::FailedPreconditionError(absl::StrCat("the peer speaks protocol versions ", offer.version_min, " to ",
+                                                      version_of(offer.version_max), ", this node ", kProtocolVersion,
+                                                      " to ", kBundleVersion, ": upgrade the older side"));
   }
-  absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
-  if (!descriptor.ok()) return refuse(descriptor.status());
   // 0 means that there is no such session (Endpoint::session_nonce).
-  if (offer.nonce == 0) return refuse(absl::InvalidArgumentError("the offer has no number"));
+  if (offer.nonce == 0) return absl::InvalidArgumentError("the offer has no number");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SessionEntry*> EndpointImpl::take_offer(const SessionOffer& offer, const EndpointIdentity& identity,
+                                                       PeerId claimed, uint64_t source) {
+  return sessions_.add_accepted({.nonce = offer.nonce,
+                                 .identity = identity,
+                                 .remote_index = offer.session_index,
+                                 .remote_generation = offer.session_generation,
+                                 .offer_source = source,
+                                 // A connection's PeerId ends with the connection, so it is no use here.
+                                 .claimed = capabilities_.connected && !capabilities_.keyed ? kNoPeer : claimed,
+                                 .may_have_reserved = may_have_reserved_ && may_have_reserved_(identity)},
+                                now_ns_);
+}
+
+/// `from`: the peer whose packet brought the offer, or the channel that the session is for. kNoPeer: another channel
+/// brought it, or the sender is unknown. A channel's session is bound by the first packet of the channel.
+absl::Status EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, uint64_t source, SessionAnswer& answer,
+                                       SessionEntry*& accepted) {
+  if (absl::Status wrong = check_offer(offer); !wrong.ok()) return wrong;
+  absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
+  if (!descriptor.ok()) return descriptor.status();
   if (SessionEntry* old = sessions_.find_accepted(offer.nonce, descriptor->identity.uuid); old != nullptr) {
     const bool is_same_peer = !capabilities_.keyed || old->claimed == from;
-    if (is_same_peer && old->remote_index == offer.session_index &&
-        old->remote_generation == offer.session_generation) {
-      *accepted = old;  // a repeated offer gets the answer again
-      return answer;
+    if (!is_same_peer || old->remote_index != offer.session_index ||
+        old->remote_generation != offer.session_generation) {
+      return absl::AbortedError("the offer has the number of another one");
     }
-    return refuse(absl::AbortedError("the offer has the number of another one"));
+    accepted = old;  // a repeated offer gets the answer again
+    return absl::OkStatus();
   }
   const bool is_by_packet = from != kNoPeer && !capabilities_.keyed;
   if (is_by_packet) {
-    const absl::Status way = make_way(from, descriptor->identity, offer.session_index, offer.session_generation);
-    if (!way.ok()) return refuse(way);
+    absl::Status way = make_way(from, descriptor->identity, offer.session_index, offer.session_generation);
+    if (!way.ok()) return way;
   } else {
     limit_unproven();
   }
@@ -292,20 +303,11 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   PeerId claimed = from;
   if (claimed == kNoPeer && !capabilities_.connected) {
     absl::StatusOr<PeerId> resolved = transport_.resolve_claimed(*descriptor);
-    if (!resolved.ok()) return refuse(resolved.status());
+    if (!resolved.ok()) return resolved.status();
     claimed = *resolved;
   }
-  absl::StatusOr<SessionEntry*> made =
-      sessions_.add_accepted({.nonce = offer.nonce,
-                              .identity = descriptor->identity,
-                              .remote_index = offer.session_index,
-                              .remote_generation = offer.session_generation,
-                              .offer_source = source,
-                              // A connection's PeerId ends with the connection, so it is no use here.
-                              .claimed = capabilities_.connected && !capabilities_.keyed ? kNoPeer : claimed,
-                              .may_have_reserved = may_have_reserved_ && may_have_reserved_(descriptor->identity)},
-                             now_ns_);
-  if (!made.ok()) return refuse(made.status());
+  absl::StatusOr<SessionEntry*> made = take_offer(offer, descriptor->identity, claimed, source);
+  if (!made.ok()) return made.status();
   SessionEntry& entry = **made;
   make_session(entry);
 
@@ -322,8 +324,8 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
     timers_.set_earlier(entry.index, now_ns_ + options_.protocol.unproven_after_ns);
   }
   open_session(entry, answer.terms);
-  *accepted = &entry;
-  return answer;
+  accepted = &entry;
+  return absl::OkStatus();
 }
 
 absl::Status EndpointImpl::make_way(PeerId from, const EndpointIdentity& identity, uint32_t remote_index,

@@ -18,6 +18,7 @@
 #ifndef SKUA_RPC_PROTOCOL_ASSOCIATION_H_
 #define SKUA_RPC_PROTOCOL_ASSOCIATION_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -36,6 +37,8 @@ namespace skua::rpc {
 struct alignas(64) Association {
   static constexpr DurationNs kStaleAfter = 500 * kMillisecond;
   static constexpr DurationNs kUnheardFor = 60 * kSecond;
+  /// Limit of `goal`.
+  static constexpr uint32_t kGoalMax = 16;
 
   // The bundle that is being written; null: none.
   std::byte* at = nullptr;
@@ -79,6 +82,11 @@ struct alignas(64) Association {
   [[nodiscard]] bool is_stale(Ticks stamp, TimeNs now) const {
     const auto behind = static_cast<int32_t>(newest - stamp);
     return was_heard && behind > kStaleAfter / kTickNs && now - heard_ns < kUnheardFor;
+  }
+  /// A caller's bundle is sent at once when it holds half of what is usually in flight.
+  void set_depth(uint32_t calls) {
+    depth = calls;
+    goal = std::min(calls / 2, kGoalMax);
   }
   [[nodiscard]] Ticks echo(Ticks now) const { return newest + (now - newest_came); }
 };

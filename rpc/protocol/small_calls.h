@@ -9,19 +9,17 @@
 // passes, when it is cancelled, and so on (small_slots.h). So there are no acknowledgements and no backlog here, and no
 // retransmission except of lost bundles (bundle_history.h).
 //
-// When a bundle is sent. Nothing waits for a bundle to fill. The callee sends its bundle when the bundle that it
-// answers is finished. The caller sends when the bundle holds half of what is usually in flight to that peer, so that
-// the two sides overlap instead of taking turns. Bundles of few records wait for the end of their burst: their
-// handlers' answers are gathered (Endpoint::on_burst_end) and sent then.
+// The caller sends its bundle when the bundle holds half of what is usually in flight to that peer, so that the two
+// sides overlap instead of taking turns. The callee sends its bundle when the bundle that it answers is finished.
+// Bundles of few records wait for the end of their burst: their handlers' answers are gathered
+// (Endpoint::on_burst_end) and sent then. What a bundle is while it is written: bundle_writer.h.
 //
 // This is a template over its driver, so that no call between an application and the wire is virtual. The endpoint is
 // one driver, a test's recorder another:
 //
 //   SessionHot& hot(index), hot_of(handle)       never null: an index that does not exist gives a closed or another one
 //   Association* association(index, epoch, peer) null: none
-//   bool open_frame(Association&)                sets begin, end, cookie: room for a bundle; false: no frame available
-//   void send_frame(Association&, bytes)         bytes: how many were written, may be 0. flush() follows
-//   void flush()
+//   what BundleWriter wants: open_frame, send_frame, flush, now_ns, integrity
 //   bool keep(SessionHot&, bytes, LeaseParts&)   keeps bytes of the bundle being handled; false: no memory
 //   void deliver(SessionHot&, record, LeaseParts)
 //   void complete(CompletionFn&, LeaseParts)     the call's response has come
@@ -36,19 +34,19 @@
 //   void on_larger_answer(SessionHot&, bytes)    an answer was larger than small calls pay for
 //   void on_late_answer(SessionHot&, record, bytes, echo)
 //   void on_sample(SessionHot&, ticks, answers, record_bytes)
-//   count_retransmit() · drop(reason) · now_ns() · integrity()
+//   count_retransmit() · drop(reason)
 #ifndef SKUA_RPC_PROTOCOL_SMALL_CALLS_H_
 #define SKUA_RPC_PROTOCOL_SMALL_CALLS_H_
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "rpc/base/clock.h"
 #include "rpc/base/lease.h"
 #include "rpc/base/message.h"
 #include "rpc/protocol/association.h"
+#include "rpc/protocol/bundle_writer.h"
 #include "rpc/protocol/options.h"
 #include "rpc/protocol/protocol_mutants.h"
 #include "rpc/protocol/small_sent.h"
@@ -61,12 +59,10 @@ namespace skua::rpc {
 template <typename Driver>
 class SmallCalls {
  public:
-  /// Limit for the records in a caller's bundle.
-  static constexpr uint32_t kBundleRecordsMax = 16;
   /// One of so many bundles without answers is used as a sample of the round trip.
   static constexpr uint32_t kSampleEvery = 8;
 
-  SmallCalls(Driver& driver, const ProtocolOptions& options) : driver_(driver), options_(options) {}
+  SmallCalls(Driver& driver, const ProtocolOptions& options) : driver_(driver), options_(options), writer_(driver) {}
 
   /// Starts a call, and sets `number`. False: the call is not a small one, and nothing has happened. `request` and
   /// `response`: SentMessage or SentBytes.
@@ -77,14 +73,6 @@ class SmallCalls {
   template <typename Sent>
   [[gnu::always_inline]] inline bool answer(SessionHot& hot, uint32_t number, Sent response);
   void on_bundle(ByteSpan bundle, uint32_t from);
-  /// Makes room for a record that belongs to no call. Null: there is no room.
-  std::byte* write(Association& association, const RecordHead& head);
-  /// Sends everything that was written.
-  void send_all();
-  /// Sends what was written for the association, which ends.
-  void finish(Association& association);
-  /// Drops what was written for the association.
-  void discard(Association& association);
   /// The session has one small call less: it has ended, or has become a large one.
   void give_up(SessionHot& hot) {
     --hot.small_count;
@@ -93,17 +81,11 @@ class SmallCalls {
   }
   /// Small calls of ours, over all sessions.
   [[nodiscard]] uint32_t in_flight() const { return in_flight_; }
-  [[nodiscard]] bool nothing_written() const { return open_.empty(); }
+  /// The bundles into which the calls are written.
+  [[nodiscard]] BundleWriter<Driver>& writer() { return writer_; }
+  [[nodiscard]] const BundleWriter<Driver>& writer() const { return writer_; }
 
  private:
-  /// Makes room for `bytes` in the association's bundle. Null: there is no room.
-  [[gnu::always_inline]] inline std::byte* room(Association& association, uint32_t bytes);
-  bool next_bundle(Association& association, uint32_t bytes);
-  void seal(Association& association);
-  static void set_depth(Association& a, uint32_t depth) {
-    a.depth = depth;
-    a.goal = std::min(depth / 2, kBundleRecordsMax);
-  }
   /// Remembers the time-out in all its forms: most calls have the same one as the call before. False: a small call
   /// cannot have this time-out.
   bool learn_timeout(DurationNs timeout_ns) {
@@ -115,6 +97,8 @@ class SmallCalls {
   }
   [[gnu::always_inline]] inline void on_response(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo);
   [[gnu::always_inline]] inline void on_request(SessionHot& hot, const RawRecord& record, ByteSpan bytes);
+  void sample(Association& association, const BundleHead& head, Ticks now, uint32_t answers, SessionHot* answered,
+              size_t bytes);
   /// By value: references would force the caller's variables out of registers.
   void on_other(const BundleHead& head, RawRecord record, ByteSpan bytes, uint32_t from);
   void tell_missing(Association& association);
@@ -135,96 +119,8 @@ class SmallCalls {
   DurationNs timeout_ns_ = 0;
   Ticks timeout_ticks_ = 0;
   uint8_t timeout_code_ = 0;
-  std::vector<Association*> open_;  // those whose bundle is being written
+  BundleWriter<Driver> writer_;
 };
-
-// --- Writing ---------------------------------------------------------------------------------------------------------
-
-template <typename Driver>
-std::byte* SmallCalls<Driver>::room(Association& a, uint32_t bytes) {
-  if (static_cast<size_t>(a.end - a.at) < bytes) [[unlikely]] {
-    if (!next_bundle(a, bytes)) return nullptr;
-  }
-  std::byte* at = a.at;
-  a.at += bytes;
-  ++a.records;
-  return at;
-}
-
-template <typename Driver>
-[[gnu::noinline]] bool SmallCalls<Driver>::next_bundle(Association& a, uint32_t bytes) {
-  if (bytes + kBundleHeadBytes > a.bundle_bytes_max) return false;
-  if (a.begin != nullptr) seal(a);
-  if (!driver_.open_frame(a)) return false;
-  a.end = std::min(a.end, a.begin + a.bundle_bytes_max);
-  a.at = a.begin + kBundleHeadBytes;
-  a.records = 0;
-  if (!a.is_open) {
-    a.is_open = true;
-    open_.push_back(&a);
-  }
-  return static_cast<size_t>(a.end - a.at) >= bytes;
-}
-
-template <typename Driver>
-void SmallCalls<Driver>::seal(Association& a) {
-  if (a.records == 0) [[unlikely]] {
-    driver_.send_frame(a, 0);
-    a.begin = a.at = a.end = nullptr;
-    return;
-  }
-  const Ticks now = to_ticks(driver_.now_ns());
-  const BundleHead head{.flags = a.was_heard ? uint8_t{0} : bundle_flags::kNoEcho,
-                        .records = a.records,
-                        .association = a.remote_index,
-                        .epoch = a.remote_epoch,
-                        .stamp = now,
-                        .echo = (mutant(Mutant::kForeignEcho) ? *open_.front() : a).echo(now),
-                        .sequence = a.sequence};
-  if (a.sent != nullptr) a.sent->seal(a.sequence);
-  ++a.sequence;
-  const auto bytes = static_cast<uint32_t>(a.at - a.begin);
-  seal_bundle(head, driver_.integrity(), {a.begin, bytes});
-  driver_.send_frame(a, bytes);
-  a.begin = a.at = a.end = nullptr;
-}
-
-template <typename Driver>
-void SmallCalls<Driver>::send_all() {
-  for (Association* a : open_) {
-    a->is_open = false;
-    if (a->begin == nullptr) continue;
-    seal(*a);
-    if (a->depth != a->in_flight) set_depth(*a, a->depth - (a->depth - a->in_flight) / 4);
-  }
-  open_.clear();
-  driver_.flush();
-}
-
-template <typename Driver>
-void SmallCalls<Driver>::finish(Association& a) {
-  if (a.begin != nullptr && a.records > 0 && a.remote_index != kNoAssociation) {
-    seal(a);
-    driver_.flush();
-  }
-  discard(a);
-}
-
-template <typename Driver>
-void SmallCalls<Driver>::discard(Association& a) {
-  if (a.begin != nullptr) driver_.send_frame(a, 0);
-  a.begin = a.at = a.end = nullptr;
-  std::erase(open_, &a);
-  a.is_open = false;
-}
-
-template <typename Driver>
-std::byte* SmallCalls<Driver>::write(Association& a, const RecordHead& head) {
-  std::byte* at = room(a, static_cast<uint32_t>(kRecordHeadBytes) + head.bytes);
-  if (at == nullptr) return nullptr;
-  head.write(at);
-  return at + kRecordHeadBytes;
-}
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
 
@@ -243,7 +139,7 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, Sent request, Du
   }
   Association& a = *hot.association;
   const auto bytes = static_cast<uint32_t>(size);
-  std::byte* at = room(a, static_cast<uint32_t>(kRecordHeadBytes) + bytes);
+  std::byte* at = writer_.room(a, static_cast<uint32_t>(kRecordHeadBytes) + bytes);
   if (at == nullptr) [[unlikely]] {
     return false;
   }
@@ -269,12 +165,12 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, Sent request, Du
     driver_.arm(hot, by);
   }
   if (a.in_flight > a.depth) [[unlikely]] {
-    set_depth(a, a.in_flight);
+    a.set_depth(a.in_flight);
   }
   if (a.records >= a.goal) {
-    const uint32_t outside = driver_.is_burst_dear() ? kBundleRecordsMax : 1;
+    const uint32_t outside = driver_.is_burst_dear() ? Association::kGoalMax : 1;
     const bool at_once = a.records >= (in_bundle_ ? driver_.group_records() : outside);
-    seal(a);
+    writer_.seal(a);
     if (at_once) driver_.flush();
   }
   return true;
@@ -294,7 +190,7 @@ bool SmallCalls<Driver>::answer(SessionHot& hot, uint32_t number, Sent response)
   }
   const auto bytes = static_cast<uint32_t>(size);
   Association& a = *hot.association;
-  std::byte* at = room(a, static_cast<uint32_t>(kRecordHeadBytes) + bytes);
+  std::byte* at = writer_.room(a, static_cast<uint32_t>(kRecordHeadBytes) + bytes);
   if (at == nullptr) [[unlikely]] {
     return false;
   }
@@ -360,7 +256,7 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
   }
   if (head.records >= driver_.group_records()) {
     driver_.burst_end();
-    send_all();
+    writer_.send_all();
   }
   in_bundle_ = false;
   // This comes after the work that others wait for. Handlers and completions may have ended the association; its memory
@@ -369,17 +265,23 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
   if (!a->missing.empty()) [[unlikely]] {
     if (driver_.association(head.association, head.epoch, from) == a) tell_missing(*a);
   }
+  sample(*a, head, now, answers, answered, bundle.size());
+}
+
+/// Takes the bundle as a sample of the round trip. `answered`: the session of the last of its `answers`.
+template <typename Driver>
+[[gnu::always_inline]] inline void SmallCalls<Driver>::sample(Association& a, const BundleHead& head, Ticks now,
+                                                              uint32_t answers, SessionHot* answered, size_t bytes) {
   // A side that only answers needs samples only for the reorder window, so a few are enough.
-  if (answers == 0 && head.sequence % kSampleEvery != 0 && a->rtt.has_sample()) return;
+  if (answers == 0 && head.sequence % kSampleEvery != 0 && a.rtt.has_sample()) return;
   const auto delay = static_cast<int32_t>(now - head.echo);
   if ((head.flags & bundle_flags::kNoEcho) != 0 || delay < 0) return;
-  a->rtt.add_sample(delay * kTickNs);
+  a.rtt.add_sample(delay * kTickNs);
   if (answers == 0) return;
-  if (a->sent != nullptr) a->probe_ticks = to_ticks(a->rtt.probe_timeout_ns(options_, 0));
+  if (a.sent != nullptr) a.probe_ticks = to_ticks(a.rtt.probe_timeout_ns(options_, 0));
   const bool is_news = static_cast<Ticks>(delay) - answered->quiet_from >= answered->quiet_span;
-  if (is_news && answered->association == a) {
-    driver_.on_sample(*answered, static_cast<Ticks>(delay), answers,
-                      static_cast<uint32_t>(bundle.size() / head.records));
+  if (is_news && answered->association == &a) {
+    driver_.on_sample(*answered, static_cast<Ticks>(delay), answers, static_cast<uint32_t>(bytes / head.records));
   }
 }
 
@@ -397,8 +299,8 @@ template <typename Driver>
 void SmallCalls<Driver>::tell_missing(Association& a) {
   MissingRecord gap;
   while (a.missing.take_due(a.rtt.reorder_window_ns(), driver_.now_ns(), gap)) {
-    std::byte* at =
-        write(a, {.session = 0, .number = gap.first, .bytes = MissingRecord::kBytes, .kind = RecordKind::kMissing});
+    std::byte* at = writer_.write(
+        a, {.session = 0, .number = gap.first, .bytes = MissingRecord::kBytes, .kind = RecordKind::kMissing});
     if (at == nullptr) return;  // the calls wait for their time-outs
     store_le(at, gap.count);
   }
@@ -422,7 +324,7 @@ void SmallCalls<Driver>::on_missing(Association& a, RawRecord record, ByteSpan b
 
 template <typename Driver>
 bool SmallCalls<Driver>::write_again(SessionHot& hot, const Kept& kept, const FewBytes& few, const RecordHead& head) {
-  std::byte* at = write(*hot.association, head);
+  std::byte* at = writer_.write(*hot.association, head);
   if (at == nullptr) return false;
   kept.message != nullptr ? kept.message->copy_to(at) : copy_bytes(at, ByteSpan(few.at).first(head.bytes));
   const bool is_answer = head.kind == RecordKind::kResponse;

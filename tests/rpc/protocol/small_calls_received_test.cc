@@ -19,7 +19,7 @@ TEST_F(SmallCallsReceivedTest, ARequest_IsDeliveredAndItsAnswerKept) {
   EXPECT_EQ(as_string_view(hots_[0].server()[0].response.message->head()), "answer");
   EXPECT_FALSE(answer(hots_[0], 0, "again"));
   EXPECT_EQ(driver_.sent.size(), 0u) << "it waits for the others of its burst";
-  calls_.send_all();
+  calls_.writer().send_all();
   ASSERT_EQ(driver_.sent.size(), 1u);
   EXPECT_EQ(driver_.sent[0].records.at(0).head,
             (RecordHead{hots_[0].remote_handle, 0, 6, RecordKind::kResponse, 0, 0}));
@@ -31,7 +31,7 @@ TEST_F(SmallCallsReceivedTest, AnAnswerOfFewBytes_IsKept) {
     const std::string text(size, static_cast<char>('0' + size));
     receive({request(hots_[0], size * kWindow)});
     ASSERT_TRUE(answer(hots_[0], size * kWindow, text));
-    calls_.send_all();
+    calls_.writer().send_all();
     EXPECT_EQ(driver_.sent.back().records.at(0).bytes, text);
     const ServerSlot& slot = hots_[0].server()[0];
     EXPECT_EQ(slot.response.message, nullptr);
@@ -64,7 +64,7 @@ TEST_F(SmallCallsReceivedTest, TheNextRequest_LetsGoOfTheAnswerBefore) {
   ASSERT_TRUE(response->add_body(
       as_byte_span(kBody), [](void* count) { ++*static_cast<int*>(count); }, &released));
   ASSERT_TRUE(calls_.answer(hots_[0], 5, SentMessage(response)));
-  calls_.send_all();
+  calls_.writer().send_all();
   EXPECT_EQ(released, 0) << "the request may come again, as a packet";
   receive({request(hots_[0], 5 + kWindow)});
   EXPECT_EQ(released, 1);
@@ -129,7 +129,7 @@ TEST_F(SmallCallsReceivedTest, Answers_LeaveWhenTheReceivedBundleIsDone) {
   receive(std::vector<Record>(large.begin(), large.begin() + 7));
   EXPECT_EQ(driver_.sent.size(), 0u);
   EXPECT_EQ(driver_.burst_ends, 0);
-  calls_.send_all();
+  calls_.writer().send_all();
   EXPECT_EQ(sizes(), std::vector<size_t>{7});
   driver_.sent.clear();
   for (Record& one : large) one.head.number += kWindow;
@@ -150,7 +150,7 @@ TEST_F(SmallCallsReceivedTest, AnswersThatHandlersGather_AreOfTheSameBundle) {
 
 TEST_F(SmallCallsReceivedTest, CallsOfAHandler_LeaveWithItsAnswers) {
   for (int i = 0; i < 30; ++i) start(hots_[1]);
-  calls_.send_all();
+  calls_.writer().send_all();
   driver_.sent.clear();
   driver_.handler = [&](SessionHot& hot, uint32_t number, const std::string&) {
     start(hots_[1], "call");
@@ -158,7 +158,7 @@ TEST_F(SmallCallsReceivedTest, CallsOfAHandler_LeaveWithItsAnswers) {
   };
   receive({request(hots_[0], 0), request(hots_[0], 1)});
   EXPECT_EQ(driver_.sent.size(), 0u);
-  calls_.send_all();
+  calls_.writer().send_all();
   EXPECT_EQ(sizes(), std::vector<size_t>{4});
 }
 
@@ -178,7 +178,7 @@ class SmallCallsLostTest : public SmallCallsHarness, public ::testing::WithParam
     as_bytes_ = GetParam();
     a_->sent = std::make_unique<SentBundles>();
     numbers_ = {start(hots_[0], "one"), start(hots_[1], "two"), start(hots_[0], "three")};
-    calls_.send_all();
+    calls_.writer().send_all();
     driver_.sent.clear();
   }
   void receive_missing(uint32_t first, uint32_t count) {
@@ -188,7 +188,7 @@ class SmallCallsLostTest : public SmallCallsHarness, public ::testing::WithParam
     store_le(bytes, count);
     missing.bytes = as_string_view(bytes);
     receive({missing});
-    calls_.send_all();
+    calls_.writer().send_all();
   }
   [[nodiscard]] std::vector<std::string> sent_again() const {
     std::vector<std::string> out;
@@ -248,7 +248,7 @@ TEST_P(SmallCallsLostTest, Answers_AreGivenAgainWithoutRunningAgain) {
   receive({request(hots_[0], 7), request(hots_[0], 8)});
   ASSERT_TRUE(answer(hots_[0], 7, "answer 7"));
   ASSERT_TRUE(answer(hots_[0], 8, "answer 8"));
-  calls_.send_all();
+  calls_.writer().send_all();
   receive({request(hots_[0], 8 + kWindow)});
   driver_.sent.clear();
   receive_missing(sequence, 1);
@@ -263,7 +263,7 @@ TEST_P(SmallCallsLostTest, NoMoreIsWrittenAgain_ThanComes) {
   const uint32_t first = a_->sequence;
   while (start(hots_[0], std::string(900, 'x')) != UINT32_MAX || start(hots_[1], std::string(900, 'x')) != UINT32_MAX) {
   }
-  calls_.send_all();
+  calls_.writer().send_all();
   const uint32_t calls = a_->sequence - first;
   ASSERT_GT(calls * (calls + 1) / 2, SentBundles::kBundles);
   driver_.sent.clear();
@@ -276,7 +276,7 @@ TEST_P(SmallCallsLostTest, NoMoreIsWrittenAgain_ThanComes) {
     storm.push_back(missing);
   }
   receive(storm);
-  calls_.send_all();
+  calls_.writer().send_all();
   EXPECT_LE(driver_.sent.size(), SentBundles::kBundles);
   driver_.sent.clear();
   for (int i = 0; i < 10; ++i) receive_missing(a_->sequence - 1, 1);
@@ -300,14 +300,14 @@ TEST_P(SmallCallsLostTest, AGap_IsToldAfterTheReorderWindow) {
   receive(next, encode_records({request(hots_[0], 0)}));
   next.sequence = 3;
   receive(next, encode_records({request(hots_[0], 1)}));
-  calls_.send_all();
+  calls_.writer().send_all();
   EXPECT_TRUE(driver_.sent.empty()) << "they may come yet";
   next.sequence = 2;
   receive(next, encode_records({request(hots_[0], 2)}));  // as that one does
   driver_.now += 10 * kMillisecond;
   next.sequence = 4;
   receive(next, encode_records({request(hots_[0], 3)}));
-  calls_.send_all();
+  calls_.writer().send_all();
   ASSERT_EQ(driver_.sent.size(), 1u);
   const Record& missing = driver_.sent[0].records.at(0);
   EXPECT_EQ(missing.head.kind, RecordKind::kMissing);
@@ -315,7 +315,7 @@ TEST_P(SmallCallsLostTest, AGap_IsToldAfterTheReorderWindow) {
   EXPECT_EQ(load_le<uint32_t>(as_byte_span(missing.bytes).data()), 1u);
   next.sequence = 5;
   receive(next, encode_records({request(hots_[0], 4)}));
-  calls_.send_all();
+  calls_.writer().send_all();
   EXPECT_EQ(driver_.sent.size(), 1u) << "once";
 }
 
@@ -479,7 +479,7 @@ TEST_F(SmallCallsReceivedTest, WhatIsHeard_IsEchoedLaterByTheTimeItWasHeld) {
   receive(first, encode_records({request(hots_[0], 0)}));
   driver_.now += 64 * kMicrosecond;
   ASSERT_TRUE(answer(hots_[0], 0, "a"));
-  calls_.send_all();
+  calls_.writer().send_all();
   EXPECT_EQ(driver_.sent.at(0).head.flags, 0);
   EXPECT_EQ(driver_.sent.at(0).head.echo, 123'456u + 1000);
 }
@@ -493,7 +493,7 @@ TEST_F(SmallCallsReceivedTest, Associations_HaveBundlesOfTheirOwn) {
     start(hots_[0], "one");
     start(hots_[2], "other");
   }
-  calls_.send_all();
+  calls_.writer().send_all();
   size_t records = 0;
   for (const Sent& one : driver_.sent) {
     for (const Record& record : one.records) EXPECT_EQ(record.bytes, one.association == a_ ? "one" : "other");

@@ -36,20 +36,20 @@ TEST_F(SmallCallsTest, Start_ABundleGoesWhenItHoldsHalfOfWhatIsInFlight) {
     ASSERT_NE(start(hots_[in_flight % 2]), UINT32_MAX);
     if (++in_bundle >= std::min<size_t>(in_flight / 2, 16)) expected.push_back(std::exchange(in_bundle, 0));
   }
-  calls_.send_all();
+  calls_.writer().send_all();
   if (in_bundle > 0) expected.push_back(in_bundle);
   EXPECT_EQ(sizes(), expected);
   EXPECT_EQ(*std::max_element(expected.begin(), expected.end()), 16u);
-  EXPECT_TRUE(calls_.nothing_written());
+  EXPECT_TRUE(calls_.writer().empty());
 }
 
 TEST_F(SmallCallsTest, Start_WhatIsWrittenLeavesWithSendAll) {
   for (int i = 0; i < 4; ++i) start(hots_[0]);
   EXPECT_EQ(sizes(), (std::vector<size_t>{1, 1, 1}));
-  EXPECT_FALSE(calls_.nothing_written());
-  calls_.send_all();
+  EXPECT_FALSE(calls_.writer().empty());
+  calls_.writer().send_all();
   EXPECT_EQ(sizes(), (std::vector<size_t>{1, 1, 1, 1}));
-  calls_.send_all();
+  calls_.writer().send_all();
   EXPECT_EQ(driver_.sent.size(), 4u) << "nothing is sent twice";
 }
 
@@ -57,7 +57,7 @@ TEST_F(SmallCallsTest, Start_WhereABurstIsDearOnlyFullBundlesLeaveBeforeTheNextP
   driver_.burst_is_dear = true;
   for (int i = 0; i < 16; ++i) start(hots_[0]);
   EXPECT_EQ(sizes(), std::vector<size_t>{});
-  calls_.send_all();
+  calls_.writer().send_all();
   const size_t before = driver_.sent.size();
   for (int i = 0; i < 16; ++i) start(hots_[i % 2]);
   EXPECT_EQ(driver_.sent.size(), before) << "the bundles of 16 calls in flight have room for more";
@@ -71,7 +71,7 @@ TEST_F(SmallCallsTest, Start_AFullFrameLeavesAndTheNextBegins) {
   const size_t before = driver_.sent.size();
   const std::string large(400, 'l');
   for (int i = 0; i < 5; ++i) ASSERT_NE(start(hots_[1], large), UINT32_MAX);
-  calls_.send_all();
+  calls_.writer().send_all();
   size_t records = 0;
   for (size_t i = before; i < driver_.sent.size(); ++i) {
     size_t bytes = kBundleHeadBytes;
@@ -127,7 +127,7 @@ TEST_F(SmallCallsTest, Start_WhatNoFrameCarriesGoesInPackets) {
   EXPECT_EQ(start(hots_[0], std::string(1056 - 40 + 1, 'x')), UINT32_MAX) << "the wire's frames are smaller";
   EXPECT_NE(start(hots_[0], "small"), UINT32_MAX) << "in the frame that was taken in vain";
   driver_.frame_room = 9000;
-  calls_.send_all();
+  calls_.writer().send_all();
   EXPECT_EQ(start(hots_[0], std::string(kRecordBytesMax + 1, 'x')), UINT32_MAX);
   EXPECT_NE(start(hots_[0], std::string(kRecordBytesMax, 'x')), UINT32_MAX);
 }
@@ -135,7 +135,7 @@ TEST_F(SmallCallsTest, Start_WhatNoFrameCarriesGoesInPackets) {
 TEST_F(SmallCallsTest, AFrameThatNothingWasWrittenInto_IsGivenBack) {
   a_->bundle_bytes_max = 9000;
   EXPECT_EQ(start(hots_[0], std::string(2000, 'x')), UINT32_MAX);
-  calls_.send_all();
+  calls_.writer().send_all();
   EXPECT_EQ(driver_.empty_frames, 1);
   EXPECT_EQ(driver_.sent.size(), 0u);
   EXPECT_EQ(a_->begin, nullptr);
@@ -165,7 +165,7 @@ TEST_F(SmallCallsTest, Start_BodiesAreCopiedBehindTheHead) {
   EXPECT_EQ(driver_.sent.at(0).records.at(0).bytes, head + one + two);
   for (const size_t size : {0u, 1u, 31u, 32u, 33u, 256u}) {
     ASSERT_NE(start(hots_[0], std::string(size, 'h')), UINT32_MAX);
-    calls_.send_all();
+    calls_.writer().send_all();
     EXPECT_EQ(driver_.sent.back().records.at(0).bytes, std::string(size, 'h'));
   }
 }
@@ -177,7 +177,7 @@ TEST_F(SmallCallsTest, Start_FewBytesAreCopiedAndKept) {
     for (size_t i = 0; i < size; ++i) text[i] = static_cast<char>('0' + i);
     const uint32_t number = start(hots_[0], text);
     ASSERT_NE(number, UINT32_MAX);
-    calls_.send_all();
+    calls_.writer().send_all();
     EXPECT_EQ(driver_.sent.back().records.at(0).bytes, text);
     const ClientSlot& slot = hots_[0].client[number & hots_[0].mask];
     EXPECT_EQ(slot.request.message, nullptr);
@@ -279,7 +279,7 @@ TEST_F(SmallCallsTest, ACompletion_StartsTheNextCallInItsSlot) {
   receive({response(hots_[0], number)});
   EXPECT_EQ(next, number + kWindow);
   EXPECT_EQ(hots_[0].small_count, 1);
-  calls_.send_all();
+  calls_.writer().send_all();
   EXPECT_EQ(driver_.sent.back().records.back().bytes, "next");
 }
 
@@ -307,7 +307,7 @@ TEST_F(SmallCallsTest, ACompletion_EndsTheAssociationOfItsBundle) {
       hot->hinder(SessionHot::kNotJoined, true);
       hot->association = nullptr;
     }
-    calls_.discard(*a_);
+    calls_.writer().discard(*a_);
     driver_.associations.end(*a_);
   };
   BundleHead echoing = head(2);
@@ -317,7 +317,7 @@ TEST_F(SmallCallsTest, ACompletion_EndsTheAssociationOfItsBundle) {
   EXPECT_EQ(completed_.size(), 1u);
   EXPECT_EQ(driver_.delivered, 0);
   EXPECT_TRUE(driver_.samples.empty()) << "there is nobody to tell of the delay";
-  EXPECT_TRUE(calls_.nothing_written());
+  EXPECT_TRUE(calls_.writer().empty());
   EXPECT_EQ(calls_.in_flight(), 0u);
 }
 
