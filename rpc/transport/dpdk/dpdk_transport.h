@@ -23,11 +23,11 @@
 #include "rpc/transport/dpdk/attached_bodies.h"
 #include "rpc/transport/dpdk/lane_group.h"
 #include "rpc/transport/dpdk/line.h"
-#include "rpc/transport/dpdk/link_watch.h"
 #include "rpc/transport/dpdk/path_search.h"
 #include "rpc/transport/dpdk/peers.h"
 #include "rpc/transport/dpdk/port.h"
 #include "rpc/transport/dpdk/spare_frames.h"
+#include "rpc/transport/link_watch.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc::dpdk {

@@ -16,12 +16,6 @@ namespace {
 
 constexpr char kTransportName[] = "verbs";
 constexpr size_t kPeersMax = 65'536;
-constexpr size_t kLinkEventsMax = 1024;
-constexpr uint32_t kTurnsPerLook = 64;
-constexpr DurationNs kWatchEvery = 50 * kMillisecond;
-constexpr DurationNs kDownForGood = 500 * kMillisecond;
-/// Time between two restarts, so that a queue that fails again at once does not keep its endpoint busy.
-constexpr DurationNs kRestartEvery = 10 * kMillisecond;
 /// How long resolve() waits for the handle. The kernel mostly knows the neighbour, and then the first packet is not
 /// lost.
 constexpr DurationNs kResolvePatience = 2 * kMillisecond;
@@ -97,7 +91,8 @@ Descriptor VerbsTransport::local_descriptor() const {
 
 // --- Peers -----------------------------------------------------------------------------------------------------------
 
-absl::StatusOr<PeerId> VerbsTransport::resolve(const Descriptor& peer, PeerWord word) {
+/// The peer's address, or why there can be no packets between it and this endpoint.
+absl::StatusOr<EndpointAddress> VerbsTransport::reachable_address(const Descriptor& peer) const {
   if (peer.transport != kTransportName) {
     return absl::InvalidArgumentError(
         absl::StrCat("the peer speaks ", peer.transport, ", this endpoint verbs: start both with the same transport"));
@@ -116,6 +111,12 @@ absl::StatusOr<PeerId> VerbsTransport::resolve(const Descriptor& peer, PeerWord 
     return absl::InvalidArgumentError(absl::StrCat("the peer's RDMA address is ", kind(*address), ", this endpoint's ",
                                                    kind(address_), ": choose GIDs of one kind (--verbs-gid-index)"));
   }
+  return address;
+}
+
+absl::StatusOr<PeerId> VerbsTransport::resolve(const Descriptor& peer, PeerWord word) {
+  absl::StatusOr<EndpointAddress> address = reachable_address(peer);
+  if (!address.ok()) return address.status();
   const TimeNs now = clock_.now_ns();
   const Source source = source_of(*address, address_);
   const PeerId known = peers_.find(source);
@@ -388,80 +389,6 @@ void VerbsTransport::accept_own(PeerId from, ByteSpan datagram) {
 void VerbsTransport::release(std::span<const RxBufferId> buffers) {
   for (const RxBufferId buffer : buffers) queue_->give_back(static_cast<uint32_t>(buffer));
   queue_->refill();
-}
-
-// --- Links -----------------------------------------------------------------------------------------------------------
-
-size_t VerbsTransport::poll_links(std::span<LinkEvent> events) {
-  return ++turns_ % kTurnsPerLook != 0 && events_.empty() ? 0 : look_at_links(events);
-}
-
-size_t VerbsTransport::look_at_links(std::span<LinkEvent> events) {
-  if (const TimeNs now = clock_.now_ns(); now >= next_watch_ns_) {
-    next_watch_ns_ = now + kWatchEvery;
-    now_ns_ = now;
-    watch(now);
-  }
-  if (connections_ != nullptr && connections_->next_timer_ns() != kTimeNever) connections_->run_timers(clock_.now_ns());
-  if (!unresolved_.empty()) report_unresolved();
-  const size_t count = std::min(events.size(), events_.size());
-  std::move(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(count), events.begin());
-  events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(count));
-  return count;
-}
-
-void VerbsTransport::recover(TimeNs now) {
-  if (now < next_restart_ns_) return;
-  next_restart_ns_ = now + kRestartEvery;
-  trouble_ = queue_->restart();
-  if (trouble_.ok()) ++stats_.restarts;
-}
-
-void VerbsTransport::watch(TimeNs now) {
-  device_.drain_events();
-  queue_->look_for_error();
-  if (queue_->in_error()) recover(now);
-  if (connections_ != nullptr) connections_->watch();
-  std::erase_if(replaced_, [&](const auto& handle) { return handle.first <= queue_->completed_count(); });
-  const bool up = device_.link_up();
-  if (up && trouble_.ok()) {
-    down_since_ns_ = 0;
-    return;
-  }
-  if (down_since_ns_ == 0) {
-    down_since_ns_ = now;
-    next_complaint_ns_ = now + kDownForGood;
-  }
-  if (now < next_complaint_ns_) return;
-  next_complaint_ns_ = now + kDownForGood;
-  const absl::Status why = absl::UnavailableError(
-      up ? absl::StrCat("RDMA port ", device_.name(),
-                        ": its queue pair is in error and does not restart: ", trouble_.message())
-         : absl::StrCat("RDMA port ", device_.name(), " has had no link for ", (now - down_since_ns_) / kMillisecond,
-                        " ms: is the cable in, the interface up, and on InfiniBand a subnet manager there?"));
-  for (PeerId id = 0; id < peers_.size(); ++id) complain(id, why);
-}
-
-void VerbsTransport::report_unresolved() {
-  std::erase_if(unresolved_, [&](PeerId id) {
-    const Peer& peer = peers_.at(id);
-    if (peer.handle->pending()) return false;
-    if (const int error = peer.handle->error(); error != 0) {
-      complain(id, absl::UnavailableError(absl::StrCat("no way from ", device_.name(), " (", address_.gid.to_string(),
-                                                       ") to ", peer.address.gid.to_string(), ": ",
-                                                       std::generic_category().message(error),
-                                                       "; is it up, and in a network that this port reaches?")));
-    }
-    return true;
-  });
-}
-
-void VerbsTransport::complain(PeerId peer, absl::Status why) {
-  if (events_.size() >= kLinkEventsMax) return;
-  LinkEvent& event = events_.emplace_back();
-  event.peer = peer;
-  event.kind = LinkEvent::Kind::kRefused;
-  event.why = std::move(why);
 }
 
 // --- Memory, sleep ---------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@
 
 #include "rpc/base/clock.h"
 #include "rpc/base/rng.h"
+#include "rpc/transport/link_watch.h"
 #include "rpc/transport/peer_table.h"
 #include "rpc/transport/transport.h"
 #include "rpc/transport/verbs/address.h"
@@ -104,7 +105,12 @@ class VerbsTransport final : public Transport, private RcHost {
 
  private:
   using Peers = PeerTable<Source, Peer>;
+  /// Only one of so many turns looks at the links.
+  static constexpr uint32_t kTurnsPerLook = 64;
+  /// Time between two restarts, so that a queue that fails again at once does not keep its endpoint busy.
+  static constexpr DurationNs kRestartEvery = 10 * kMillisecond;
 
+  [[nodiscard]] absl::StatusOr<EndpointAddress> reachable_address(const Descriptor& peer) const;
   absl::StatusOr<PeerId> resolve(const Descriptor& peer, PeerWord word);
 
   // TX.
@@ -129,7 +135,7 @@ class VerbsTransport final : public Transport, private RcHost {
 
   void sleep(DurationNs timeout_ns);
 
-  // Links.
+  // Links (verbs_transport_links.cc).
   size_t look_at_links(std::span<LinkEvent> events);
   void recover(TimeNs now);
   void watch(TimeNs now);
@@ -159,8 +165,7 @@ class VerbsTransport final : public Transport, private RcHost {
   TimeNs now_ns_ = 0;  // coarse: time of the last look at the links
   TimeNs next_watch_ns_ = 0;
   TimeNs next_restart_ns_ = 0;
-  TimeNs down_since_ns_ = 0;
-  TimeNs next_complaint_ns_ = 0;
+  LinkWatch link_;
   absl::Status trouble_;  // why the queue does not restart
   uint32_t turns_ = 0;
   std::vector<LinkEvent> events_;

@@ -1,8 +1,8 @@
-#include "rpc/transport/dpdk/link_watch.h"
+#include "rpc/transport/link_watch.h"
 
 #include <gtest/gtest.h>
 
-namespace skua::rpc::dpdk {
+namespace skua::rpc {
 namespace {
 
 TEST(LinkWatch, Up_NothingIsDue) {
@@ -44,4 +44,4 @@ TEST(LinkWatch, ShortFlap_BeginsAnew) {
 }
 
 }  // namespace
-}  // namespace skua::rpc::dpdk
+}  // namespace skua::rpc

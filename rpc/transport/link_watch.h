@@ -3,12 +3,12 @@
 //   link   up | down                                             | up
 //                   200 ms      400 ms      600 ms ...             restart: brings back a driver whose peer went away
 //                              500 ms            1,000 ms ...      complaint: users of the port are told
-#ifndef SKUA_RPC_TRANSPORT_DPDK_LINK_WATCH_H_
-#define SKUA_RPC_TRANSPORT_DPDK_LINK_WATCH_H_
+#ifndef SKUA_RPC_TRANSPORT_LINK_WATCH_H_
+#define SKUA_RPC_TRANSPORT_LINK_WATCH_H_
 
 #include "rpc/base/clock.h"
 
-namespace skua::rpc::dpdk {
+namespace skua::rpc {
 
 class LinkWatch {
  public:
@@ -49,6 +49,6 @@ class LinkWatch {
   TimeNs next_complaint_ns_ = 0;
 };
 
-}  // namespace skua::rpc::dpdk
+}  // namespace skua::rpc
 
-#endif  // SKUA_RPC_TRANSPORT_DPDK_LINK_WATCH_H_
+#endif  // SKUA_RPC_TRANSPORT_LINK_WATCH_H_
