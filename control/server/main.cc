@@ -63,6 +63,16 @@ struct Settings {
   bool check_config = false;
 };
 
+void declare_examples(app::Program& program) {
+  program.example("skua-control --data-dir /var/lib/skua/control", "a control plane for nodes on this machine");
+  program.example("skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400",
+                  "a control plane for nodes on other machines");
+  program.example(
+      "skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400 --metadata "
+      "etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/skua",
+      "one of several control planes on one etcd");
+}
+
 void parse_settings(int argc, char** argv, Settings& settings) {
   app::Program program(
       {.name = kProgram,
@@ -117,13 +127,7 @@ void parse_settings(int argc, char** argv, Settings& settings) {
       .range(1, static_cast<int64_t>(kWatchersMax));
   app::add_log_options(program, &settings.log);
   program.add_bool("check-config", &settings.check_config, "Check the configuration and end.").flag_only();
-  program.example("skua-control --data-dir /var/lib/skua/control", "a control plane for nodes on this machine");
-  program.example("skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400",
-                  "a control plane for nodes on other machines");
-  program.example(
-      "skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400 --metadata "
-      "etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/skua",
-      "one of several control planes on one etcd");
+  declare_examples(program);
   program.parse_or_exit(argc, argv);
 }
 
@@ -352,6 +356,24 @@ ControlServerOptions server_options(const Settings& settings, ClusterIdentity cl
   return options;
 }
 
+/// Until a stop is asked for.
+void serve(ControlServer& server, const Settings& settings, const std::shared_ptr<Auditor>& auditor,
+           const app::Logger& logger, app::StopSignal& stop) {
+  logger.info("serving", {{"address", server.address()},
+                          {"cluster_id", server.cluster_id()},
+                          {"cluster_name", server.cluster_name()},
+                          {"data_dir", settings.data_dir},
+                          {"metadata", settings.metadata},
+                          {"version", app::version()}});
+  log_audit_head(auditor, logger);
+  const int signal = stop.wait();
+  logger.info("stopping", {{"signal", signal}});
+  server.shutdown();
+  if (auditor != nullptr) auditor->stops();
+  log_audit_head(auditor, logger);
+  logger.info("stopped");
+}
+
 int run(int argc, char** argv) {
   app::check_process(kProgram, app::kFilesOfServer);
   silence_grpc_log();
@@ -399,19 +421,7 @@ int run(int argc, char** argv) {
     give_up(status);
   }
 
-  logger.info("serving", {{"address", server->address()},
-                          {"cluster_id", server->cluster_id()},
-                          {"cluster_name", server->cluster_name()},
-                          {"data_dir", settings.data_dir},
-                          {"metadata", settings.metadata},
-                          {"version", app::version()}});
-  log_audit_head(options.auditor, logger);
-  const int signal = stop->wait();
-  logger.info("stopping", {{"signal", signal}});
-  server->shutdown();
-  if (options.auditor != nullptr) options.auditor->stops();
-  log_audit_head(options.auditor, logger);
-  logger.info("stopped");
+  serve(*server, settings, options.auditor, logger, *stop);
   return app::kExitOk;
 }
 

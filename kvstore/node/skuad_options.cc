@@ -89,6 +89,19 @@ const char* name_of(TransportKind kind) {
   return "";
 }
 
+void declare_examples(app::Program& program) {
+  program.example("skuad --data-dir /var/lib/skua", "a node of the cluster whose control plane is on this machine");
+  program.example("skuad --data-dir n1 --grpc-address 127.0.0.1:0 --data-address 127.0.0.1:0",
+                  "one of several nodes on this machine");
+  program.example(
+      "skuad --data-dir /data --control-address control:7400 --grpc-address 0.0.0.0:7410 --data-address "
+      "0.0.0.0:7420 --advertise-host node-1",
+      "a node in a container that others know as node-1");
+  program.example("skuad --data-dir n1 --transport dpdk --dpdk-devices 0000:3b:00.0 --dpdk-addresses 10.1.0.7/16",
+                  "sessions over a network card that DPDK drives");
+  program.example("skuad --data-dir n1 --transport verbs --verbs-device mlx5_0", "sessions over an RDMA adapter");
+}
+
 void declare(app::Program& program, SkuadOptions& options) {
   program.add_string("data-dir", &options.data_dir, "Where the node keeps its identity and its data.")
       .value_name("DIR")
@@ -140,16 +153,7 @@ void declare(app::Program& program, SkuadOptions& options) {
   declare_storage(program, options);
   program.add_bool("check-config", &options.check_config, "Check the configuration and end.").flag_only();
   app::add_log_options(program, &options.log);
-  program.example("skuad --data-dir /var/lib/skua", "a node of the cluster whose control plane is on this machine");
-  program.example("skuad --data-dir n1 --grpc-address 127.0.0.1:0 --data-address 127.0.0.1:0",
-                  "one of several nodes on this machine");
-  program.example(
-      "skuad --data-dir /data --control-address control:7400 --grpc-address 0.0.0.0:7410 --data-address "
-      "0.0.0.0:7420 --advertise-host node-1",
-      "a node in a container that others know as node-1");
-  program.example("skuad --data-dir n1 --transport dpdk --dpdk-devices 0000:3b:00.0 --dpdk-addresses 10.1.0.7/16",
-                  "sessions over a network card that DPDK drives");
-  program.example("skuad --data-dir n1 --transport verbs --verbs-device mlx5_0", "sessions over an RDMA adapter");
+  declare_examples(program);
 }
 
 Listening listening_of(const SkuadOptions& options) {

@@ -95,6 +95,8 @@ class SmallCalls {
     timeout_code_ = time_code(timeout_ns);
     return true;
   }
+  /// Reads the head, and finds the association. Null: the bundle has none. False: the bundle is dropped.
+  [[gnu::always_inline]] inline bool hear(ByteSpan bundle, uint32_t from, BundleHead& head, Association*& association);
   [[gnu::always_inline]] inline void on_response(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo);
   [[gnu::always_inline]] inline void on_request(SessionHot& hot, const RawRecord& record, ByteSpan bytes);
   void sample(Association& association, const BundleHead& head, Ticks now, uint32_t answers, SessionHot* answered,
@@ -205,17 +207,32 @@ bool SmallCalls<Driver>::answer(SessionHot& hot, uint32_t number, Sent response)
 // --- Receiving -------------------------------------------------------------------------------------------------------
 
 template <typename Driver>
-void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
-  BundleHead head;
+[[gnu::always_inline]] inline bool SmallCalls<Driver>::hear(ByteSpan bundle, uint32_t from, BundleHead& head,
+                                                            Association*& a) {
   DropReason why;
   if (!open_bundle(bundle, driver_.integrity(), head, why)) [[unlikely]] {
-    return driver_.drop(why);
+    driver_.drop(why);
+    return false;
   }
-  Association* a = driver_.association(head.association, head.epoch, from);
+  a = driver_.association(head.association, head.epoch, from);
   if (a == nullptr) [[unlikely]] {
-    if (head.association != kNoAssociation) return driver_.drop(DropReason::kUnknownAssociation);
-  } else if (!a->hears(head.stamp, head.sequence, driver_.now_ns())) [[unlikely]] {
-    return driver_.drop(DropReason::kStaleBundle);
+    if (head.association == kNoAssociation) return true;
+    driver_.drop(DropReason::kUnknownAssociation);
+    return false;
+  }
+  if (!a->hears(head.stamp, head.sequence, driver_.now_ns())) [[unlikely]] {
+    driver_.drop(DropReason::kStaleBundle);
+    return false;
+  }
+  return true;
+}
+
+template <typename Driver>
+void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
+  BundleHead head;
+  Association* a = nullptr;
+  if (!hear(bundle, from, head, a)) [[unlikely]] {
+    return;
   }
   const Ticks now = to_ticks(driver_.now_ns());
   if (a != nullptr) a->repeats = std::min(a->repeats + 1, SentBundles::kBundles);
