@@ -22,16 +22,17 @@ std::string describe(PeerAddress peer, const std::string& uuid) {
 
 PeerLinks::PeerLinks(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, PeerLinksHost& host,
                      const PeerLinksOptions& options)
-    : endpoint_(endpoint), bootstrap_(bootstrap), host_(host), options_(options) {
-  const auto self = worker_identity(options.node_uuid, 0, options.cluster_id, 0);
-  SKUA_CHECK(self.ok(), "a node's own uuid and its cluster's are uuids");
-  cluster_ = self->cluster_id;
+    : endpoint_(endpoint), bootstrap_(bootstrap), host_(host), options_(options), peers_(options.cluster_id) {
+  SKUA_CHECK(parse_uuid(options.node_uuid).ok(), "a node's own id is a uuid");
   endpoint_.serve(static_cast<rpc::MethodId>(Method::kReplicate),
                   [this](rpc::IncomingCall&& call) { on_request(std::move(call)); });
   endpoint_.serve(static_cast<rpc::MethodId>(Method::kVouch),
                   [this](rpc::IncomingCall&& call) { on_vouch(std::move(call)); });
   endpoint_.on_session_event([this](const rpc::SessionEvent& event) { on_event(event); });
-  endpoint_.keep_for([this](const rpc::EndpointIdentity& identity) { return node_of(identity).has_value(); });
+  endpoint_.keep_for([this](const rpc::EndpointIdentity& identity) {
+    const auto named = peers_.worker_of(identity);
+    return named.has_value() && named->is_current;
+  });
 }
 
 PeerLinks::~PeerLinks() = default;
@@ -39,16 +40,9 @@ PeerLinks::~PeerLinks() = default;
 // --- Nodes
 
 absl::Status PeerLinks::set_peer(const PeerInfo& info) {
-  const auto identity = worker_identity(info.uuid, info.incarnation, options_.cluster_id, 0);
-  if (!identity.ok()) return identity.status();
-  const NodeId node = node_id_of(identity->uuid);
-  Peer& peer = peers_[node];
-  const bool same_node = peer.uuid == identity->uuid;
-  if (same_node && info.incarnation < peer.info.incarnation) return absl::OkStatus();
-  const bool moved =
-      !same_node || info.incarnation != peer.info.incarnation || info.grpc_address != peer.info.grpc_address;
-  peer = {info, identity->uuid};
-  if (!moved) return absl::OkStatus();
+  const absl::StatusOr<std::optional<NodeId>> moved = peers_.set(info);
+  if (!moved.ok() || !moved->has_value()) return moved.status();
+  const NodeId node = **moved;
   for (auto it = links_.lower_bound({node, 0}); it != links_.end() && it->first.node == node; ++it) {
     Link& link = it->second;
     if (link.state == State::kOpen) {
@@ -61,7 +55,7 @@ absl::Status PeerLinks::set_peer(const PeerInfo& info) {
 }
 
 void PeerLinks::drop_peer(NodeId node) {
-  peers_.erase(node);
+  peers_.drop(node);
   proofs_.forget_node(node);
   auto it = links_.lower_bound({node, 0});
   while (it != links_.end() && it->first.node == node) {
@@ -73,7 +67,7 @@ void PeerLinks::drop_peer(NodeId node) {
 // --- Opening
 
 void PeerLinks::open(PeerAddress peer, Link& link, TimeNs now) {
-  const PeerInfo& whom = peers_.at(peer.node).info;
+  const PeerInfo& whom = *peers_.find(peer.node);
   link.state = State::kDescribing;
   link.opening = ++openings_;
   link.until_ns = now + 3 * kPeerBootstrapTimeoutNs;
@@ -90,7 +84,7 @@ void PeerLinks::on_described(PeerAddress peer, uint64_t opening, const absl::Sta
   Link* link = find(peer);
   if (link == nullptr || link->opening != opening || link->state != State::kDescribing) return;
   if (!node.ok()) return fail(peer, *link, node.status());
-  const PeerInfo& whom = peers_.at(peer.node).info;
+  const PeerInfo& whom = *peers_.find(peer.node);
   if (node->node_uuid != whom.uuid || node->incarnation != whom.incarnation) {
     return fail(peer, *link,
                 absl::FailedPreconditionError(absl::StrCat(
@@ -142,7 +136,7 @@ void PeerLinks::on_answered(PeerAddress peer, uint64_t opening,
   link->opened_ns = endpoint_.now_ns();
   link->last_error = absl::OkStatus();
   ++counters_.sessions_opened;
-  tell(Notice::Kind::kReady, peer);
+  notices_.add(Notice::kReady, peer);
 }
 
 absl::Status PeerLinks::finish_opening(PeerAddress peer, Link& link, const std::string& answer) {
@@ -150,7 +144,7 @@ absl::Status PeerLinks::finish_opening(PeerAddress peer, Link& link, const std::
   if (!endpoint_.is_connected(link.session)) {
     return absl::InternalError("the node's answer to the handshake is malformed: do both nodes have the same version?");
   }
-  const PeerInfo& whom = peers_.at(peer.node).info;
+  const PeerInfo& whom = *peers_.find(peer.node);
   const auto expected = worker_identity(whom.uuid, whom.incarnation, options_.cluster_id, peer.worker);
   if (expected.ok() && endpoint_.peer_identity(link.session) == *expected) return absl::OkStatus();
   return absl::FailedPreconditionError("another endpoint than the one that was asked for answered the handshake");
@@ -162,9 +156,9 @@ void PeerLinks::fail(PeerAddress peer, Link& link, const absl::Status& why) {
   link.until_ns = endpoint_.now_ns() + link.backoff.next();
   link.last_error = absl::Status(
       why.code(),
-      absl::StrCat("cannot open a session with ", describe(peer, peers_.at(peer.node).info.uuid), ": ", why.message()));
+      absl::StrCat("cannot open a session with ", describe(peer, peers_.find(peer.node)->uuid), ": ", why.message()));
   ++counters_.open_failures;
-  tell(Notice::Kind::kFailed, peer, link.last_error);
+  notices_.add(Notice::kFailed, peer, link.last_error);
 }
 
 // --- Losing links
@@ -182,7 +176,7 @@ void PeerLinks::lose(PeerAddress peer, Link& link, const absl::Status& why) {
   }
   link.last_error = why;
   ++counters_.sessions_lost;
-  tell(Notice::Kind::kFailed, peer, why);
+  notices_.add(Notice::kFailed, peer, why);
 }
 
 void PeerLinks::reset(Link& link) {
@@ -211,25 +205,13 @@ void PeerLinks::on_event(const rpc::SessionEvent& event) {
   if (event.kind == Kind::kClosed) proofs_.forget(event.session);
   // A session that the peer opened. If it merely ends, the peer wanted that. If its connection broke, the peer may be
   // dead.
-  PeerAddress address;
-  const Peer* known = event.kind == Kind::kLinkLost ? peer_of(event.peer, address) : nullptr;
-  if (known == nullptr || known->info.incarnation != event.peer.incarnation) return;
+  if (event.kind != Kind::kLinkLost) return;
+  const auto named = peers_.worker_of(event.peer);
+  if (!named.has_value() || named->node.incarnation != event.peer.incarnation) return;
   // Any process can open a session in the name of a node and break it. So only proven sessions count.
   const PeerProofs::Proof* const proof = proofs_.find(event.session);
   if (proof == nullptr || proof->verdict != PeerProofs::Verdict::kProven) return;
-  tell(Notice::Kind::kFailed, address, event.why);
-}
-
-void PeerLinks::tell(Notice::Kind kind, PeerAddress peer, const absl::Status& why) {
-  dirty_ = true;
-  // Several connections to one peer often break together. The host is told once, unless other news about the peer came
-  // between.
-  for (auto it = notices_.rbegin(); it != notices_.rend(); ++it) {
-    if (it->peer != peer) continue;
-    if (it->kind == kind) return;
-    break;
-  }
-  notices_.push_back({kind, peer, why});
+  notices_.add(Notice::kFailed, named->address, event.why);
 }
 
 // --- Sending
@@ -259,7 +241,7 @@ PeerLinks::Link& PeerLinks::want(PeerAddress to) {
 }
 
 PeerLinks::Link* PeerLinks::ready_link(PeerAddress to, size_t bytes) {
-  if (closing_ || !check(to).ok()) {
+  if (closing_ || !peers_.check(to).ok()) {
     ++counters_.dropped_unknown;
     return nullptr;
   }
@@ -282,7 +264,7 @@ bool PeerLinks::has_room(PeerAddress to, size_t bytes) const {
   // Small frames ignore the limit on bytes, so that heartbeats do not wait for data: a node without heartbeats looks
   // dead to its peers.
   const bool fits = bytes <= kFrameBytesMax || link.bytes + bytes <= options_.bytes_max;
-  return link.requests == 0 || (link.requests < requests_max(link) && fits);
+  return link.requests == 0 || (link.requests < link.requests_max(options_) && fits);
 }
 
 bool PeerLinks::send(PeerAddress to, rpc::MessagePtr frame) {
@@ -339,9 +321,9 @@ void PeerLinks::on_done(Pending& pending, rpc::CallResult&& result) {
     link->bytes -= pending.bytes;
     // Only success tells that the peer holds nothing back: what it holds, it fails when it gives up asking.
     if (kind != Kind::kQuestion && result.status.ok()) link->was_answered = true;
-    if (link->was_full && link->requests <= requests_max(*link) / 2 && link->bytes <= options_.bytes_max / 2) {
+    if (link->was_full && link->requests <= link->requests_max(options_) / 2 && link->bytes <= options_.bytes_max / 2) {
       link->was_full = false;
-      tell(Notice::Kind::kRoom, to);
+      notices_.add(Notice::kRoom, to);
     }
   }
   free_pending_.push_back(&pending);
@@ -368,7 +350,7 @@ const ReplicaFrame* PeerLinks::decode(PeerAddress from, ByteSpan bytes, absl::St
     why = absl::InvalidArgumentError("the message names another node as its sender than the session does");
     return nullptr;
   }
-  const uint64_t storage = peers_.at(from.node).info.storage_incarnation;
+  const uint64_t storage = peers_.find(from.node)->storage_incarnation;
   if (storage == 0 || storage == frame.envelope.incarnation) return &frame;
   ++counters_.refused_incarnation;
   why = absl::FailedPreconditionError(absl::StrCat("the sender's storage is known here in incarnation ", storage,
@@ -411,7 +393,7 @@ void PeerLinks::on_reply(PeerAddress from, rpc::Lease bytes) {
 
 TimeNs PeerLinks::tick() {
   const TimeNs now = endpoint_.now_ns();
-  if (!dirty_ && now < due_ns_) return due_ns_;
+  if (!dirty_ && notices_.empty() && now < due_ns_) return due_ns_;
   dirty_ = false;
   due_ns_ = run_proofs(now);
   while (!to_close_.empty()) {
@@ -432,16 +414,14 @@ TimeNs PeerLinks::tick() {
     due_ns_ = std::min({due_ns_, kept_until, run_link(peer, link, now)});
     ++it;
   }
-  telling_.swap(notices_);
-  for (const Notice& notice : telling_) {
+  notices_.tell_all([this](const PeerNotices::Notice& notice) {
     switch (notice.kind) {
-      case Notice::Kind::kReady: host_.on_peer_ready(notice.peer); break;
-      case Notice::Kind::kFailed: host_.on_peer_failed(notice.peer, notice.why); break;
-      case Notice::Kind::kRoom: host_.on_peer_room(notice.peer); break;
+      case Notice::kReady: return host_.on_peer_ready(notice.peer);
+      case Notice::kFailed: return host_.on_peer_failed(notice.peer, notice.why);
+      case Notice::kRoom: return host_.on_peer_room(notice.peer);
     }
-  }
-  telling_.clear();
-  return dirty_ ? now : due_ns_;
+  });
+  return dirty_ || !notices_.empty() ? now : due_ns_;
 }
 
 TimeNs PeerLinks::run_link(PeerAddress peer, Link& link, TimeNs now) {
@@ -469,7 +449,7 @@ bool PeerLinks::is_open(PeerAddress peer) const {
 }
 
 absl::Status PeerLinks::last_error(PeerAddress peer) const {
-  if (absl::Status status = check(peer); !status.ok()) return status;
+  if (absl::Status status = peers_.check(peer); !status.ok()) return status;
   const auto found = links_.find(peer);
   return found == links_.end() ? absl::OkStatus() : found->second.last_error;
 }

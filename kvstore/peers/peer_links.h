@@ -42,7 +42,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,9 +52,11 @@
 #include "control/client/backoff.h"
 #include "control/core/bootstrap.h"
 #include "kvstore/codec/methods.h"
+#include "kvstore/peers/known_peers.h"
 #include "kvstore/peers/peer_address.h"
 #include "kvstore/peers/peer_bootstrap.h"
 #include "kvstore/peers/peer_limits.h"
+#include "kvstore/peers/peer_notices.h"
 #include "kvstore/peers/peer_proofs.h"
 #include "kvstore/replication/append_builder.h"
 #include "kvstore/replication/message_codec.h"
@@ -182,10 +183,7 @@ class PeerLinks {
   [[nodiscard]] absl::Status last_error(PeerAddress peer) const;
 
  private:
-  struct Peer {
-    PeerInfo info;
-    rpc::Uuid uuid;
-  };
+  using Notice = PeerNotices::Kind;
   enum class State : uint8_t { kClosed, kDescribing, kAwaiting, kOpen, kFailed };
   struct Link {
     Link(const control::BackoffOptions& pause, uint64_t seed) : backoff(pause, seed) {}
@@ -203,6 +201,10 @@ class PeerLinks {
     bool was_full = false;
     absl::Status last_error;
     control::Backoff backoff;
+
+    [[nodiscard]] size_t requests_max(const PeerLinksOptions& options) const {
+      return was_answered ? options.requests_max : std::min(options.requests_max, kUnprovenRequestsMax);
+    }
   };
   enum class Kind : uint8_t {
     kFrame,     // the reply goes to the host
@@ -217,11 +219,6 @@ class PeerLinks {
     Kind kind = Kind::kFrame;
     DoneFn done;
   };
-  struct Notice {
-    enum class Kind : uint8_t { kReady, kFailed, kRoom } kind;
-    PeerAddress peer;
-    absl::Status why;
-  };
 
   // Opening
   void open(PeerAddress peer, Link& link, TimeNs now);
@@ -231,7 +228,6 @@ class PeerLinks {
   void fail(PeerAddress peer, Link& link, const absl::Status& why);
   void lose(PeerAddress peer, Link& link, const absl::Status& why);
   void reset(Link& link);
-  void tell(Notice::Kind kind, PeerAddress peer, const absl::Status& why = absl::OkStatus());
   void on_event(const rpc::SessionEvent& event);
   [[nodiscard]] TimeNs run_link(PeerAddress peer, Link& link, TimeNs now);
 
@@ -240,9 +236,6 @@ class PeerLinks {
   /// Marks the link as wanted, so that tick() opens it. Creates it if needed.
   Link& want(PeerAddress to);
   [[nodiscard]] Link* ready_link(PeerAddress to, size_t bytes);
-  [[nodiscard]] size_t requests_max(const Link& link) const {
-    return link.was_answered ? options_.requests_max : std::min(options_.requests_max, kUnprovenRequestsMax);
-  }
   [[nodiscard]] bool start_call(PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns,
                                 DoneFn done, Kind kind);
   [[nodiscard]] bool start_call(Link& link, PeerAddress to, Method method, rpc::MessagePtr request,
@@ -251,14 +244,8 @@ class PeerLinks {
   void on_reply(PeerAddress from, rpc::Lease bytes);
   void on_request(rpc::IncomingCall&& call);
   void take(PeerAddress from, rpc::IncomingCall&& call);
-  /// The known node that the identity names, in any incarnation; null: none. Sets `address`.
-  [[nodiscard]] const Peer* peer_of(const rpc::EndpointIdentity& identity, PeerAddress& address) const;
   /// The worker that the identity names. Errors, counted: unknown node or worker, or another incarnation.
   [[nodiscard]] absl::StatusOr<PeerAddress> check(const rpc::EndpointIdentity& identity);
-  /// The worker that the identity names. Empty: not a worker of a known node in the incarnation known here.
-  [[nodiscard]] std::optional<PeerAddress> node_of(const rpc::EndpointIdentity& identity) const;
-  /// OK: by the shard map the node is known and may have this worker.
-  [[nodiscard]] absl::Status check(PeerAddress address) const;
   /// Decodes a frame and checks its envelope. Null: refused and counted; `why` is the reason.
   [[nodiscard]] const ReplicaFrame* decode(PeerAddress from, ByteSpan bytes, absl::Status& why);
 
@@ -267,7 +254,6 @@ class PeerLinks {
   [[nodiscard]] TimeNs run_proofs(TimeNs now);
   [[nodiscard]] bool ask(const PeerProofs::Proof& proof);
   void on_vouched(rpc::SessionId session, rpc::CallResult&& result);
-  void fail_held(PeerProofs::Proof& proof, const absl::Status& why);
   [[nodiscard]] absl::Status refused(PeerAddress claimed);
   void on_vouch(rpc::IncomingCall&& call);
   void on_accepted(const rpc::SessionEvent& event);
@@ -276,10 +262,9 @@ class PeerLinks {
   PeerBootstrap& bootstrap_;
   PeerLinksHost& host_;
   const PeerLinksOptions options_;
-  rpc::Uuid cluster_;
   AppendBuffers buffers_;
   AppendBuilder builder_{buffers_};
-  std::map<NodeId, Peer> peers_;
+  KnownPeers peers_;
   std::map<PeerAddress, Link> links_;
   PeerProofs proofs_;
   uint64_t openings_ = 0;
@@ -287,8 +272,7 @@ class PeerLinks {
   bool dirty_ = false;  // tick() has something to do now
   TimeNs due_ns_ = 0;   // and at this time at the latest
   std::vector<rpc::SessionId> to_close_;
-  std::vector<Notice> notices_;
-  std::vector<Notice> telling_;
+  PeerNotices notices_;
   std::vector<std::unique_ptr<Pending>> pending_;
   std::vector<Pending*> free_pending_;
   // Frames are decoded into these. Appends have their own, so that its memory is reused. Handlers do not nest.

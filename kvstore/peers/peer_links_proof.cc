@@ -19,63 +19,31 @@ constexpr DurationNs kAskAgainNs = 10 * kMillisecond;
 
 }  // namespace
 
-const PeerLinks::Peer* PeerLinks::peer_of(const rpc::EndpointIdentity& identity, PeerAddress& address) const {
-  const auto found = peers_.find(node_id_of(identity.uuid));
-  if (found == peers_.end() || identity.cluster_id != cluster_) return nullptr;
-  const auto& theirs = identity.uuid.bytes;
-  const auto& known = found->second.uuid.bytes;
-  // worker_identity() has XORed the worker's index into the last two bytes.
-  if (!std::equal(known.begin(), known.end() - 2, theirs.begin())) return nullptr;
-  const auto worker = static_cast<uint32_t>((theirs[14] ^ known[14]) << 8 | (theirs[15] ^ known[15]));
-  address = {found->first, worker};
-  return &found->second;
-}
-
 absl::StatusOr<PeerAddress> PeerLinks::check(const rpc::EndpointIdentity& identity) {
-  PeerAddress address;
-  const Peer* peer = peer_of(identity, address);
-  if (peer == nullptr) {
+  const auto named = peers_.worker_of(identity);
+  if (!named.has_value()) {
     ++counters_.refused_unknown;
     return absl::FailedPreconditionError(absl::StrCat("this node knows no ", identity.uuid.to_string(), " of cluster ",
                                                       identity.cluster_id.to_string(),
                                                       ": it serves other nodes of its own cluster's map only"));
   }
-  if (identity.incarnation != peer->info.incarnation) {
+  if (identity.incarnation != named->node.incarnation) {
     ++counters_.refused_incarnation;
-    return absl::FailedPreconditionError(absl::StrCat("node ", peer->info.uuid, " is known here in incarnation ",
-                                                      peer->info.incarnation, ", the session is of ",
+    return absl::FailedPreconditionError(absl::StrCat("node ", named->node.uuid, " is known here in incarnation ",
+                                                      named->node.incarnation, ", the session is of ",
                                                       identity.incarnation, ": open another, or wait for a newer map"));
   }
-  absl::Status status = check(address);
-  if (status.ok()) return address;
+  if (named->is_current) return named->address;
   ++counters_.refused_unknown;
-  return status;
-}
-
-absl::Status PeerLinks::check(PeerAddress address) const {
-  const auto found = peers_.find(address.node);
-  if (found == peers_.end()) return absl::NotFoundError("the shard map here has no such node: wait for a newer map");
-  const PeerInfo& node = found->second.info;
-  const uint32_t workers = node.worker_count == 0 ? kPeerWorkersMax : std::min(node.worker_count, kPeerWorkersMax);
-  if (address.worker < workers) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("node ", node.uuid, " has no worker ", address.worker,
-                                                    ", by the shard map here it has at most ", workers,
-                                                    ": wait for a newer map"));
-}
-
-std::optional<PeerAddress> PeerLinks::node_of(const rpc::EndpointIdentity& identity) const {
-  PeerAddress address;
-  const Peer* peer = peer_of(identity, address);
-  if (peer == nullptr || identity.incarnation != peer->info.incarnation || !check(address).ok()) return std::nullopt;
-  return address;
+  return peers_.check(named->address);
 }
 
 /// The endpoint reserves its last sessions for nodes (rpc::Endpoint::keep_for). So when only these are left, a session
 /// that claims to belong to a node is questioned at once.
 void PeerLinks::on_accepted(const rpc::SessionEvent& event) {
   if (closing_ || !endpoint_.is_short_of_sessions()) return;
-  const std::optional<PeerAddress> claimed = node_of(event.peer);
-  if (claimed.has_value()) static_cast<void>(proof_of(event.session, *claimed));
+  const auto named = peers_.worker_of(event.peer);
+  if (named.has_value() && named->is_current) static_cast<void>(proof_of(event.session, named->address));
 }
 
 absl::StatusOr<PeerAddress> PeerLinks::identify(rpc::SessionId session) {
@@ -92,9 +60,9 @@ absl::StatusOr<PeerAddress> PeerLinks::identify(rpc::SessionId session) {
 
 absl::Status PeerLinks::refused(PeerAddress claimed) {
   ++counters_.refused_unproven;
-  const auto known = peers_.find(claimed.node);
+  const PeerInfo* const known = peers_.find(claimed.node);
   return absl::PermissionDeniedError(absl::StrCat("the session says that it is of worker ", claimed.worker, " of node ",
-                                                  known == peers_.end() ? "?" : known->second.info.uuid,
+                                                  known == nullptr ? "?" : known->uuid,
                                                   ", and that node says that it did not open it"));
 }
 
@@ -128,7 +96,8 @@ TimeNs PeerLinks::run_proofs(TimeNs now) {
   for (const rpc::SessionId session : overdue) {
     PeerProofs::Proof* const proof = proofs_.find(session);
     if (endpoint_.is_short_of_sessions()) to_close_.push_back(session);
-    fail_held(*proof, absl::UnavailableError("the node that the session names did not say in time that it opened it"));
+    proofs_.fail_held(*proof,
+                      absl::UnavailableError("the node that the session names did not say in time that it opened it"));
     proofs_.forget(session);
   }
   return next;
@@ -154,8 +123,8 @@ void PeerLinks::on_vouched(rpc::SessionId session, rpc::CallResult&& result) {
   proof->is_asked = false;
   // A node that the control plane knows to be of an older release does not know VOUCH. Then the identity of the session
   // has to suffice. From any other node this answer is none.
-  const auto known = peers_.find(proof->claimed.node);
-  const bool may_be_older = known != peers_.end() && !known->second.info.vouches;
+  const PeerInfo* const known = peers_.find(proof->claimed.node);
+  const bool may_be_older = known != nullptr && !known->vouches;
   const bool is_older = may_be_older && result.from_peer && absl::IsUnimplemented(result.status);
   if (!result.status.ok() && !is_older) {
     dirty_ = true;  // asked again until the deadline
@@ -168,13 +137,9 @@ void PeerLinks::on_vouched(rpc::SessionId session, rpc::CallResult&& result) {
   if (!proven) {
     dirty_ = true;
     if (endpoint_.is_short_of_sessions()) to_close_.push_back(session);
-    return fail_held(*proof, refused(proof->claimed));
+    return proofs_.fail_held(*proof, refused(proof->claimed));
   }
   for (rpc::IncomingCall& call : proofs_.take_held(*proof)) on_request(std::move(call));
-}
-
-void PeerLinks::fail_held(PeerProofs::Proof& proof, const absl::Status& why) {
-  for (rpc::IncomingCall& call : proofs_.take_held(proof)) call.reply.fail(why);
 }
 
 /// Handles VOUCH: another node asks whether this node opened a session to it.

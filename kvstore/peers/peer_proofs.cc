@@ -60,6 +60,10 @@ void PeerProofs::set(Proof& proof, Verdict verdict) {
   proof.verdict = verdict;
 }
 
+void PeerProofs::fail_held(Proof& proof, const absl::Status& why) {
+  for (rpc::IncomingCall& call : take_held(proof)) call.reply.fail(why);
+}
+
 void PeerProofs::forget(rpc::SessionId session) {
   Proof* const proof = find(session);
   if (proof == nullptr) return;

@@ -53,6 +53,8 @@ class PeerProofs {
   [[nodiscard]] bool hold(Proof& proof, rpc::IncomingCall& call);
   /// Removes and returns the held calls of the session, oldest first.
   [[nodiscard]] std::vector<rpc::IncomingCall> take_held(Proof& proof);
+  /// Fails the held calls of the session, oldest first.
+  void fail_held(Proof& proof, const absl::Status& why);
   /// Call it when the session has ended or must be proven again. Held calls are destroyed unanswered; their callers get
   /// INTERNAL (rpc::ReplyToken).
   void forget(rpc::SessionId session);
