@@ -37,8 +37,16 @@ static_assert(control::kRightScan == kRightScan && control::kRightsAll < kRights
 // --- Starting
 
 absl::Status NodeImpl::start() {
-  if (absl::Status status = prepare_data_dir(); !status.ok()) return status;
+  if (absl::Status status = recovery_.prepare(); !status.ok()) return status;
+  incarnation_ = recovery_.state().incarnation;
+  {
+    const std::lock_guard lock(mutex_);
+    description_.node_uuid = options_.node_uuid;
+    description_.incarnation = incarnation_;
+  }
   engine_ = make_rocksdb_engine(options_.storage);
+  copies_ = std::make_unique<NodeCopies>(
+      options_, *engine_, clock_, [this](ShardId id, const std::string& path) { return export_snapshot(id, path); });
   if (options_.memory_budget) memory_watch_ = std::make_unique<MemoryWatch>(*options_.memory_budget, *engine_);
   if (options_.cluster_id.empty()) {
     // The cluster is unknown, so the workers start later. Errors with the addresses must show now.
@@ -62,9 +70,71 @@ absl::Status NodeImpl::start() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Recovered> NodeImpl::recover(const std::string& cluster_id) {
+  return recovery_.recover(cluster_id, *engine_, *copies_);
+}
+
+/// Repeats recover() every kReopenPauseNs until the disk has room. CANCELLED: stop() was called.
+absl::StatusOr<Recovered> NodeImpl::recover_when_there_is_room(const std::string& cluster_id) {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      const auto pause = std::chrono::nanoseconds(no_room_.empty() ? 0 : kReopenPauseNs);
+      if (stop_.wait_for(lock, pause, [this] { return stopping_; }))
+        return absl::CancelledError("the node is stopping");
+    }
+    auto recovered = recover(cluster_id);
+    if (!absl::IsResourceExhausted(recovered.status())) return recovered;
+    note_no_room(recovered.status());
+    tell_no_room();
+  }
+}
+
+void NodeImpl::note_no_room(const absl::Status& why) {
+  std::string trouble =
+      absl::StrCat("the disk is full, and the node serves nothing: ", why.message(),
+                   "; free space on the file system of ", options_.data_dir,
+                   ": it is tried again every 5 s, and the node goes on by itself. What was acknowledged is kept");
+  {
+    const std::lock_guard lock(mutex_);
+    if (no_room_ == trouble) return;
+    no_room_ = trouble;
+  }
+  log(LogSeverity::kError, trouble);
+}
+
+/// Tells the control plane that no shard of this node is served, and why.
+void NodeImpl::tell_no_room() {
+  std::map<ShardId, UnservedShard> unserved;
+  const absl::Status why = absl::ResourceExhaustedError("the disk is full");
+  if (const auto shards = engine_->list_shards(files::shards_dir(options_.data_dir)); shards.ok()) {
+    for (const ShardId id : *shards) unserved[id] = {why, true};
+  }
+  if (const auto views = read_views(files_); views.ok()) {
+    for (const auto& [id, view] : *views) unserved[id] = {why, true};
+  }
+  std::string trouble;
+  {
+    const std::lock_guard lock(mutex_);
+    trouble = no_room_;
+  }
+  tell_storage(trouble, unserved);
+}
+
+/// Thread: the storage watch's; before the watch exists, registered()'s or start()'s.
+void NodeImpl::tell_storage(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved) {
+  std::vector<control::ShardRef> refs;
+  refs.reserve(unserved.size());
+  for (const auto& [id, shard] : unserved) refs.push_back({{id.table_id, id.shard}, std::string(shard.why.message())});
+  const std::lock_guard lock(mutex_);
+  if (agent_ == nullptr) return;
+  agent_->set_trouble(trouble);
+  agent_->set_unserved(std::move(refs));
+}
+
 absl::Status NodeImpl::make_transports(const std::string& cluster_id) {
   for (uint32_t i = 0; i < options_.workers; ++i) {
-    const auto identity = worker_identity(options_.node_uuid, state_.incarnation, cluster_id, i);
+    const auto identity = worker_identity(options_.node_uuid, incarnation_, cluster_id, i);
     if (!identity.ok()) return identity.status();
     auto transport = options_.make_transport(i, *identity);
     if (!transport.ok()) return transport.status();
@@ -91,13 +161,13 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered re
     worker.endpoint.accept_by_packet = options_.credentials == nullptr;
     worker.server = options_.server;
     worker.server.engine.memory.budget_bytes = options_.memory_bytes / options_.workers;
-    worker.self = {node_id_of(options_.node_uuid), state_.storage_incarnation};
+    worker.self = {node_id_of(options_.node_uuid), recovery_.state().storage_incarnation};
     worker.links.cluster_id = cluster_id;
     worker.links.node_uuid = options_.node_uuid;
-    worker.links.seed = mix64(state_.incarnation << 8 | i);  // randomizes pauses only
+    worker.links.seed = mix64(incarnation_ << 8 | i);  // randomizes pauses only
     worker.links.bytes_max = kPeerBytesMax;
     worker.replication = replication_events(i);
-    worker.copying = copy_resources();
+    worker.copying = copies_->resources();
     worker.server.replica.hold_bytes = std::min(worker.server.replica.hold_bytes, options_.memory_bytes / 8);
     worker.bootstrap = bootstrap_.get();
     auto made = Worker::create(worker, std::move(transports_[i]), clock_, readers_, std::move(recovered.logs[i]));
@@ -117,16 +187,16 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered re
                       .cluster_id = cluster_id,
                       .shards_dir = files::shards_dir(options_.data_dir),
                       .files = &files_,
-                      .state = state_,
+                      .state = recovery_.state(),
                       .refused = std::move(recovered.refused),
                       .views = std::move(recovered.views),
-                      .unsynced = &*unsynced_,
+                      .unsynced = &recovery_.unsynced(),
                       .log = options_.log};
   shards.on_applied = [this](uint64_t revision) {
     applied_revision_.store(revision);
     agent_->set_applied_revision(revision);
   };
-  shards.ingest = [this](ShardId id, const std::string& path) { return take_copy(id, path); };
+  shards.ingest = [this](ShardId id, const std::string& path) { return copies_->take(id, path); };
   manager_ = std::make_unique<ShardManager>(std::move(shards), *engine_, std::move(hosts));
   watch_storage(std::move(watched));
   return absl::OkStatus();
@@ -136,7 +206,7 @@ void NodeImpl::watch_storage(std::vector<Worker*> workers) {
   StorageWatch::Options watch{.data_dir = options_.data_dir, .reserve_bytes = options_.disk_reserve_bytes};
   watch.log = [this](LogSeverity severity, const std::string& line) { log(severity, line); };
   watch.unserved = [this] { return manager_->unserved(); };
-  watch.others.emplace_back([this] { return snapshots_->slow_exports(clock_.now_ns()); });
+  watch.others.emplace_back([this] { return copies_->slow_exports(); });
   if (options_.credentials != nullptr) {
     watch.others.emplace_back([this] { return options_.credentials->trouble(std::time(nullptr)); });
   }
@@ -163,13 +233,43 @@ ReplicationEvents NodeImpl::replication_events(uint32_t worker) {
   events.copies = [this, worker](const std::vector<CopyProgress>& copies) { tell_copies(worker, copies); };
   events.install_copy = [this](ShardId id, const std::string& path) { manager_->replace(id, path); };
   events.build_copy = [this](ShardId id, const std::string& path, const std::string& directory) {
-    return build_copy(id, path, directory);
+    return copies_->build(id, path, directory);
   };
   events.log = [this](LogSeverity severity, const std::string& line) { log(severity, line); };
   events.failed = [this, worker, name](ShardId id, const absl::Status& why) {
     log(LogSeverity::kError, absl::StrCat("replica failed worker=", worker, " ", name(id), ": ", why.ToString()));
   };
   return events;
+}
+
+/// Runs on a reader's thread. The hold keeps the log's entries behind the snapshot as long as the snapshot exists.
+absl::StatusOr<SnapshotSource::Exported> NodeImpl::export_snapshot(ShardId id, const std::string& path) {
+  SnapshotSource::Exported exported;
+  const auto make = [&](ShardDb& db, uint32_t index) -> absl::Status {
+    Worker* const worker = workers_[index].get();
+    const auto hold = worker->hold_entries(id);
+    if (!hold.ok()) return hold.status();
+    exported.hold =
+        std::shared_ptr<void>(nullptr, [worker, id, hold = *hold](void*) { worker->release_entries(id, hold); });
+    auto manifest = export_shard(db, copies_->cluster(), path);
+    if (!manifest.ok()) return manifest.status();
+    exported.end = {manifest->index, worker->epoch_of(id, manifest->index)};
+    exported.files.push_back(kSnapshotManifestName);
+    for (SnapshotFile& file : manifest->files) exported.files.push_back(std::move(file.name));
+    log(LogSeverity::kInfo, absl::StrCat("snapshot made shard=", files::shard_name(id), " index=", manifest->index,
+                                         " files=", exported.files.size()));
+    return absl::OkStatus();
+  };
+  absl::Status made = manager_->with_db(id, make);
+  if (!made.ok()) return made;
+  return exported;
+}
+
+/// Runs on the worker's thread.
+void NodeImpl::tell_copies(uint32_t worker, const std::vector<CopyProgress>& copies) {
+  const std::lock_guard lock(mutex_);
+  std::vector<control::CopyReport> all = copies_->report(worker, copies);
+  if (agent_ != nullptr) agent_->set_copies(std::move(all));
 }
 
 void NodeImpl::make_map_cache(const std::string& cluster_id) {
@@ -227,14 +327,14 @@ void NodeImpl::start_agent() {
   agent.credentials = options_.credentials;
   agent.cluster_id = options_.cluster_id;
   agent.node = {.uuid = options_.node_uuid,
-                .incarnation = state_.incarnation,
+                .incarnation = incarnation_,
                 .instance = options_.instance,
                 .grpc_address = advertised_address_,
                 .host = options_.host,
                 .worker_count = options_.workers,
                 .versions = control::kProtocolVersions,
                 .zone = options_.zone,
-                .storage_incarnation = state_.storage_incarnation,
+                .storage_incarnation = recovery_.state().storage_incarnation,
                 .replication_version = control::kReplicationVersion,
                 .secret = options_.secret};
   agent.on_registered = [this](const control::Registration& registration) { registered(registration); };
@@ -270,17 +370,17 @@ void NodeImpl::start_agent() {
 /// meanwhile.
 void NodeImpl::registered(const control::Registration& registration) {
   log(LogSeverity::kInfo, absl::StrCat("registered cluster=", registration.cluster_id, " (", registration.cluster_name,
-                                       ") incarnation=", state_.incarnation));
+                                       ") incarnation=", incarnation_));
   {
     const std::lock_guard lock(mutex_);
     if (joined_ || fatal_told_) return;
   }
-  const uint64_t registered_storage = state_.storage_incarnation;
+  const uint64_t registered_storage = recovery_.state().storage_incarnation;
   if (absl::Status joined = join(registration); !joined.ok()) return fatal(joined);
   auto recovered = recover_when_there_is_room(registration.cluster_id);
   if (absl::IsCancelled(recovered.status())) return;
   if (!recovered.ok()) return fatal(recovered.status());
-  if (state_.storage_incarnation != registered_storage) {
+  if (recovery_.state().storage_incarnation != registered_storage) {
     return fatal(absl::InternalError(
         "replicas here are damaged, which was found after the node had registered: start it again"));
   }
@@ -372,17 +472,15 @@ void NodeImpl::stop() {
   bool synced = !workers_.empty();
   for (const auto& worker : workers_) synced = worker->stop_engine() && synced;
   readers_.stop();
-  if (disk_ != nullptr) disk_->stop();
-  if (builder_ != nullptr) builder_->stop();
-  snapshots_.reset();
+  if (copies_ != nullptr) copies_->stop_threads();
   for (const auto& worker : workers_) worker->stop();
   {
     const std::lock_guard lock(mutex_);
     workers_.clear();
   }
   manager_.reset();
-  if (!synced || !unsynced_) return;
-  if (absl::Status ended = unsynced_->end_in_order(); !ended.ok()) {
+  if (!synced || !recovery_.has_recovered()) return;
+  if (absl::Status ended = recovery_.unsynced().end_in_order(); !ended.ok()) {
     log(LogSeverity::kWarning,
         absl::StrCat("should the machine be started anew, replicas here will be in doubt: ", ended.message()));
   }

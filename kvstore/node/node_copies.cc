@@ -1,29 +1,29 @@
-// The part of NodeImpl that copies shards from this node and to it.
+#include "kvstore/node/node_copies.h"
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/node/node_impl.h"
 #include "kvstore/node/node_limits.h"
 #include "kvstore/storage/shard_files.h"
 
 namespace skua::kv {
 
-absl::Status NodeImpl::start_copying(const std::string& cluster_id, std::map<ShardId, absl::Status>& refused) {
+absl::Status NodeCopies::start(const std::string& cluster_id, const NodeState& state,
+                               std::map<ShardId, absl::Status>& refused) {
   const auto cluster = parse_uuid(cluster_id);
   if (!cluster.ok()) return cluster.status();
   disk_.reset();  // left by an earlier attempt to recover
   builder_.reset();
   std::memcpy(cluster_.data(), cluster->bytes.data(), cluster_.size());
-  if (absl::Status finished = finish_copies(refused); !finished.ok()) return finished;
+  if (absl::Status finished = finish(refused); !finished.ok()) return finished;
   SnapshotSource::Options source;
   source.directory = options_.data_dir + "/snapshots";
-  source.seed = mix64(node_id_of(options_.node_uuid)) ^ mix64(state_.incarnation);
+  source.seed = mix64(node_id_of(options_.node_uuid)) ^ mix64(state.incarnation);
   source.clock = [this] { return clock_.now_ns(); };
-  auto made =
-      SnapshotSource::create(source, [this](ShardId id, const std::string& path) { return export_snapshot(id, path); });
+  auto made = SnapshotSource::create(source, export_);
   if (!made.ok()) return made.status();
   snapshots_ = *std::move(made);
   disk_ = std::make_unique<DiskThread>(
@@ -35,21 +35,21 @@ absl::Status NodeImpl::start_copying(const std::string& cluster_id, std::map<Sha
 /// Handles the copies that an earlier process left. If the shard of a copy has data, the copy is removed: either it was
 /// installed, or it will be fetched again. If the shard has no data, the process ended while it replaced the data, and
 /// the copy becomes the shard's database.
-absl::Status NodeImpl::finish_copies(std::map<ShardId, absl::Status>& refused) {
+absl::Status NodeCopies::finish(std::map<ShardId, absl::Status>& refused) {
   std::error_code error;
-  std::filesystem::create_directories(copies_dir(), error);
-  if (error) return files::io_error("making", copies_dir(), error);
+  std::filesystem::create_directories(directory(), error);
+  if (error) return files::io_error("making", directory(), error);
   std::vector<std::filesystem::path> found;
-  for (std::filesystem::directory_iterator it(copies_dir(), error), end; !error && it != end; it.increment(error)) {
+  for (std::filesystem::directory_iterator it(directory(), error), end; !error && it != end; it.increment(error)) {
     found.push_back(it->path());
   }
-  if (error) return files::io_error("listing", copies_dir(), error);
+  if (error) return files::io_error("listing", directory(), error);
   const std::string shards = files::shards_dir(options_.data_dir);
   for (const auto& path : found) {
     const std::string name = path.filename().string();
     const auto id = files::parse_shard_name(name);
     if (id && !std::filesystem::exists(absl::StrCat(shards, "/", name), error)) {
-      if (absl::Status ingested = take_copy(*id, path.string()); absl::IsResourceExhausted(ingested)) {
+      if (absl::Status ingested = take(*id, path.string()); absl::IsResourceExhausted(ingested)) {
         return ingested;
       } else if (!ingested.ok()) {
         refused[*id] = ingested;
@@ -65,7 +65,7 @@ absl::Status NodeImpl::finish_copies(std::map<ShardId, absl::Status>& refused) {
 
 /// Makes the copy at `path` the shard's database. Older builds left the files of a snapshot there, with a manifest;
 /// these are ingested.
-absl::Status NodeImpl::take_copy(ShardId id, const std::string& path) {
+absl::Status NodeCopies::take(ShardId id, const std::string& path) {
   const std::string shards = files::shards_dir(options_.data_dir);
   std::error_code error;
   if (std::filesystem::exists(absl::StrCat(path, "/", kSnapshotManifestName), error)) {
@@ -74,62 +74,44 @@ absl::Status NodeImpl::take_copy(ShardId id, const std::string& path) {
   return files::rename_and_sync(path, absl::StrCat(shards, "/", files::shard_name(id)), shards);
 }
 
-absl::StatusOr<std::unique_ptr<ShardCopy>> NodeImpl::build_copy(ShardId id, const std::string& path,
-                                                                const std::string& directory) {
+absl::StatusOr<std::unique_ptr<ShardCopy>> NodeCopies::build(ShardId id, const std::string& path,
+                                                             const std::string& directory) {
   if (absl::Status ingested = ingest_shard(path, cluster_, directory, id); !ingested.ok()) return ingested;
-  return open_shard_copy(*engine_, directory, id);
+  return open_shard_copy(engine_, directory, id);
 }
 
-CopyResources NodeImpl::copy_resources() {
+CopyResources NodeCopies::resources() {
   CopyResources means;
   means.source = snapshots_.get();
   means.disk = disk_.get();
   means.builder = builder_.get();
-  means.slots = &copy_slots_;
-  means.copies.directory = copies_dir();
+  means.slots = &slots_;
+  means.copies.directory = directory();
   means.copies.pull.bytes_per_s = std::max<uint64_t>(options_.copy_bytes_per_s / kCopiesMax, 1);
   return means;
 }
 
-/// Runs on a reader's thread. The hold keeps the log's entries behind the snapshot as long as the snapshot exists.
-absl::StatusOr<SnapshotSource::Exported> NodeImpl::export_snapshot(ShardId id, const std::string& path) {
-  SnapshotSource::Exported exported;
-  const auto make = [&](ShardDb& db, uint32_t index) -> absl::Status {
-    Worker* const worker = workers_[index].get();
-    const auto hold = worker->hold_entries(id);
-    if (!hold.ok()) return hold.status();
-    exported.hold =
-        std::shared_ptr<void>(nullptr, [worker, id, hold = *hold](void*) { worker->release_entries(id, hold); });
-    auto manifest = export_shard(db, cluster_, path);
-    if (!manifest.ok()) return manifest.status();
-    exported.end = {manifest->index, worker->epoch_of(id, manifest->index)};
-    exported.files.push_back(kSnapshotManifestName);
-    for (SnapshotFile& file : manifest->files) exported.files.push_back(std::move(file.name));
-    log(LogSeverity::kInfo, absl::StrCat("snapshot made shard=", files::shard_name(id), " index=", manifest->index,
-                                         " files=", exported.files.size()));
-    return absl::OkStatus();
-  };
-  absl::Status made = manager_->with_db(id, make);
-  if (!made.ok()) return made;
-  return exported;
+void NodeCopies::stop_threads() {
+  if (disk_ != nullptr) disk_->stop();
+  if (builder_ != nullptr) builder_->stop();
+  snapshots_.reset();
 }
 
-/// Runs on the worker's thread.
-void NodeImpl::tell_copies(uint32_t worker, const std::vector<CopyProgress>& copies) {
+std::vector<control::CopyReport> NodeCopies::report(uint32_t worker, const std::vector<CopyProgress>& copies) {
   const auto mib = [](uint64_t bytes) { return (bytes + (1 << 19)) >> 20; };
-  const std::lock_guard lock(mutex_);
-  copies_[worker].clear();
+  std::vector<control::CopyReport>& own = reports_[worker];
+  own.clear();
   for (const CopyProgress& copy : copies) {
     std::string text = absl::StrCat(copy.doing, ", ", mib(copy.bytes));
     if (copy.bytes_total != 0) absl::StrAppend(&text, " of ", mib(copy.bytes_total));
     absl::StrAppend(&text, " MiB and ", mib(copy.tail_bytes), " MiB written since, ", mib(copy.bytes_per_s), " MiB/s");
     if (copy.started_over != 0) absl::StrAppend(&text, ", started over ", copy.started_over, " times");
     if (!copy.trouble.empty()) absl::StrAppend(&text, "; the last request failed: ", copy.trouble);
-    copies_[worker].push_back({{copy.shard.table_id, copy.shard.shard}, std::move(text)});
+    own.push_back({{copy.shard.table_id, copy.shard.shard}, std::move(text)});
   }
   std::vector<control::CopyReport> all;
-  for (const auto& [index, reports] : copies_) all.insert(all.end(), reports.begin(), reports.end());
-  if (agent_ != nullptr) agent_->set_copies(std::move(all));
+  for (const auto& [index, reports] : reports_) all.insert(all.end(), reports.begin(), reports.end());
+  return all;
 }
 
 }  // namespace skua::kv

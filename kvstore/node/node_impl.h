@@ -1,5 +1,5 @@
-// The implementation of Node, in several files. node.cc starts, serves and stops. node_recovery.cc prepares the data
-// directory before workers start. node_copies.cc copies shards from this node and to it.
+// The implementation of Node: starts, connects and stops what a node consists of. What is done to the data directory
+// before the workers start is NodeRecovery, copies of shards are NodeCopies.
 #ifndef SKUA_KVSTORE_NODE_NODE_IMPL_H_
 #define SKUA_KVSTORE_NODE_NODE_IMPL_H_
 
@@ -21,28 +21,17 @@
 #include "kvstore/node/closed_tables.h"
 #include "kvstore/node/memory_watch.h"
 #include "kvstore/node/node.h"
+#include "kvstore/node/node_copies.h"
 #include "kvstore/node/node_limits.h"
-#include "kvstore/node/node_state.h"
+#include "kvstore/node/node_recovery.h"
 #include "kvstore/node/replica_findings.h"
 #include "kvstore/node/shard_manager.h"
 #include "kvstore/node/storage_watch.h"
-#include "kvstore/node/view_file.h"
 #include "kvstore/peers/peer_identity.h"
-#include "kvstore/snapshot/shard_copy.h"
-#include "kvstore/snapshot/shard_snapshot.h"
-#include "kvstore/snapshot/snapshot_copy.h"
 #include "kvstore/snapshot/snapshot_source.h"
-#include "kvstore/storage/disk_thread.h"
 #include "kvstore/worker/worker.h"
 
 namespace skua::kv {
-
-/// Result of the recovery that precedes the start of the workers.
-struct Recovered {
-  std::vector<OpenLog> logs;
-  std::map<ShardId, absl::Status> refused;
-  ShardViews views;
-};
 
 class NodeImpl final : public Node, private control::SessionAcceptor {
  public:
@@ -65,26 +54,9 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   absl::StatusOr<std::string> open_session(uint32_t worker, const control::TransportDescriptor& caller,
                                            const std::string& offer, const control::SessionCaller& who) override;
 
-  absl::Status prepare_data_dir();
-  absl::Status count_start();
-  [[nodiscard]] size_t give_up_all_spares();
   absl::Status make_transports(const std::string& cluster_id);
-  absl::StatusOr<std::vector<OpenLog>> recover_logs(const std::string& cluster_id,
-                                                    std::map<ShardId, absl::Status>& refused);
-  absl::StatusOr<OpenLog> recover_one(const std::string& directory, uint32_t number, const std::string& cluster_id,
-                                      std::map<ShardId, absl::Status>& refused);
-  absl::Status read_unsynced(const ShardViews& views);
-  absl::Status disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged);
-  absl::Status start_copying(const std::string& cluster_id, std::map<ShardId, absl::Status>& refused);
-  absl::Status finish_copies(std::map<ShardId, absl::Status>& refused);
-  [[nodiscard]] absl::StatusOr<SnapshotSource::Exported> export_snapshot(ShardId id, const std::string& path);
-  [[nodiscard]] absl::Status take_copy(ShardId id, const std::string& path);
-  [[nodiscard]] absl::StatusOr<std::unique_ptr<ShardCopy>> build_copy(ShardId id, const std::string& path,
-                                                                      const std::string& directory);
-  [[nodiscard]] CopyResources copy_resources();
-  [[nodiscard]] std::string copies_dir() const { return options_.data_dir + "/copies"; }
   absl::StatusOr<Recovered> recover(const std::string& cluster_id);
-  absl::StatusOr<Recovered> try_to_recover(const std::string& cluster_id);
+  [[nodiscard]] absl::StatusOr<SnapshotSource::Exported> export_snapshot(ShardId id, const std::string& path);
   absl::StatusOr<Recovered> recover_when_there_is_room(const std::string& cluster_id);
   void note_no_room(const absl::Status& why);
   void tell_no_room();
@@ -110,10 +82,8 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   const NodeOptions options_;
   const DirectoryFiles files_{options_.data_dir};
   const SteadyClock clock_;
-  NodeState state_;  // used by start()'s thread first, then by registered()'s
+  NodeRecovery recovery_{options_, files_, clock_};  // used by start()'s thread first, then by registered()'s
   uint64_t incarnation_ = 0;
-  std::optional<UnsyncedShards> unsynced_;
-  bool spares_given_up_ = false;  // from then on logs are opened without new spares; thread: as state_
   std::string advertised_address_;
   std::atomic<uint64_t> applied_revision_{0};
   std::vector<std::string> denied_;  // used by the map cache's thread only
@@ -130,13 +100,9 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
     if (agent_ != nullptr) agent_->set_findings(std::move(findings));
   }};
   std::unique_ptr<PeerBootstrap> bootstrap_;
-  ClusterId cluster_{};
-  std::unique_ptr<SnapshotSource> snapshots_;
-  CopySlots copy_slots_{kCopiesMax};
-  std::unique_ptr<DiskThread> disk_;
-  std::unique_ptr<DiskThread> builder_;
+  std::unique_ptr<NodeCopies> copies_;
 
-  /// Guards joined_, stopping_, no_room_ and copies_, and the creation of agent_. Guards workers_ and description_
+  /// Guards joined_, stopping_ and no_room_, and the creation of agent_. Guards workers_ and description_
   /// against gRPC's threads while the node joins its first cluster or waits for room. Workers are added once and stay
   /// until stop().
   std::mutex mutex_;
@@ -148,7 +114,6 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   std::vector<std::unique_ptr<rpc::Transport>> transports_;
   std::string no_room_;  // trouble that the control plane is told; empty: none
   control::NodeDescription description_;
-  std::map<uint32_t, std::vector<control::CopyReport>> copies_;  // by worker
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<StorageWatch> watch_;
 

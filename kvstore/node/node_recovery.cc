@@ -1,6 +1,6 @@
-// The part of NodeImpl that prepares the data directory before workers start.
+#include "kvstore/node/node_recovery.h"
+
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -8,19 +8,17 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/text.h"
 #include "kvstore/log/posix_device.h"
-#include "kvstore/node/node_impl.h"
-#include "kvstore/node/node_limits.h"
 #include "kvstore/storage/recovery.h"
 #include "kvstore/storage/shard_files.h"
 
 namespace skua::kv {
 
 /// Counts this start in the state file. Must come before any other node hears of the new incarnation.
-absl::Status NodeImpl::count_start() {
+absl::Status NodeRecovery::count_start() {
   auto state = read_state(files_);
   if (!state.ok()) return state.status();
   state_ = *state;
-  incarnation_ = ++state_.incarnation;
+  ++state_.incarnation;
   while (true) {
     absl::Status written = write_state(files_, state_);
     if (absl::IsResourceExhausted(written) && give_up_all_spares() > 0) {
@@ -35,7 +33,7 @@ absl::Status NodeImpl::count_start() {
 /// Removes the spare files of all logs. No log may be open. Afterwards logs are opened without new spares, because
 /// these would take the room that the recovery of the next log needs. Returns the number of files removed. Files that
 /// cannot be removed stay.
-size_t NodeImpl::give_up_all_spares() {
+size_t NodeRecovery::give_up_all_spares() {
   size_t removed = 0;
   std::error_code error;
   const std::string parent = options_.data_dir + "/log";
@@ -51,7 +49,7 @@ size_t NodeImpl::give_up_all_spares() {
   return removed;
 }
 
-absl::Status NodeImpl::prepare_data_dir() {
+absl::Status NodeRecovery::prepare() {
   if (absl::Status counted = count_start(); !counted.ok()) return counted;
   std::error_code error;
   std::filesystem::create_directories(files::shards_dir(options_.data_dir), error);
@@ -61,16 +59,13 @@ absl::Status NodeImpl::prepare_data_dir() {
   if (absl::Status status = files::remove_leftovers(files::shards_dir(options_.data_dir)); !status.ok()) {
     return status;
   }
-  const std::lock_guard lock(mutex_);
-  description_.node_uuid = options_.node_uuid;
-  description_.incarnation = state_.incarnation;
   return absl::OkStatus();
 }
 
 /// Applies the content of the logs to the databases. This includes logs of workers that this start does not have
 /// (--workers was larger).
-absl::StatusOr<std::vector<OpenLog>> NodeImpl::recover_logs(const std::string& cluster_id,
-                                                            std::map<ShardId, absl::Status>& refused) {
+absl::StatusOr<std::vector<OpenLog>> NodeRecovery::recover_logs(const std::string& cluster_id, RocksdbEngine& engine,
+                                                                std::map<ShardId, absl::Status>& refused) {
   const std::string parent = options_.data_dir + "/log";
   std::error_code error;
   std::filesystem::create_directories(parent, error);
@@ -79,7 +74,7 @@ absl::StatusOr<std::vector<OpenLog>> NodeImpl::recover_logs(const std::string& c
   for (uint32_t i = 0;; ++i) {
     const std::string directory = absl::StrCat(parent, "/", i);
     if (i >= options_.workers && !std::filesystem::exists(directory, error)) return logs;
-    auto log = recover_one(directory, i, cluster_id, refused);
+    auto log = recover_one(directory, i, cluster_id, engine, refused);
     if (!log.ok()) return log.status();
     if (i < options_.workers) {
       logs.push_back(*std::move(log));
@@ -89,8 +84,9 @@ absl::StatusOr<std::vector<OpenLog>> NodeImpl::recover_logs(const std::string& c
   }
 }
 
-absl::StatusOr<OpenLog> NodeImpl::recover_one(const std::string& directory, uint32_t number,
-                                              const std::string& cluster_id, std::map<ShardId, absl::Status>& refused) {
+absl::StatusOr<OpenLog> NodeRecovery::recover_one(const std::string& directory, uint32_t number,
+                                                  const std::string& cluster_id, RocksdbEngine& engine,
+                                                  std::map<ShardId, absl::Status>& refused) {
   const auto node = parse_uuid(options_.node_uuid);
   if (!node.ok()) return node.status();
   const auto cluster = parse_uuid(cluster_id);
@@ -109,7 +105,7 @@ absl::StatusOr<OpenLog> NodeImpl::recover_one(const std::string& directory, uint
     log(LogSeverity::kInfo, absl::StrCat("worker=", number, " ", line));
   };
   const TimeNs started = clock_.now_ns();
-  auto recovered = recover_log(**device, recovery, *engine_);
+  auto recovered = recover_log(**device, recovery, engine);
   if (!recovered.ok()) return recovered.status();
   log(LogSeverity::kInfo,
       absl::StrCat("log recovered worker=", number, " records=", recovered->records_replayed,
@@ -127,17 +123,19 @@ absl::StatusOr<OpenLog> NodeImpl::recover_one(const std::string& directory, uint
 
 /// Recovers logs, copies and views. RESOURCE_EXHAUSTED: the disk has too little room even without the logs' spare
 /// files. May be called again.
-absl::StatusOr<Recovered> NodeImpl::recover(const std::string& cluster_id) {
-  auto recovered = try_to_recover(cluster_id);
+absl::StatusOr<Recovered> NodeRecovery::recover(const std::string& cluster_id, RocksdbEngine& engine,
+                                                NodeCopies& copies) {
+  auto recovered = try_to_recover(cluster_id, engine, copies);
   if (!absl::IsResourceExhausted(recovered.status()) || give_up_all_spares() == 0) return recovered;
-  return try_to_recover(cluster_id);
+  return try_to_recover(cluster_id, engine, copies);
 }
 
-absl::StatusOr<Recovered> NodeImpl::try_to_recover(const std::string& cluster_id) {
+absl::StatusOr<Recovered> NodeRecovery::try_to_recover(const std::string& cluster_id, RocksdbEngine& engine,
+                                                       NodeCopies& copies) {
   Recovered out;
-  if (absl::Status started = start_copying(cluster_id, out.refused); !started.ok()) return started;
+  if (absl::Status started = copies.start(cluster_id, state_, out.refused); !started.ok()) return started;
   std::map<ShardId, absl::Status> damaged;
-  auto logs = recover_logs(cluster_id, damaged);
+  auto logs = recover_logs(cluster_id, engine, damaged);
   if (!logs.ok()) return logs.status();
   auto views = read_views(files_);
   if (!views.ok()) return views.status();
@@ -149,65 +147,7 @@ absl::StatusOr<Recovered> NodeImpl::try_to_recover(const std::string& cluster_id
   return out;
 }
 
-/// Repeats recover() every kReopenPauseNs until the disk has room. CANCELLED: stop() was called.
-absl::StatusOr<Recovered> NodeImpl::recover_when_there_is_room(const std::string& cluster_id) {
-  while (true) {
-    {
-      std::unique_lock lock(mutex_);
-      const auto pause = std::chrono::nanoseconds(no_room_.empty() ? 0 : kReopenPauseNs);
-      if (stop_.wait_for(lock, pause, [this] { return stopping_; }))
-        return absl::CancelledError("the node is stopping");
-    }
-    auto recovered = recover(cluster_id);
-    if (!absl::IsResourceExhausted(recovered.status())) return recovered;
-    note_no_room(recovered.status());
-    tell_no_room();
-  }
-}
-
-void NodeImpl::note_no_room(const absl::Status& why) {
-  std::string trouble =
-      absl::StrCat("the disk is full, and the node serves nothing: ", why.message(),
-                   "; free space on the file system of ", options_.data_dir,
-                   ": it is tried again every 5 s, and the node goes on by itself. What was acknowledged is kept");
-  {
-    const std::lock_guard lock(mutex_);
-    if (no_room_ == trouble) return;
-    no_room_ = trouble;
-  }
-  log(LogSeverity::kError, trouble);
-}
-
-/// Tells the control plane that no shard of this node is served, and why.
-void NodeImpl::tell_no_room() {
-  std::map<ShardId, UnservedShard> unserved;
-  const absl::Status why = absl::ResourceExhaustedError("the disk is full");
-  if (const auto shards = engine_->list_shards(files::shards_dir(options_.data_dir)); shards.ok()) {
-    for (const ShardId id : *shards) unserved[id] = {why, true};
-  }
-  if (const auto views = read_views(files_); views.ok()) {
-    for (const auto& [id, view] : *views) unserved[id] = {why, true};
-  }
-  std::string trouble;
-  {
-    const std::lock_guard lock(mutex_);
-    trouble = no_room_;
-  }
-  tell_storage(trouble, unserved);
-}
-
-/// Thread: the storage watch's; before the watch exists, registered()'s or start()'s.
-void NodeImpl::tell_storage(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved) {
-  std::vector<control::ShardRef> refs;
-  refs.reserve(unserved.size());
-  for (const auto& [id, shard] : unserved) refs.push_back({{id.table_id, id.shard}, std::string(shard.why.message())});
-  const std::lock_guard lock(mutex_);
-  if (agent_ == nullptr) return;
-  agent_->set_trouble(trouble);
-  agent_->set_unserved(std::move(refs));
-}
-
-absl::Status NodeImpl::read_unsynced(const ShardViews& views) {
+absl::Status NodeRecovery::read_unsynced(const ShardViews& views) {
   const auto boot = boot_number();
   if (!boot.ok()) return boot.status();
   auto unsynced = UnsyncedShards::read(files_, *boot);
@@ -223,7 +163,7 @@ absl::Status NodeImpl::read_unsynced(const ShardViews& views) {
 }
 
 /// The damaged data stay until the map makes the replica a learner (ShardLifecycle).
-absl::Status NodeImpl::disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged) {
+absl::Status NodeRecovery::disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged) {
   const ReplicaId self{node_id_of(options_.node_uuid), state_.storage_incarnation};
   if (!must_learn_again(views, damaged, self)) return absl::OkStatus();
   NodeState next = state_;

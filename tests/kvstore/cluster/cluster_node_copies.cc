@@ -15,7 +15,7 @@ constexpr uint32_t kChunkBytes = 512;
 
 }  // namespace
 
-/// As NodeImpl::start_copying(): what an earlier process left is finished or removed.
+/// As NodeCopies::start(): what an earlier process left is finished or removed.
 absl::Status ClusterNode::start_copying() {
   for (const auto& [id, path] : tree_->databases_in(kCopiesDir)) {
     if (!machine_->has_database(id)) {
