@@ -1,19 +1,12 @@
 #include "kvstore/node/memory_watch.h"
 
 #include <malloc.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 
 namespace skua::kv {
-namespace {
-
-constexpr auto kMemoryInterval = std::chrono::seconds(1);
-
-}  // namespace
 
 absl::StatusOr<size_t> resident_bytes() {
   std::ifstream statm("/proc/self/statm");
@@ -24,31 +17,13 @@ absl::StatusOr<size_t> resident_bytes() {
 }
 
 MemoryWatch::MemoryWatch(const MemoryBudget& budget, RocksdbEngine& engine)
-    : budget_(budget), engine_(engine), cache_bytes_(budget.cache) {
-  const auto at_start = resident_bytes();
-  if (at_start.ok() && *at_start > budget_.program) foreign_bytes_ = *at_start - budget_.program;
-  thread_ = std::thread([this] { run(); });
-}
-
-MemoryWatch::~MemoryWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  stop_.notify_one();
-  thread_.join();
-}
-
-void MemoryWatch::run() {
-  // The name is for people who look at top(1). A failure has no effect on the node.
-  static_cast<void>(pthread_setname_np(pthread_self(), "memory-watch"));
-  std::unique_lock lock(mutex_);
-  while (!stop_.wait_for(lock, kMemoryInterval, [this] { return stopping_; })) {
-    lock.unlock();
-    look();
-    lock.lock();
-  }
-}
+    : budget_(budget),
+      engine_(engine),
+      foreign_bytes_([&] {
+        const size_t resident = resident_bytes().value_or(0);
+        return resident - std::min(resident, budget.program);
+      }()),
+      cache_bytes_(budget.cache) {}
 
 void MemoryWatch::look() {
   const auto resident = resident_bytes();

@@ -6,14 +6,12 @@
 #ifndef SKUA_KVSTORE_NODE_MEMORY_WATCH_H_
 #define SKUA_KVSTORE_NODE_MEMORY_WATCH_H_
 
-#include <condition_variable>
 #include <cstddef>
-#include <mutex>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "kvstore/node/memory_budget.h"
 #include "kvstore/storage/rocksdb_engine.h"
+#include "kvstore/types/task_thread.h"
 
 namespace skua::kv {
 
@@ -24,22 +22,17 @@ class MemoryWatch {
  public:
   /// Starts the thread. `engine` outlives the watch. The destructor ends the thread.
   MemoryWatch(const MemoryBudget& budget, RocksdbEngine& engine);
-  ~MemoryWatch();
   MemoryWatch(const MemoryWatch&) = delete;
   MemoryWatch& operator=(const MemoryWatch&) = delete;
 
  private:
-  void run();
   void look();
 
   const MemoryBudget budget_;
   RocksdbEngine& engine_;
-  size_t foreign_bytes_ = 0;
+  const size_t foreign_bytes_;
   size_t cache_bytes_;
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;
-  std::thread thread_;
+  TaskThread thread_{{.name = "memory-watch", .at_intervals = [this] { look(); }}};
 };
 
 }  // namespace skua::kv

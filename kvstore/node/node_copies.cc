@@ -26,9 +26,9 @@ absl::Status NodeCopies::start(const std::string& cluster_id, const NodeState& s
   auto made = SnapshotSource::create(source, export_);
   if (!made.ok()) return made.status();
   snapshots_ = *std::move(made);
-  disk_ = std::make_unique<DiskThread>(
-      DiskThread::Options{.name = "copies", .on_idle = [this] { snapshots_->sweep(clock_.now_ns()); }});
-  builder_ = std::make_unique<DiskThread>(DiskThread::Options{.name = "copies-build"});
+  disk_ = std::make_unique<TaskThread>(
+      TaskThread::Options{.name = "copies", .at_intervals = [this] { snapshots_->sweep(clock_.now_ns()); }});
+  builder_ = std::make_unique<TaskThread>(TaskThread::Options{.name = "copies-build"});
   return absl::OkStatus();
 }
 

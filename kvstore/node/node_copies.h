@@ -27,7 +27,7 @@
 #include "kvstore/snapshot/shard_snapshot.h"
 #include "kvstore/snapshot/snapshot_copy.h"
 #include "kvstore/snapshot/snapshot_source.h"
-#include "kvstore/storage/disk_thread.h"
+#include "kvstore/types/task_thread.h"
 #include "kvstore/worker/worker_replication.h"
 #include "rpc/base/clock.h"
 
@@ -73,8 +73,8 @@ class NodeCopies {
   ClusterId cluster_{};
   std::unique_ptr<SnapshotSource> snapshots_;
   CopySlots slots_{kCopiesMax};
-  std::unique_ptr<DiskThread> disk_;
-  std::unique_ptr<DiskThread> builder_;
+  std::unique_ptr<TaskThread> disk_;
+  std::unique_ptr<TaskThread> builder_;
   std::map<uint32_t, std::vector<control::CopyReport>> reports_;  // by worker
 };
 

@@ -1,10 +1,8 @@
 #include "kvstore/node/storage_watch.h"
 
-#include <pthread.h>
 #include <sys/statvfs.h>
 
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -14,7 +12,7 @@
 namespace skua::kv {
 namespace {
 
-constexpr auto kStorageInterval = std::chrono::milliseconds(200);
+constexpr DurationNs kStorageInterval = 200 * kMillisecond;
 /// A shard leaves its worker faster than this unless something holds it up.
 constexpr uint64_t kLeavingMsMax = 10'000;
 /// Shards of one worker that a text names. It gives only the number of the others.
@@ -122,28 +120,13 @@ StorageWatch::StorageWatch(Options options, std::vector<Worker*> workers)
       held_up_(workers_.size()),
       failed_(workers_.size()) {
   look();
-  thread_ = std::thread([this] { run(); });
-}
-
-StorageWatch::~StorageWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  stop_.notify_one();
-  thread_.join();
-}
-
-void StorageWatch::run() {
-  // The name is for people who look at top(1). A failure has no effect on the node.
-  static_cast<void>(pthread_setname_np(pthread_self(), "storage-watch"));
-  std::unique_lock lock(mutex_);
-  while (!stop_.wait_for(lock, kStorageInterval, [this] { return stopping_; })) {
-    lock.unlock();
-    look();
-    if (options_.on_look) options_.on_look(trouble(), unserved_);
-    lock.lock();
-  }
+  thread_.emplace(TaskThread::Options{.name = "storage-watch",
+                                      .at_intervals =
+                                          [this] {
+                                            look();
+                                            if (options_.on_look) options_.on_look(trouble(), unserved_);
+                                          },
+                                      .interval_ns = kStorageInterval});
 }
 
 void StorageWatch::look() {

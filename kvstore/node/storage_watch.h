@@ -14,21 +14,19 @@
 #ifndef SKUA_KVSTORE_NODE_STORAGE_WATCH_H_
 #define SKUA_KVSTORE_NODE_STORAGE_WATCH_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/node/shard_manager.h"
 #include "kvstore/types/node_log.h"
+#include "kvstore/types/task_thread.h"
 #include "kvstore/worker/worker.h"
 
 namespace skua::kv {
@@ -83,12 +81,10 @@ class StorageWatch {
 
   /// Checks once (without on_look), then starts the thread. The workers outlive the watch.
   StorageWatch(Options options, std::vector<Worker*> workers);
-  ~StorageWatch();
   StorageWatch(const StorageWatch&) = delete;
   StorageWatch& operator=(const StorageWatch&) = delete;
 
  private:
-  void run();
   void look();
   void note_silence(size_t worker, const absl::Status& status);
   void look_at_databases(size_t worker, const std::vector<TroubledShard>& troubled);
@@ -106,10 +102,7 @@ class StorageWatch {
   std::map<ShardId, UnservedShard> unserved_;
   std::vector<std::set<ShardId>> held_up_;  // by worker: shards that the node's log was told of
   std::vector<std::set<ShardId>> failed_;
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;
-  std::thread thread_;
+  std::optional<TaskThread> thread_;
 };
 
 }  // namespace skua::kv

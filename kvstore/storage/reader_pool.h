@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
-#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "rpc/base/mpsc_ring.h"
 
 namespace skua::kv {
 
@@ -32,11 +34,6 @@ class ReaderPool {
     size_t queue_jobs_max = kReadQueueJobsMax;  ///< rounded up to a power of two
   };
 
-  struct Counters {
-    uint64_t jobs = 0;
-    uint64_t refused = 0;  ///< with RESOURCE_EXHAUSTED
-  };
-
   explicit ReaderPool(const Options& options);
   /// Calls stop().
   ~ReaderPool();
@@ -53,12 +50,20 @@ class ReaderPool {
   /// Without threads: runs the oldest job. False: no job is queued.
   bool step();
 
-  /// Thread: any.
-  [[nodiscard]] Counters counters() const;
-
  private:
-  class Impl;
-  const std::unique_ptr<Impl> impl_;
+  void add_tickets(int count);
+  void take_ticket();
+  /// The oldest job; nullptr if the pool stops and no job is left.
+  [[nodiscard]] ReadJob* take_job();
+  void run();
+
+  // `tickets_` counts jobs in the ring that no thread has claimed. A thread that takes a ticket then pops one job. A
+  // mutex, which only readers take, serialises the pops.
+  MpscRing<ReadJob*> ring_;
+  std::atomic<int> tickets_{0};
+  std::atomic<bool> stopping_{false};
+  std::mutex consumer_mutex_;  // makes the readers one consumer of the ring
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace skua::kv

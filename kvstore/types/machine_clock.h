@@ -3,7 +3,6 @@
 #ifndef SKUA_KVSTORE_TYPES_MACHINE_CLOCK_H_
 #define SKUA_KVSTORE_TYPES_MACHINE_CLOCK_H_
 
-#include <atomic>
 #include <cstdint>
 
 #include "rpc/base/clock.h"
@@ -22,21 +21,6 @@ class MachineClock {
 
   /// The clocks of the machine that the program runs on. The object lives as long as the program.
   [[nodiscard]] static const MachineClock& system();
-};
-
-/// Clocks that move only when told to. For tests.
-class ManualMachineClock final : public MachineClock {
- public:
-  explicit ManualMachineClock(uint64_t unix_ms) : unix_ms_(unix_ms) {}
-
-  [[nodiscard]] uint64_t unix_ms() const override { return unix_ms_; }
-  [[nodiscard]] TimeNs boot_ns() const override { return boot_ns_; }
-  void set_unix_ms(uint64_t unix_ms) { unix_ms_ = unix_ms; }
-  void set_boot_ns(TimeNs boot_ns) { boot_ns_ = boot_ns; }
-
- private:
-  std::atomic<uint64_t> unix_ms_;
-  std::atomic<TimeNs> boot_ns_ = kSecond;
 };
 
 }  // namespace skua::kv

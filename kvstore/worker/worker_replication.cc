@@ -262,7 +262,7 @@ void WorkerReplication::serve_tail(rpc::IncomingCall&& call) {
   for (; added < tail_.size(); ++added) tail_[added]->unpin();
 }
 
-bool WorkerReplication::run_on(DiskTasks& thread, Work work, Worked done) {
+bool WorkerReplication::run_on(TaskRunner& thread, Work work, Worked done) {
   return thread.submit([mailbox = mailbox_, work = std::move(work), done = std::move(done)]() mutable {
     absl::Status status = work();
     // post_waiting() returns false if the worker is gone. Its copies are gone with it.

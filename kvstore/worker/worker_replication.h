@@ -30,8 +30,8 @@
 #include "kvstore/service/shard_server.h"
 #include "kvstore/snapshot/snapshot_copy.h"
 #include "kvstore/snapshot/snapshot_source.h"
-#include "kvstore/storage/disk_thread.h"
 #include "kvstore/types/node_log.h"
+#include "kvstore/types/task_thread.h"
 #include "kvstore/worker/worker_commands.h"
 
 namespace skua::kv {
@@ -59,8 +59,8 @@ struct ReplicationEvents {
 /// What copies of shards need. All outlive the worker. The threads are stopped after the worker was drained.
 struct CopyResources {
   SnapshotSource* source = nullptr;
-  DiskTasks* disk = nullptr;
-  DiskTasks* builder = nullptr;
+  TaskRunner* disk = nullptr;
+  TaskRunner* builder = nullptr;
   CopySlots* slots = nullptr;
   SnapshotCopies::Options copies;
 };
@@ -151,7 +151,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   [[nodiscard]] const ReplicaPlace* place_of(ShardId shard, NodeId node) const;
   [[nodiscard]] absl::Status may_have_data(ShardId shard, PeerAddress peer) const;
   bool ask(ShardId shard, NodeId from, Method method, ByteSpan request, Fetched done);
-  bool run_on(DiskTasks& thread, Work work, Worked done);
+  bool run_on(TaskRunner& thread, Work work, Worked done);
   void serve_tail(rpc::IncomingCall&& call);
   void tell_copies(TimeNs now);
   void tell_lost(NodeId node, const absl::Status& why);
@@ -163,8 +163,8 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   rpc::Endpoint* endpoint_ = nullptr;
   std::shared_ptr<rpc::Mailbox> mailbox_;
   ShardServer* server_ = nullptr;
-  DiskTasks* disk_ = nullptr;
-  DiskTasks* builder_ = nullptr;
+  TaskRunner* disk_ = nullptr;
+  TaskRunner* builder_ = nullptr;
   std::unique_ptr<PeerLinks> links_;
   std::set<NodeId> shut_out_;
   std::unique_ptr<SnapshotService> service_;

@@ -20,7 +20,6 @@
 #include "app/data_dir.h"
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/log/log.h"
-#include "kvstore/log/sim/sim_device.h"
 #include "kvstore/node/node_state.h"
 #include "kvstore/node/unsynced_shards.h"
 #include "kvstore/node/view_file.h"
@@ -37,6 +36,7 @@
 #include "rpc/base/check.h"
 #include "rpc/base/crc32c.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/kvstore/log/sim_device.h"
 
 namespace skua::kv {
 namespace {

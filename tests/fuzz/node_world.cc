@@ -8,11 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/log/log_recovery.h"
-#include "kvstore/log/sim/sim_device.h"
 #include "kvstore/node/node.h"
 #include "kvstore/peers/peer_identity.h"
 #include "kvstore/storage/shard_life.h"
 #include "rpc/base/check.h"
+#include "tests/kvstore/log/sim_device.h"
 
 namespace skua::kv::fuzz {
 namespace {

@@ -204,7 +204,7 @@ class NodeWorld final : private PeerBootstrap {
   ReaderPool readers_{{.threads = 0}};
   std::map<ShardId, std::unique_ptr<MemoryDb>> databases_;
   std::unique_ptr<SnapshotSource> snapshots_;
-  DiskThread disk_{{}};
+  TaskThread disk_{{}};
   CopySlots slots_{0};
   std::unique_ptr<WorkerReplication> replication_;  // these two outlive their endpoint
   std::unique_ptr<ShardServer> server_;

@@ -20,8 +20,8 @@
 #include "absl/status/statusor.h"
 #include "kvstore/snapshot/shard_copy.h"
 #include "kvstore/snapshot/snapshot_manifest.h"
-#include "kvstore/storage/disk_thread.h"
 #include "kvstore/storage/file_tree.h"
+#include "kvstore/types/task_thread.h"
 #include "tests/kvstore/shard/crash_machine.h"
 
 namespace skua::kv::sim {
@@ -61,7 +61,7 @@ class SimFileTree final : public FileTree {
                                                                         const std::string& directory);
 
 /// Runs tasks in order, one per event.
-class SimDiskTasks final : public DiskTasks {
+class SimDiskTasks final : public TaskRunner {
  public:
   /// `schedule` runs a function later, or never if the process ends before.
   using Schedule = std::function<void(absl::AnyInvocable<void()>)>;

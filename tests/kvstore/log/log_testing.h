@@ -11,7 +11,7 @@
 #include "kvstore/log/log.h"
 #include "kvstore/log/log_recovery.h"
 #include "kvstore/log/record.h"
-#include "kvstore/log/sim/sim_device.h"
+#include "tests/kvstore/log/sim_device.h"
 
 namespace skua::kv::testing {
 

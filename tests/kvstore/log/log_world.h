@@ -22,8 +22,8 @@
 
 #include "kvstore/log/log.h"
 #include "kvstore/log/log_recovery.h"
-#include "kvstore/log/sim/sim_device.h"
 #include "rpc/base/rng.h"
+#include "tests/kvstore/log/sim_device.h"
 #include "tests/simulation/seed_runner.h"
 
 namespace skua::kv::sim {

@@ -20,12 +20,12 @@
 #include "kvstore/codec/reply.h"
 #include "kvstore/codec/request.h"
 #include "kvstore/log/log_recovery.h"
-#include "kvstore/log/sim/sim_device.h"
 #include "kvstore/service/shard_server.h"
 #include "kvstore/storage/reader_pool.h"
 #include "kvstore/types/machine_clock.h"
 #include "rpc/endpoint.h"
 #include "rpc/transport/sim/sim_network.h"
+#include "tests/kvstore/log/sim_device.h"
 #include "tests/kvstore/shard/engine_world.h"
 
 namespace skua::kv::testing {

@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "kvstore/log/sim/sim_device.h"
 #include "kvstore/storage/rocksdb_engine.h"
 #include "kvstore/storage/shard_db.h"
 #include "rpc/base/rng.h"
+#include "tests/kvstore/log/sim_device.h"
 
 namespace skua::kv::sim {
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "kvstore/log/sim/sim_device.h"
 #include "kvstore/shard/worker_engine.h"
 #include "kvstore/storage/shard_life.h"
+#include "tests/kvstore/log/sim_device.h"
 #include "tests/kvstore/shard/engine_testing.h"
 #include "tests/kvstore/shard/engine_world.h"
 

@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "kvstore/log/device.h"
-#include "kvstore/log/sim/sim_device.h"
 #include "kvstore/shard/worker_engine.h"
 #include "kvstore/storage/recovery.h"
 #include "kvstore/storage/rocksdb_engine.h"
 #include "kvstore/storage/shard_db.h"
 #include "rpc/base/rng.h"
+#include "tests/kvstore/log/sim_device.h"
 
 namespace skua::kv::testing {
 

@@ -13,9 +13,9 @@
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/request.h"
 #include "kvstore/log/log_recovery.h"
-#include "kvstore/log/sim/sim_device.h"
 #include "kvstore/service/shard_server.h"
 #include "tests/conformance/fabric.h"
+#include "tests/kvstore/log/sim_device.h"
 #include "tests/kvstore/shard/engine_world.h"
 
 namespace skua::kv {

@@ -20,6 +20,19 @@
 namespace skua::kv {
 namespace {
 
+/// The wall clock moves only when told to.
+class ManualMachineClock final : public MachineClock {
+ public:
+  explicit ManualMachineClock(uint64_t unix_ms) : unix_ms_(unix_ms) {}
+
+  [[nodiscard]] uint64_t unix_ms() const override { return unix_ms_; }
+  [[nodiscard]] TimeNs boot_ns() const override { return kSecond; }
+  void set_unix_ms(uint64_t unix_ms) { unix_ms_ = unix_ms; }
+
+ private:
+  std::atomic<uint64_t> unix_ms_;
+};
+
 using testing::TemporaryDirectory;
 
 constexpr ShardId kId = {1, 0};

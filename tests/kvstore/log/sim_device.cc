@@ -1,4 +1,4 @@
-#include "kvstore/log/sim/sim_device.h"
+#include "tests/kvstore/log/sim_device.h"
 
 #include <algorithm>
 

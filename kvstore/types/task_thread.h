@@ -1,7 +1,7 @@
-// Tasks that may wait for disks, and for which no request waits: mostly steps of copying shards. DiskThread: one thread
-// that runs them in order.
-#ifndef SKUA_KVSTORE_STORAGE_DISK_THREAD_H_
-#define SKUA_KVSTORE_STORAGE_DISK_THREAD_H_
+// TaskThread: a thread for work that may wait for disks or for others, and that no request waits for. It runs tasks in
+// order, and something again and again.
+#ifndef SKUA_KVSTORE_TYPES_TASK_THREAD_H_
+#define SKUA_KVSTORE_TYPES_TASK_THREAD_H_
 
 #include <condition_variable>
 #include <cstddef>
@@ -16,31 +16,31 @@
 namespace skua::kv {
 
 /// Runs tasks in order, elsewhere.
-class DiskTasks {
+class TaskRunner {
  public:
   /// Queues a task. False: no more tasks are run, or too many wait; then the task does not run. Thread: any.
   [[nodiscard]] virtual bool submit(absl::AnyInvocable<void()> task) = 0;
 
  protected:
-  ~DiskTasks() = default;
+  ~TaskRunner() = default;
 };
 
 /// Thread: any, for all methods.
-class DiskThread final : public DiskTasks {
+class TaskThread final : public TaskRunner {
  public:
   struct Options {
-    const char* name = "disk";  ///< of the thread, at most 15 characters
+    const char* name = "tasks";  ///< of the thread, at most 15 characters
     size_t queue_max = 256;
-    /// Called on the thread between tasks, about every idle_every_ns.
-    std::function<void()> on_idle{};
-    DurationNs idle_every_ns = kSecond;
+    /// Called on the thread between tasks, about every `interval_ns`.
+    std::function<void()> at_intervals{};
+    DurationNs interval_ns = kSecond;
   };
 
-  explicit DiskThread(Options options);
+  explicit TaskThread(Options options);
   /// Calls stop().
-  ~DiskThread();
-  DiskThread(const DiskThread&) = delete;
-  DiskThread& operator=(const DiskThread&) = delete;
+  ~TaskThread();
+  TaskThread(const TaskThread&) = delete;
+  TaskThread& operator=(const TaskThread&) = delete;
 
   /// False: the thread was stopped, or queue_max tasks wait.
   [[nodiscard]] bool submit(absl::AnyInvocable<void()> task) override;
@@ -60,4 +60,4 @@ class DiskThread final : public DiskTasks {
 
 }  // namespace skua::kv
 
-#endif  // SKUA_KVSTORE_STORAGE_DISK_THREAD_H_
+#endif  // SKUA_KVSTORE_TYPES_TASK_THREAD_H_

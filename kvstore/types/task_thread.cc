@@ -1,4 +1,4 @@
-#include "kvstore/storage/disk_thread.h"
+#include "kvstore/types/task_thread.h"
 
 #include <pthread.h>
 
@@ -7,13 +7,13 @@
 
 namespace skua::kv {
 
-DiskThread::DiskThread(Options options) : options_(std::move(options)), thread_([this] { run(); }) {}
+TaskThread::TaskThread(Options options) : options_(std::move(options)), thread_([this] { run(); }) {}
 
-DiskThread::~DiskThread() {
+TaskThread::~TaskThread() {
   stop();
 }
 
-bool DiskThread::submit(absl::AnyInvocable<void()> task) {
+bool TaskThread::submit(absl::AnyInvocable<void()> task) {
   const std::lock_guard lock(mutex_);
   if (stopping_ || tasks_.size() >= options_.queue_max) return false;
   tasks_.push_back(std::move(task));
@@ -21,7 +21,7 @@ bool DiskThread::submit(absl::AnyInvocable<void()> task) {
   return true;
 }
 
-void DiskThread::stop() {
+void TaskThread::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -30,14 +30,15 @@ void DiskThread::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void DiskThread::run() {
+void TaskThread::run() {
+  // The name is for people who look at top(1). A failure has no effect.
   static_cast<void>(pthread_setname_np(pthread_self(), options_.name));
-  const std::chrono::nanoseconds pause(options_.idle_every_ns);
-  auto idle_at = std::chrono::steady_clock::now() + pause;
+  const std::chrono::nanoseconds pause(options_.interval_ns);
+  auto due = std::chrono::steady_clock::now() + pause;
   std::unique_lock lock(mutex_);
   while (!stopping_ || !tasks_.empty()) {
-    if (tasks_.empty()) changed_.wait_until(lock, idle_at, [&] { return stopping_ || !tasks_.empty(); });
-    const bool idle = std::chrono::steady_clock::now() >= idle_at;
+    if (tasks_.empty()) changed_.wait_until(lock, due, [&] { return stopping_ || !tasks_.empty(); });
+    const bool is_due = std::chrono::steady_clock::now() >= due;
     absl::AnyInvocable<void()> task;
     if (!tasks_.empty()) {
       task = std::move(tasks_.front());
@@ -46,9 +47,9 @@ void DiskThread::run() {
     lock.unlock();
     if (task) task();
     task = nullptr;
-    if (idle) {
-      if (options_.on_idle) options_.on_idle();
-      idle_at = std::chrono::steady_clock::now() + pause;
+    if (is_due) {
+      if (options_.at_intervals) options_.at_intervals();
+      due = std::chrono::steady_clock::now() + pause;
     }
     lock.lock();
   }

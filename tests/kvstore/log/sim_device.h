@@ -11,8 +11,8 @@
 //  - ENOSPC by a capacity; bit flips at rest; stalls in virtual time.
 // Directory operations are durable when they return. An operation that the power cut hits has happened or has not;
 // create() may also leave a shorter file.
-#ifndef SKUA_KVSTORE_LOG_SIM_SIM_DEVICE_H_
-#define SKUA_KVSTORE_LOG_SIM_SIM_DEVICE_H_
+#ifndef SKUA_TESTS_KVSTORE_LOG_SIM_DEVICE_H_
+#define SKUA_TESTS_KVSTORE_LOG_SIM_DEVICE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -101,4 +101,4 @@ class SimDevice final : public Device {
 
 }  // namespace skua::kv::sim
 
-#endif  // SKUA_KVSTORE_LOG_SIM_SIM_DEVICE_H_
+#endif  // SKUA_TESTS_KVSTORE_LOG_SIM_DEVICE_H_
