@@ -1,8 +1,5 @@
 #include "kvstore/snapshot/shard_snapshot.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -30,7 +27,7 @@ bool is_table(const std::string& name) {
 /// Computes the checksum and size of a file. If `sync`, the file is durable afterwards.
 absl::StatusOr<SnapshotFile> read_through(const std::string& path, bool sync) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) return files::io_error("opening", path, {errno, std::generic_category()});
+  if (!in) return files::io_error("opening", path, errno);
   SnapshotFile file{.name = fs::path(path).filename().string()};
   std::vector<char> piece(kPieceBytes);
   while (in) {
@@ -41,11 +38,7 @@ absl::StatusOr<SnapshotFile> read_through(const std::string& path, bool sync) {
   }
   if (in.bad()) return files::io_error("reading", path, std::make_error_code(std::errc::io_error));
   if (!sync) return file;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return files::io_error("opening", path, {errno, std::generic_category()});
-  const int failed = ::fsync(fd) == 0 ? 0 : errno;
-  ::close(fd);
-  if (failed != 0) return files::io_error("syncing", path, {failed, std::generic_category()});
+  if (absl::Status synced = files::sync(path); !synced.ok()) return synced;
   return file;
 }
 
@@ -55,7 +48,7 @@ absl::Status write_manifest(const std::string& directory, const SnapshotManifest
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   out.close();
-  if (!out) return files::io_error("writing", path, {errno, std::generic_category()});
+  if (!out) return files::io_error("writing", path, errno);
   return read_through(path, true).status();
 }
 
@@ -104,7 +97,7 @@ absl::Status export_aside(ShardDb& db, const std::string& aside, SnapshotManifes
   }
   if (absl::Status described = describe_files(aside, manifest); !described.ok()) return described;
   if (absl::Status written = write_manifest(aside, manifest); !written.ok()) return written;
-  return files::sync_directory(aside);
+  return files::sync(aside);
 }
 
 /// Links or copies one file. Tables and blobs never change, so a hard link serves as a copy. Other files are small and
@@ -155,7 +148,7 @@ absl::Status ingest_aside(const std::string& path, const SnapshotManifest& manif
     return absl::DataLossError(
         absl::StrCat(path, " has index ", (*db)->applied_index(), ", and ", manifest.index, " in its manifest"));
   }
-  return files::sync_directory(aside);
+  return files::sync(aside);
 }
 
 }  // namespace

@@ -6,18 +6,14 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "rpc/base/status.h"
+#include "kvstore/storage/shard_files.h"
 
 namespace skua::kv {
 namespace {
 
-absl::Status io_error(const char* what, const std::string& path, int error) {
-  const std::string text = absl::StrCat(what, " ", path, ": ", std::generic_category().message(error));
-  return is_shortage(error) ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
-}
+using files::io_error;
 
 absl::Status write_and_sync(const std::string& path, std::string_view bytes) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
@@ -36,14 +32,6 @@ absl::Status write_and_sync(const std::string& path, std::string_view bytes) {
   return error == 0 ? absl::OkStatus() : io_error("writing", path, error);
 }
 
-absl::Status sync_directory(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return io_error("opening", path, errno);
-  const int error = ::fsync(fd) == 0 ? 0 : errno;
-  ::close(fd);
-  return error == 0 ? absl::OkStatus() : io_error("syncing", path, error);
-}
-
 }  // namespace
 
 absl::Status DirectoryFiles::replace(const std::string& name, std::string_view bytes) const {
@@ -51,7 +39,7 @@ absl::Status DirectoryFiles::replace(const std::string& name, std::string_view b
   const std::string aside = path + ".new";
   if (absl::Status status = write_and_sync(aside, bytes); !status.ok()) return status;
   if (::rename(aside.c_str(), path.c_str()) != 0) return io_error("renaming", aside, errno);
-  return sync_directory(directory_);
+  return files::sync(directory_);
 }
 
 absl::StatusOr<std::optional<std::string>> DirectoryFiles::read(const std::string& name) const {

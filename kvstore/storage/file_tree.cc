@@ -13,7 +13,7 @@ namespace skua::kv {
 namespace {
 
 absl::Status failure(const char* what, const std::string& path, int error) {
-  return error == 0 ? absl::OkStatus() : files::io_error(what, path, {error, std::generic_category()});
+  return error == 0 ? absl::OkStatus() : files::io_error(what, path, error);
 }
 
 class SystemFileTree final : public FileTree {

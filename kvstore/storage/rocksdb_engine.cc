@@ -109,7 +109,6 @@ using files::parse_shard_name;
 using files::remove_tree;
 using files::rename_and_sync;
 using files::shard_name;
-using files::sync_directory;
 
 /// Of each database. When the memtables of all databases exceed their share, they are flushed earlier
 /// (rocksdb_memtables.h).
@@ -237,7 +236,7 @@ absl::Status Engine::create_database(const std::string& dir, ShardId id) {
   if (status.ok()) status = db->Flush({});
   if (status.ok()) status = db->Close();
   if (!status.ok()) return to_status(status, "writing the first record", aside);
-  if (absl::Status synced_dir = sync_directory(aside); !synced_dir.ok()) return synced_dir;
+  if (absl::Status synced_dir = files::sync(aside); !synced_dir.ok()) return synced_dir;
   return rename_and_sync(aside, absl::StrCat(dir, "/", shard_name(id)), dir);
 }
 

@@ -42,13 +42,16 @@ absl::Status io_error(const char* what, const std::string& path, const std::erro
   return absl::InternalError(text);
 }
 
-absl::Status sync_directory(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return io_error("opening directory", path, {errno, std::generic_category()});
-  const int failed = ::fsync(fd) == 0 ? 0 : errno;
+absl::Status io_error(const char* what, const std::string& path, int error) {
+  return io_error(what, path, std::error_code(error, std::generic_category()));
+}
+
+absl::Status sync(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return io_error("opening", path, errno);
+  const int error = ::fsync(fd) == 0 ? 0 : errno;
   ::close(fd);
-  if (failed != 0) return io_error("syncing directory", path, {failed, std::generic_category()});
-  return absl::OkStatus();
+  return error == 0 ? absl::OkStatus() : io_error("syncing", path, error);
 }
 
 absl::Status remove_tree(const std::string& path) {
@@ -77,7 +80,7 @@ absl::Status rename_and_sync(const std::string& from, const std::string& to, con
   std::error_code code;
   fs::rename(from, to, code);
   if (code) return io_error("renaming", absl::StrCat(from, " to ", to), code);
-  return sync_directory(parent);
+  return sync(parent);
 }
 
 }  // namespace skua::kv::files

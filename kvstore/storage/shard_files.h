@@ -34,7 +34,10 @@ inline constexpr char kTrashPrefix[] = ".trash-";
 
 // The errors name the path. RESOURCE_EXHAUSTED: the disk is full; INTERNAL: anything else.
 [[nodiscard]] absl::Status io_error(const char* what, const std::string& path, const std::error_code& code);
-[[nodiscard]] absl::Status sync_directory(const std::string& path);
+/// As above. `error`: an errno.
+[[nodiscard]] absl::Status io_error(const char* what, const std::string& path, int error);
+/// Makes a file, or the names in a directory, durable.
+[[nodiscard]] absl::Status sync(const std::string& path);
 /// Removes the directory and everything in it. OK if it does not exist.
 [[nodiscard]] absl::Status remove_tree(const std::string& path);
 /// Renames `from` to `to`; both lie in the directory `parent`. The new name is durable when this returns OK.
