@@ -6,12 +6,12 @@
 
 namespace skua::kv {
 
-Batch& Batch::append_op(BatchOp op, const BatchOpOptions& options) {
+Batch& Batch::append_op(Mutation op, const BatchOpOptions& options) {
   if (!status_.ok()) return *this;
   const auto condition = condition_of(options.if_version, options.if_absent);
   const auto ttl_ms = ttl_ms_of(options.ttl);
   absl::Status status = condition.ok() ? ttl_ms.status() : condition.status();
-  if (status.ok() && options.create_if_missing && op.kind != BatchOp::Kind::kPatch) {
+  if (status.ok() && options.create_if_missing && op.kind != Mutation::Kind::kPatch) {
     status = absl::InvalidArgumentError("create_if_missing is PATCH's");
   }
   if (status.ok()) {
@@ -27,31 +27,31 @@ Batch& Batch::append_op(BatchOp op, const BatchOpOptions& options) {
 }
 
 Batch& Batch::put(std::string_view key, std::string_view value, const BatchOpOptions& options) {
-  return append_op({.kind = BatchOp::Kind::kPut, .key = key, .value = as_byte_span(value)}, options);
+  return append_op({.kind = Mutation::Kind::kPut, .key = key, .value = as_byte_span(value)}, options);
 }
 
 Batch& Batch::remove(std::string_view key, const BatchOpOptions& options) {
-  return append_op({.kind = BatchOp::Kind::kDelete, .key = key}, options);
+  return append_op({.kind = Mutation::Kind::kDelete, .key = key}, options);
 }
 
 Batch& Batch::add(std::string_view key, int64_t delta, const BatchOpOptions& options) {
-  return append_op({.kind = BatchOp::Kind::kAdd, .key = key, .delta = delta}, options);
+  return append_op({.kind = Mutation::Kind::kAdd, .key = key, .delta = delta}, options);
 }
 
 Batch& Batch::append(std::string_view key, std::string_view bytes, const BatchOpOptions& options) {
-  return append_op({.kind = BatchOp::Kind::kAppend, .key = key, .value = as_byte_span(bytes)}, options);
+  return append_op({.kind = Mutation::Kind::kAppend, .key = key, .value = as_byte_span(bytes)}, options);
 }
 
 Batch& Batch::patch(std::string_view key, std::span<const FieldUpdate> fields, const BatchOpOptions& options) {
   row_.clear();
   for (const FieldUpdate& field : fields) append_field(row_, {field.name, as_byte_span(field.value)});
-  return append_op({.kind = BatchOp::Kind::kPatch, .key = key, .value = as_byte_span(row_)}, options);
+  return append_op({.kind = Mutation::Kind::kPatch, .key = key, .value = as_byte_span(row_)}, options);
 }
 
 Batch& Batch::expire(std::string_view key, std::chrono::nanoseconds ttl, const BatchOpOptions& options) {
   BatchOpOptions all = options;
   all.ttl = ttl;
-  return append_op({.kind = BatchOp::Kind::kExpire, .key = key}, all);
+  return append_op({.kind = Mutation::Kind::kExpire, .key = key}, all);
 }
 
 void Batch::clear() {

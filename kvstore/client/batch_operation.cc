@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "kvstore/client/batch.h"
 #include "kvstore/client/failure_text.h"
@@ -9,21 +10,6 @@
 #include "kvstore/codec/key_hash.h"
 
 namespace skua::kv {
-namespace {
-
-const char* kind_name(BatchOp::Kind kind) {
-  switch (kind) {
-    case BatchOp::Kind::kPut: return "put";
-    case BatchOp::Kind::kDelete: return "delete";
-    case BatchOp::Kind::kAdd: return "add";
-    case BatchOp::Kind::kAppend: return "append";
-    case BatchOp::Kind::kPatch: return "patch";
-    case BatchOp::Kind::kExpire: return "expire";
-  }
-  return "?";
-}
-
-}  // namespace
 
 absl::Status BatchOperation::accept(const BatchCall& call, BatchCallback&& callback) {
   method = Method::kBatch;
@@ -45,7 +31,7 @@ absl::Status BatchOperation::place(uint32_t shard_count) {
   const std::string_view first = ops.begin()->key;
   shard = shard_of_key(first, shard_count);
   shard_known = true;
-  for (const BatchOp& op : ops) {
+  for (const Mutation& op : ops) {
     const uint32_t other = shard_of_key(op.key, shard_count);
     if (other == shard) continue;
     shard_known = false;
@@ -79,20 +65,21 @@ void BatchOperation::on_reply(rpc::Lease&& lease) {
   result.token = token_of(reply->head);
   if (reply->head.status != KvStatus::kOk) result.status = make_answer_status(*this, {}, reply->head);
   for (BatchOps::Iterator op = ops.begin(); op != ops.end() && reply->head.status == KvStatus::kOk; ++op) {
-    const std::optional<BatchEntry> entry = reply->entries.next();
+    const std::optional<MutationResult> entry = reply->entries.next();
     BatchOpResult& out = result.ops.emplace_back();
     out.version = entry->version;
     out.value = entry->value;
     if (entry->status == KvStatus::kOk) continue;
-    const Method method = op->kind == BatchOp::Kind::kAppend ? Method::kAppend : Method::kBatch;
+    const Method method = op->kind == Mutation::Kind::kAppend ? Method::kAppend : Method::kBatch;
     const std::string why = describe_answer(method, op->condition, entry->status, entry->version, {});
     out.status = absl::Status(to_status_code(entry->status), why);
     if (reply->applied || !result.status.ok()) continue;
     result.version = entry->version;
-    result.status = absl::Status(
-        out.status.code(),
-        absl::StrCat(describe_operation(*this), ": nothing was applied, because operation ", result.ops.size(), " (",
-                     kind_name(op->kind), " ", quoted_key(op->key), ") cannot be: ", why));
+    result.status =
+        absl::Status(out.status.code(),
+                     absl::StrCat(describe_operation(*this), ": nothing was applied, because operation ",
+                                  result.ops.size(), " (", absl::AsciiStrToLower(method_name(method_of(op->kind))), " ",
+                                  quoted_key(op->key), ") cannot be: ", why));
   }
   if (!reply->applied && result.status.ok()) {
     return runner->on_malformed(*this, absl::InternalError("nothing was applied, and no entry says why"));

@@ -71,22 +71,12 @@ void WriteOperation::reset() {
   if (payload_.capacity() > kKeptBytesMax) payload_.shrink_to_fit();
 }
 
-absl::StatusOr<ByteSpan> WriteOperation::encode_head(const Route& route, ByteSpan body, HeadBuffer& buffer) const {
-  switch (method) {
-    case Method::kPut: return encode_put_head({route, condition_, key_, body, id, durability_, ttl_ms_}, buffer);
-    case Method::kDelete: return encode_delete({route, condition_, key_, id, durability_}, buffer);
-    case Method::kPatch:
-      return encode_patch_head({route, create_if_missing_, key_, body, condition_, id, durability_}, buffer);
-    case Method::kAdd: return encode_add({route, condition_, key_, delta_, id, durability_}, buffer);
-    case Method::kAppend: return encode_append_head({route, condition_, key_, body, id, durability_}, buffer);
-    case Method::kExpire: return encode_expire({route, condition_, key_, ttl_ms_, id, durability_}, buffer);
-    default: return absl::InternalError("not a write of one key");
-  }
-}
-
 absl::StatusOr<CallOperation::Request> WriteOperation::encode(const Route& route, HeadBuffer& buffer) {
+  const std::optional<Mutation::Kind> kind = kind_of(method);
+  if (!kind.has_value()) return absl::InternalError("not a write of one key");
   const ByteSpan bytes = as_byte_span(body());
-  const absl::StatusOr<ByteSpan> head = encode_head(route, bytes, buffer);
+  const Mutation mutation{*kind, create_if_missing_, condition_, key_, bytes, ttl_ms_, delta_};
+  const absl::StatusOr<ByteSpan> head = encode_mutation_head({route, mutation, id, durability_}, buffer);
   if (!head.ok()) return head.status();
   return Request{*head, bytes};
 }

@@ -15,36 +15,9 @@ constexpr uint8_t kOpCreateIfMissing = 1;
 
 static_assert(kRequestHeaderBytes + kMutationHeadBytes + kBatchBytesMax <= kMessageBytesMax);
 
-/// The method of the single mutation that the operation is like; kBatch for an unknown kind.
-Method method_of(BatchOp::Kind kind) {
-  switch (kind) {
-    case BatchOp::Kind::kPut: return Method::kPut;
-    case BatchOp::Kind::kDelete: return Method::kDelete;
-    case BatchOp::Kind::kAdd: return Method::kAdd;
-    case BatchOp::Kind::kAppend: return Method::kAppend;
-    case BatchOp::Kind::kPatch: return Method::kPatch;
-    case BatchOp::Kind::kExpire: return Method::kExpire;
-  }
-  return Method::kBatch;
-}
-
-absl::Status check_op(const BatchOp& op) {
-  const Method method = method_of(op.kind);
-  if (absl::Status status = check_key(op.key); !status.ok()) return status;
-  if (absl::Status status = check_value(op.value); !status.ok()) return status;
-  if (absl::Status status = check_rules(method, op.condition, op.ttl_ms); !status.ok()) return status;
-  if (method == Method::kPatch) return check_patch(op.condition, op.create_if_missing, op.value);
-  const bool has_value = method == Method::kPut || method == Method::kAppend;
-  if (op.create_if_missing || (!has_value && !op.value.empty()) || (method != Method::kAdd && op.delta != 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("BATCH operation ", method_name(method), " has a part that only others have"));
-  }
-  return absl::OkStatus();
-}
-
 /// Reads an operation. False: the bytes are no operation.
-bool read_op(ByteReader& reader, BatchOp& op) {
-  op = BatchOp();
+bool read_op(ByteReader& reader, Mutation& op) {
+  op = Mutation();
   const auto kind = reader.read<uint8_t>();
   const auto condition = reader.read<uint8_t>();
   const auto flags = reader.read<uint8_t>();
@@ -56,10 +29,10 @@ bool read_op(ByteReader& reader, BatchOp& op) {
   const auto number = reader.read<uint64_t>();
   op.key = as_string_view(reader.read_bytes(key_bytes));
   op.value = reader.read_bytes(value_bytes);
-  op.kind = static_cast<BatchOp::Kind>(kind);
+  op.kind = static_cast<Mutation::Kind>(kind);
   op.condition.kind = static_cast<Condition::Kind>(condition);
   op.create_if_missing = flags == kOpCreateIfMissing;
-  if (op.kind == BatchOp::Kind::kAdd) {
+  if (op.kind == Mutation::Kind::kAdd) {
     op.delta = static_cast<int64_t>(number);
   } else {
     op.ttl_ms = number;
@@ -85,8 +58,8 @@ BatchOps::Iterator& BatchOps::Iterator::operator++() {
   return *this;
 }
 
-absl::Status BatchOpsBuilder::add(const BatchOp& op) {
-  if (absl::Status status = check_op(op); !status.ok()) return status;
+absl::Status BatchOpsBuilder::add(const Mutation& op) {
+  if (absl::Status status = check_mutation(op); !status.ok()) return status;
   const size_t bytes = kBatchOpHeaderBytes + op.key.size() + op.value.size();
   if (absl::Status status = check_size(count_ + 1, bytes_.size() + bytes); !status.ok()) return status;
   std::array<std::byte, kBatchOpHeaderBytes> header;
@@ -99,7 +72,7 @@ absl::Status BatchOpsBuilder::add(const BatchOp& op) {
   writer.write(uint16_t{0});
   writer.write(static_cast<uint32_t>(op.value.size()));
   writer.write(op.condition.kind == Condition::Kind::kIfVersion ? op.condition.version : uint64_t{0});
-  writer.write(op.kind == BatchOp::Kind::kAdd ? static_cast<uint64_t>(op.delta) : op.ttl_ms);
+  writer.write(op.kind == Mutation::Kind::kAdd ? static_cast<uint64_t>(op.delta) : op.ttl_ms);
   bytes_.append(as_string_view(writer.written()));
   bytes_.append(op.key);
   bytes_.append(as_string_view(op.value));
@@ -133,24 +106,24 @@ absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes) {
   const ByteSpan encoded = bytes.subspan(kRequestHeaderBytes + kMutationHeadBytes);
   if (absl::Status status = check_size(header.count, encoded.size()); !status.ok()) return status;
   for (uint32_t i = 0; i < header.count; ++i) {
-    BatchOp op;
+    Mutation op;
     if (!read_op(reader, op)) return malformed_request(Method::kBatch, "one of its operations is none", bytes.size());
-    if (absl::Status status = check_op(op); !status.ok()) return status;
+    if (absl::Status status = check_mutation(op); !status.ok()) return status;
   }
   if (!reader.complete()) return malformed_request(Method::kBatch, "bytes follow its last operation", bytes.size());
   return BatchRequest{header.route, BatchOps(encoded, header.count), head.id, head.durability};
 }
 
-std::optional<BatchEntry> BatchEntries::next() {
+std::optional<MutationResult> BatchEntries::next() {
   if (table_.remaining() == 0) return std::nullopt;
-  BatchEntry entry;
+  MutationResult entry;
   entry.status = static_cast<KvStatus>(table_.read<uint64_t>());
   entry.version = table_.read<uint64_t>();
   entry.value = table_.read<int64_t>();
   return entry;
 }
 
-ByteSpan encode_batch_reply(const BatchReply& reply, std::span<const BatchEntry> entries, MutableByteSpan buffer) {
+ByteSpan encode_batch_reply(const BatchReply& reply, std::span<const MutationResult> entries, MutableByteSpan buffer) {
   SKUA_CHECK(reply.head.status == KvStatus::kOk, "use encode_error_reply");
   SKUA_CHECK(reply.applied == (reply.durability != Durability::kDefault), "say what durability an applied batch has");
   SKUA_CHECK(!entries.empty() && entries.size() <= kBatchOpsMax, "as many entries as the request has operations");
@@ -160,7 +133,7 @@ ByteSpan encode_batch_reply(const BatchReply& reply, std::span<const BatchEntry>
       static_cast<uint16_t>(static_cast<uint16_t>(reply.durability) | (reply.from_record ? kFromRecordBit : 0) |
                             (reply.applied ? 0 : kNotAppliedBit));
   write_reply_header(writer, reply.head, flags, entries.size());
-  for (const BatchEntry& entry : entries) {
+  for (const MutationResult& entry : entries) {
     writer.write(static_cast<uint64_t>(entry.status));
     writer.write(entry.version);
     writer.write(entry.value);

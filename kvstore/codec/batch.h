@@ -42,32 +42,20 @@ namespace skua::kv {
 inline constexpr size_t kBatchOpHeaderBytes = 28;
 inline constexpr size_t kBatchEntryBytes = 24;
 
-/// One mutation of a batch. Its members are views.
-struct BatchOp {
-  enum class Kind : uint8_t { kPut = 1, kDelete = 2, kAdd = 3, kAppend = 4, kPatch = 5, kExpire = 6 };
-  Kind kind = Kind::kPut;
-  Condition condition{};
-  bool create_if_missing = false;  ///< kPatch
-  std::string_view key{};
-  ByteSpan value{};     ///< kPut, kAppend: the value; kPatch: the fields; else empty
-  uint64_t ttl_ms = 0;  ///< kPut, kExpire
-  int64_t delta = 0;    ///< kAdd
-};
-
 /// A view of encoded operations, which were checked. Iterating over them allocates nothing.
 class BatchOps {
  public:
   class Iterator {
    public:
     explicit Iterator(ByteReader rest) : rest_(rest) { ++*this; }
-    const BatchOp& operator*() const { return op_; }
-    const BatchOp* operator->() const { return &op_; }
+    const Mutation& operator*() const { return op_; }
+    const Mutation* operator->() const { return &op_; }
     Iterator& operator++();
     friend bool operator==(const Iterator& it, std::default_sentinel_t) { return it.at_end_; }
 
    private:
     ByteReader rest_;
-    BatchOp op_;
+    Mutation op_;
     bool at_end_ = false;
   };
 
@@ -91,7 +79,7 @@ class BatchOpsBuilder {
  public:
   /// Appends an operation; copies key and value. INVALID_ARGUMENT if the operation breaks a limit or its method's
   /// rules, or if the batch would exceed kBatchOpsMax or kBatchBytesMax; then nothing was added.
-  [[nodiscard]] absl::Status add(const BatchOp& op);
+  [[nodiscard]] absl::Status add(const Mutation& op);
   void clear();
 
   [[nodiscard]] size_t size() const { return count_; }
@@ -115,20 +103,13 @@ struct BatchRequest {
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_batch_head(const BatchRequest& request, HeadBuffer& buffer);
 [[nodiscard]] absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes);
 
-/// The result of one operation. If the batch was not applied: kOk for an operation that could have been applied, with
-/// version and value 0.
-struct BatchEntry {
-  KvStatus status = KvStatus::kOk;
-  uint64_t version = 0;  ///< as in the reply to the single mutation
-  int64_t value = 0;     ///< add: the counter afterwards; else 0
-};
-
-/// The entries of a decoded BATCH reply, in the operations' order. Reading them allocates nothing.
+/// The operations' results of a decoded BATCH reply, in the operations' order. Reading them allocates nothing. If the
+/// batch was not applied: kOk for an operation that could have been applied, with version and value 0.
 class BatchEntries {
  public:
   BatchEntries() = default;
-  /// The next entry; nullopt after the last.
-  std::optional<BatchEntry> next();
+  /// The next result; nullopt after the last.
+  std::optional<MutationResult> next();
   [[nodiscard]] size_t size() const { return count_; }
 
  private:
@@ -154,7 +135,7 @@ struct BatchReply {
 
 /// Encodes the OK reply with `entries` into `buffer`, which has at least batch_reply_bytes() (checked). Ignores
 /// `reply.entries`.
-[[nodiscard]] ByteSpan encode_batch_reply(const BatchReply& reply, std::span<const BatchEntry> entries,
+[[nodiscard]] ByteSpan encode_batch_reply(const BatchReply& reply, std::span<const MutationResult> entries,
                                           MutableByteSpan buffer);
 [[nodiscard]] absl::StatusOr<BatchReply> decode_batch_reply(ByteSpan bytes);
 

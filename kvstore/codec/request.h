@@ -41,11 +41,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kvstore/codec/methods.h"
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/types/durability.h"
 #include "kvstore/types/mutation.h"
@@ -78,61 +80,10 @@ struct GetRequest {
   bool wants_ttl = false;       ///< the reply shall have the remaining time to live
 };
 
-struct PutRequest {
+/// PUT, DELETE, PATCH, ADD, APPEND, EXPIRE.
+struct MutationRequest {
   Route route{};
-  Condition condition{};
-  std::string_view key{};
-  ByteSpan value{};
-  RequestId id{};
-  Durability durability = Durability::kDefault;
-  uint64_t ttl_ms = 0;  ///< 0: for ever; at most kTtlMsMax
-};
-
-struct DeleteRequest {
-  Route route{};
-  Condition condition{};  ///< not kIfAbsent
-  std::string_view key{};
-  RequestId id{};
-  Durability durability = Durability::kDefault;
-};
-
-struct PatchRequest {
-  Route route{};
-  bool create_if_missing = false;
-  std::string_view key{};
-  ByteSpan fields{};  ///< a row (row.h): the fields to replace or add; at least one
-  Condition condition{};
-  RequestId id{};
-  Durability durability = Durability::kDefault;
-};
-
-/// Adds to a counter, which is a value that is a decimal int64 in ASCII. A missing key counts as 0. The expiry of the
-/// key stays.
-struct AddRequest {
-  Route route{};
-  Condition condition{};
-  std::string_view key{};
-  int64_t delta = 0;
-  RequestId id{};
-  Durability durability = Durability::kDefault;
-};
-
-/// Appends to a value. A missing key is an empty value; the expiry stays; the result is at most kValueBytesMax.
-struct AppendRequest {
-  Route route{};
-  Condition condition{};
-  std::string_view key{};
-  ByteSpan value{};
-  RequestId id{};
-  Durability durability = Durability::kDefault;
-};
-
-/// Sets or clears the expiry of a key that exists. It is a write and gets a version of its own.
-struct ExpireRequest {
-  Route route{};
-  Condition condition{};  ///< not kIfAbsent
-  std::string_view key{};
-  uint64_t ttl_ms = 0;  ///< 0: for ever
+  Mutation mutation{};
   RequestId id{};
   Durability durability = Durability::kDefault;
 };
@@ -190,15 +141,19 @@ struct MultiGetRequest {
 [[nodiscard]] absl::Status check_key(std::string_view key);
 [[nodiscard]] absl::Status check_value(ByteSpan value);
 
+/// OK if the mutation is within its limits, has a condition and a time to live that its kind may have, and no part that
+/// only others have.
+[[nodiscard]] absl::Status check_mutation(const Mutation& mutation);
+
+/// The method by which a mutation of this kind is asked for; kBatch for a number that is no kind.
+[[nodiscard]] Method method_of(Mutation::Kind kind);
+/// The kind of mutation that the method asks for; nullopt: it is not a method of one mutation.
+[[nodiscard]] std::optional<Mutation::Kind> kind_of(Method method);
+
 /// Encoders of requests whose head fits a HeadBuffer. They check the limits, write the head, and return it as a view of
-/// `buffer`. The sender puts `value` after the head of a PUT or APPEND, and `fields` after the head of a PATCH.
+/// `buffer`. The sender puts the mutation's value behind the head, if it has one.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_get(const GetRequest& request, HeadBuffer& buffer);
-[[nodiscard]] absl::StatusOr<ByteSpan> encode_put_head(const PutRequest& request, HeadBuffer& buffer);
-[[nodiscard]] absl::StatusOr<ByteSpan> encode_delete(const DeleteRequest& request, HeadBuffer& buffer);
-[[nodiscard]] absl::StatusOr<ByteSpan> encode_patch_head(const PatchRequest& request, HeadBuffer& buffer);
-[[nodiscard]] absl::StatusOr<ByteSpan> encode_add(const AddRequest& request, HeadBuffer& buffer);
-[[nodiscard]] absl::StatusOr<ByteSpan> encode_append_head(const AppendRequest& request, HeadBuffer& buffer);
-[[nodiscard]] absl::StatusOr<ByteSpan> encode_expire(const ExpireRequest& request, HeadBuffer& buffer);
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_mutation_head(const MutationRequest& request, HeadBuffer& buffer);
 
 /// Size of an encoded MULTI_GET or SCAN, for the buffer to encode into.
 [[nodiscard]] size_t multi_get_bytes(std::span<const std::string_view> keys);
@@ -241,13 +196,9 @@ struct MultiGetRequest {
   out.key = as_string_view(bytes.subspan(kRequestHeaderBytes));
   return true;
 }
-[[nodiscard]] absl::StatusOr<PutRequest> decode_put(ByteSpan bytes);
-[[nodiscard]] absl::StatusOr<DeleteRequest> decode_delete(ByteSpan bytes);
+/// `method` is that of a mutation (checked).
+[[nodiscard]] absl::StatusOr<MutationRequest> decode_mutation(Method method, ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<MultiGetRequest> decode_multi_get(ByteSpan bytes);
-[[nodiscard]] absl::StatusOr<PatchRequest> decode_patch(ByteSpan bytes);
-[[nodiscard]] absl::StatusOr<AddRequest> decode_add(ByteSpan bytes);
-[[nodiscard]] absl::StatusOr<AppendRequest> decode_append(ByteSpan bytes);
-[[nodiscard]] absl::StatusOr<ExpireRequest> decode_expire(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<ScanRequest> decode_scan(ByteSpan bytes);
 
 }  // namespace skua::kv

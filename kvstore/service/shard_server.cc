@@ -47,12 +47,10 @@ void ShardServer::register_handlers() {
   serve<&ReadService::on_get>(Method::kGet, reads_);
   serve<&ReadService::on_multi_get>(Method::kMultiGet, reads_);
   serve<&ReadService::on_scan>(Method::kScan, reads_);
-  serve<&WriteService::on_put>(Method::kPut, writes_);
-  serve<&WriteService::on_delete>(Method::kDelete, writes_);
-  serve<&WriteService::on_patch>(Method::kPatch, writes_);
-  serve<&WriteService::on_add>(Method::kAdd, writes_);
-  serve<&WriteService::on_append>(Method::kAppend, writes_);
-  serve<&WriteService::on_expire>(Method::kExpire, writes_);
+  for (const Method method :
+       {Method::kPut, Method::kDelete, Method::kPatch, Method::kAdd, Method::kAppend, Method::kExpire}) {
+    serve<&WriteService::on_mutation>(method, writes_);
+  }
   serve<&WriteService::on_batch>(Method::kBatch, writes_);
 }
 

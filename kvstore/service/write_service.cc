@@ -22,18 +22,6 @@ std::string_view explain(KvStatus status) {
   }
 }
 
-Mutation mutation_of(const BatchOp& op) {
-  switch (op.kind) {
-    case BatchOp::Kind::kPut: return Mutation::put(op.key, op.value, op.condition, op.ttl_ms);
-    case BatchOp::Kind::kDelete: return Mutation::remove(op.key, op.condition);
-    case BatchOp::Kind::kAdd: return Mutation::add(op.key, op.delta, op.condition);
-    case BatchOp::Kind::kAppend: return Mutation::append(op.key, op.value, op.condition);
-    case BatchOp::Kind::kPatch: return Mutation::patch(op.key, op.value, op.create_if_missing, op.condition);
-    case BatchOp::Kind::kExpire: return Mutation::expire(op.key, op.ttl_ms, op.condition);
-  }
-  return {};
-}
-
 }  // namespace
 
 using rpc::IncomingCall;
@@ -43,52 +31,17 @@ WriteService::WriteService(Admission& admission, Replies& replies) : admission_(
 
 // --- One mutation
 
-/// `decode`: of the method's requests. `mutation_of`: what a request asks for.
-template <typename Decode, typename MutationOf>
-void WriteService::on_mutation(IncomingCall& call, Method method, Decode decode, MutationOf mutation_of) {
+void WriteService::on_mutation(IncomingCall&& call) {
+  const auto method = static_cast<Method>(call.method);
   HeldShard* const shard = admission_.admit(call, method);
   if (shard == nullptr) return;
-  const auto request = decode(call.request.bytes());
+  const absl::StatusOr<MutationRequest> request = decode_mutation(method, call.request.bytes());
   if (!request.ok()) return replies_.error(call.reply, method, *shard, request.status());
-  const Mutation mutation = mutation_of(*request);
-  PendingRequest* const pending = begin(call, method, *shard, request->id, mutation.kind != Mutation::Kind::kDelete);
+  const bool grows = request->mutation.kind != Mutation::Kind::kDelete;
+  PendingRequest* const pending = begin(call, method, *shard, request->id, grows);
   if (pending == nullptr) return;
-  pending->write.mutation = mutation;
+  pending->write.mutation = request->mutation;
   start(*pending, request->id, request->durability);
-}
-
-void WriteService::on_put(IncomingCall&& call) {
-  on_mutation(call, Method::kPut, decode_put, [](const PutRequest& request) {
-    return Mutation::put(request.key, request.value, request.condition, request.ttl_ms);
-  });
-}
-
-void WriteService::on_delete(IncomingCall&& call) {
-  on_mutation(call, Method::kDelete, decode_delete,
-              [](const DeleteRequest& request) { return Mutation::remove(request.key, request.condition); });
-}
-
-void WriteService::on_patch(IncomingCall&& call) {
-  on_mutation(call, Method::kPatch, decode_patch, [](const PatchRequest& request) {
-    return Mutation::patch(request.key, request.fields, request.create_if_missing, request.condition);
-  });
-}
-
-void WriteService::on_add(IncomingCall&& call) {
-  on_mutation(call, Method::kAdd, decode_add,
-              [](const AddRequest& request) { return Mutation::add(request.key, request.delta, request.condition); });
-}
-
-void WriteService::on_append(IncomingCall&& call) {
-  on_mutation(call, Method::kAppend, decode_append, [](const AppendRequest& request) {
-    return Mutation::append(request.key, request.value, request.condition);
-  });
-}
-
-void WriteService::on_expire(IncomingCall&& call) {
-  on_mutation(call, Method::kExpire, decode_expire, [](const ExpireRequest& request) {
-    return Mutation::expire(request.key, request.ttl_ms, request.condition);
-  });
 }
 
 // --- Batches
@@ -99,10 +52,10 @@ void WriteService::on_batch(IncomingCall&& call) {
   const absl::StatusOr<BatchRequest> request = decode_batch(call.request.bytes());
   if (!request.ok()) return replies_.error(call.reply, Method::kBatch, *shard, request.status());
   bool grows = false;
-  for (const BatchOp& op : request->ops) grows |= op.kind != BatchOp::Kind::kDelete;
+  for (const Mutation& op : request->ops) grows |= op.kind != Mutation::Kind::kDelete;
   PendingRequest* const pending = begin(call, Method::kBatch, *shard, request->id, grows);
   if (pending == nullptr) return;
-  for (const BatchOp& op : request->ops) pending->batch.push_back(mutation_of(op));
+  for (const Mutation& op : request->ops) pending->batch.push_back(op);
   start(*pending, request->id, request->durability);
 }
 
@@ -169,16 +122,13 @@ MessagePtr WriteService::reply_to(PendingRequest& pending) {
                                                         : encode_write_reply(reply, buffer));
     return message;
   }
-  std::vector<BatchEntry> entries;
-  entries.reserve(op.results.size());
-  for (const MutationResult& result : op.results) entries.push_back({result.status, result.version, result.value});
-  std::vector<std::byte> buffer(batch_reply_bytes(entries.size()));
+  std::vector<std::byte> buffer(batch_reply_bytes(op.results.size()));
   BatchReply reply;
   reply.head = head;
   reply.applied = !op.not_applied;
   reply.durability = op.not_applied ? Durability::kDefault : op.achieved;
   reply.from_record = op.from_record;
-  message->append_copy(encode_batch_reply(reply, entries, buffer));
+  message->append_copy(encode_batch_reply(reply, op.results, buffer));
   return message;
 }
 

@@ -25,12 +25,8 @@ class WriteService final : public RequestService {
   /// same.
   void set_growth(absl::Status growth) { growth_ = std::move(growth); }
 
-  void on_put(rpc::IncomingCall&& call);
-  void on_delete(rpc::IncomingCall&& call);
-  void on_patch(rpc::IncomingCall&& call);
-  void on_add(rpc::IncomingCall&& call);
-  void on_append(rpc::IncomingCall&& call);
-  void on_expire(rpc::IncomingCall&& call);
+  /// PUT, DELETE, PATCH, ADD, APPEND, EXPIRE: the call's method says which.
+  void on_mutation(rpc::IncomingCall&& call);
   void on_batch(rpc::IncomingCall&& call);
 
   /// The shard has executed a write, or refused it.
@@ -39,8 +35,6 @@ class WriteService final : public RequestService {
   void read_done(PendingRequest& pending) override;
 
  private:
-  template <typename Decode, typename MutationOf>
-  void on_mutation(rpc::IncomingCall& call, Method method, Decode decode, MutationOf mutation_of);
   [[nodiscard]] PendingRequest* begin(rpc::IncomingCall& call, Method method, HeldShard& shard, const RequestId& id,
                                       bool grows);
   void start(PendingRequest& pending, const RequestId& id, Durability durability);

@@ -36,9 +36,22 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-/// One write. Its members are views; the submitter keeps the bytes alive until the result is there.
+/// One write of one key. Its members are views; the submitter keeps the bytes alive until the result is there.
 struct Mutation {
-  enum class Kind : uint8_t { kPut, kDelete, kPatch, kAdd, kAppend, kExpire };
+  /// The numbers stand in requests (codec/batch.h).
+  enum class Kind : uint8_t {
+    kPut = 1,
+    kDelete = 2,
+    /// Adds to a counter, which is a value that is a decimal int64 in ASCII. A missing key counts as 0. The expiry of
+    /// the key stays.
+    kAdd = 3,
+    /// Appends to a value. A missing key is an empty value. The expiry stays.
+    kAppend = 4,
+    /// Replaces or adds fields of a row (codec/row.h).
+    kPatch = 5,
+    /// Sets or clears the expiry of a key that exists. The key gets a new version.
+    kExpire = 6,
+  };
   Kind kind = Kind::kPut;
   bool create_if_missing = false;  ///< kPatch: a missing key counts as an empty row
   Condition condition{};

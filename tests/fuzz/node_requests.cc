@@ -86,22 +86,33 @@ std::string text_of(const absl::StatusOr<ByteSpan>& head) {
   return head.ok() ? std::string(as_string_view(*head)) : std::string();
 }
 
+/// `key` and `value` are its memory.
+Mutation make_parts(FuzzInput& in, Mutation::Kind kind, const std::string& key, const std::string& value) {
+  using Kind = Mutation::Kind;
+  Mutation mutation{.kind = kind, .condition = make_condition(in), .key = key};
+  if (kind == Kind::kPut || kind == Kind::kAppend || kind == Kind::kPatch) mutation.value = as_byte_span(value);
+  if (kind == Kind::kPut || kind == Kind::kExpire) mutation.ttl_ms = make_ttl(in);
+  if (kind == Kind::kAdd) mutation.delta = in.number<int64_t>();
+  if (kind == Kind::kPatch) mutation.create_if_missing = in.flag();
+  return mutation;
+}
+
+std::string make_mutation(FuzzInput& in, const Route& route, Mutation::Kind kind) {
+  HeadBuffer head;
+  const std::string key = make_key(in);
+  const std::string value = make_value(in);
+  const Mutation mutation = make_parts(in, kind, key, value);
+  return text_of(encode_mutation_head({route, mutation, make_id(in), make_durability(in)}, head))
+      .append(as_string_view(mutation.value));
+}
+
 std::string make_batch(FuzzInput& in, const Route& route) {
   BatchOpsBuilder builder;
   for (size_t i = 1 + in.pick(6); i > 0; --i) {
-    BatchOp op;
-    op.kind = static_cast<BatchOp::Kind>(1 + in.pick(6));
+    const auto kind = static_cast<Mutation::Kind>(1 + in.pick(6));
     const std::string key = make_key(in);
     const std::string value = make_value(in);
-    op.condition = make_condition(in);
-    op.create_if_missing = in.flag();
-    op.key = key;
-    const bool has_value =
-        op.kind == BatchOp::Kind::kPut || op.kind == BatchOp::Kind::kAppend || op.kind == BatchOp::Kind::kPatch;
-    if (has_value) op.value = as_byte_span(value);
-    if (op.kind == BatchOp::Kind::kAdd) op.delta = in.number<int64_t>();
-    if (op.kind != BatchOp::Kind::kPatch) op.create_if_missing = false;
-    static_cast<void>(builder.add(op));  // refused: not in it
+    static_cast<void>(builder.add(make_parts(in, kind, key, value)));  // refused: not in it
   }
   HeadBuffer head;
   const std::string ops(as_string_view(builder.ops().bytes()));
@@ -126,38 +137,18 @@ std::string make_scan(FuzzInput& in, const Route& route) {
 }
 
 std::string make_client_request(FuzzInput& in, const Route& route, Method method) {
-  HeadBuffer head;
-  const std::string key = make_key(in);
   switch (method) {
-    case Method::kGet: return text_of(encode_get({route, key, in.flag() ? in.near(1) : 0, in.flag()}, head));
-    case Method::kPut: {
-      const std::string value = make_value(in);
-      const PutRequest request{route,       make_condition(in),  key,         as_byte_span(value),
-                               make_id(in), make_durability(in), make_ttl(in)};
-      return text_of(encode_put_head(request, head)).append(value);
+    case Method::kGet: {
+      HeadBuffer head;
+      const std::string key = make_key(in);
+      return text_of(encode_get({route, key, in.flag() ? in.near(1) : 0, in.flag()}, head));
     }
+    case Method::kPut:
     case Method::kDelete:
-      return text_of(encode_delete({route, make_condition(in), key, make_id(in), make_durability(in)}, head));
-    case Method::kPatch: {
-      const std::string fields = make_value(in);
-      const PatchRequest request{route,       in.flag(),          key, as_byte_span(fields), make_condition(in),
-                                 make_id(in), make_durability(in)};
-      return text_of(encode_patch_head(request, head)).append(fields);
-    }
-    case Method::kAdd: {
-      const AddRequest request{route, make_condition(in), key, in.number<int64_t>(), make_id(in), make_durability(in)};
-      return text_of(encode_add(request, head));
-    }
-    case Method::kAppend: {
-      const std::string value = make_value(in);
-      const AppendRequest request{route,       make_condition(in), key, as_byte_span(value),
-                                  make_id(in), make_durability(in)};
-      return text_of(encode_append_head(request, head)).append(value);
-    }
-    case Method::kExpire: {
-      const ExpireRequest request{route, make_condition(in), key, make_ttl(in), make_id(in), make_durability(in)};
-      return text_of(encode_expire(request, head));
-    }
+    case Method::kPatch:
+    case Method::kAdd:
+    case Method::kAppend:
+    case Method::kExpire: return make_mutation(in, route, *kind_of(method));
     case Method::kMultiGet: return make_multi_get(in, route);
     case Method::kScan: return make_scan(in, route);
     case Method::kBatch: return make_batch(in, route);

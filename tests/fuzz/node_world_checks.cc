@@ -46,7 +46,8 @@ bool NodeWorld::check_shards() {
   HeadBuffer head;
   for (const ShardId shard : {kPlain, kAlone}) {
     const Route route{shard.table_id, shard.shard, views_[shard].epoch, kMapRevision};
-    puts.emplace_back(as_string_view(encode_put_head({route, {}, kHonestKey, as_byte_span(value)}, head).value()));
+    puts.emplace_back(
+        as_string_view(encode_mutation_head({route, Mutation::put(kHonestKey, as_byte_span(value))}, head).value()));
     puts.back().append(value);
     gets.emplace_back(as_string_view(encode_get({route, kHonestKey}, head).value()));
   }

@@ -82,33 +82,6 @@ void FakeNode::get(rpc::IncomingCall& call) {
 
 namespace {
 
-/// The mutation of one key that a call asks for.
-BatchOp decode_op(Method method, ByteSpan bytes) {
-  using Kind = BatchOp::Kind;
-  if (method == Method::kPut) {
-    const PutRequest put = decode_put(bytes).value();
-    return {Kind::kPut, put.condition, false, put.key, put.value, put.ttl_ms};
-  }
-  if (method == Method::kDelete) {
-    const DeleteRequest removal = decode_delete(bytes).value();
-    return {Kind::kDelete, removal.condition, false, removal.key};
-  }
-  if (method == Method::kPatch) {
-    const PatchRequest patch = decode_patch(bytes).value();
-    return {Kind::kPatch, patch.condition, patch.create_if_missing, patch.key, patch.fields};
-  }
-  if (method == Method::kAdd) {
-    const AddRequest add = decode_add(bytes).value();
-    return {.kind = Kind::kAdd, .condition = add.condition, .key = add.key, .delta = add.delta};
-  }
-  if (method == Method::kAppend) {
-    const AppendRequest append = decode_append(bytes).value();
-    return {Kind::kAppend, append.condition, false, append.key, append.value};
-  }
-  const ExpireRequest expire = decode_expire(bytes).value();
-  return {Kind::kExpire, expire.condition, false, expire.key, {}, expire.ttl_ms};
-}
-
 RequestId id_of(ByteSpan bytes) {
   const std::byte* const head = bytes.data() + kRequestHeaderBytes;
   return {load_le<uint64_t>(head), load_le<uint64_t>(head + 8), load_le<uint64_t>(head + 16)};
@@ -139,7 +112,7 @@ void FakeNode::write(rpc::IncomingCall& call, uint32_t shard) {
   }
   const auto method = static_cast<Method>(call.method);
   if (method == Method::kBatch) return batch(call);
-  const BatchEntry done = apply(decode_op(method, bytes));
+  const MutationResult done = apply(decode_mutation(method, bytes).value().mutation);
   if (done.status != KvStatus::kOk) return reply_error(call, done.status, "", done.version);
   ++executed;
   HeadBuffer buffer;
@@ -155,9 +128,9 @@ void FakeNode::batch(rpc::IncomingCall& call) {
   const BatchRequest request = decode_batch(call.request.bytes()).value();
   const auto before = store_->entries;
   const uint64_t version_before = store_->next_version;
-  std::vector<BatchEntry> entries;
+  std::vector<MutationResult> entries;
   bool applied = true;
-  for (const BatchOp& op : request.ops) {
+  for (const Mutation& op : request.ops) {
     SKUA_CHECK(shard_of_key(op.key, shard_count) == request.route.shard, "a key was sent to another shard");
     entries.push_back(apply(op));
     applied = applied && entries.back().status == KvStatus::kOk;
@@ -170,7 +143,7 @@ void FakeNode::batch(rpc::IncomingCall& call) {
   } else {
     store_->entries = before;
     store_->next_version = version_before;
-    for (BatchEntry& entry : entries) {
+    for (MutationResult& entry : entries) {
       if (entry.status == KvStatus::kOk) entry = {};
     }
   }
@@ -190,8 +163,8 @@ void FakeNode::answer_write(rpc::IncomingCall& call, std::string bytes) {
   call.reply.reply(copied(as_byte_span(bytes)));
 }
 
-BatchEntry FakeNode::apply(const BatchOp& op) {
-  using Kind = BatchOp::Kind;
+MutationResult FakeNode::apply(const Mutation& op) {
+  using Kind = Mutation::Kind;
   const std::string key(op.key);
   const auto found = store_->entries.find(key);
   const bool missing = found == store_->entries.end();
@@ -200,7 +173,7 @@ BatchEntry FakeNode::apply(const BatchOp& op) {
   if (op.condition.kind == Condition::Kind::kIfVersion && entry.version != op.condition.version) {
     return {KvStatus::kVersionMismatch, entry.version};
   }
-  BatchEntry done;
+  MutationResult done;
   if (op.kind == Kind::kPut) entry.value = as_string_view(op.value);
   if (op.kind == Kind::kPut || op.kind == Kind::kExpire) entry.ttl_ms = op.ttl_ms;
   if (op.kind == Kind::kAppend) entry.value.append(as_string_view(op.value));

@@ -68,7 +68,7 @@ class FakeNode {
   void get(rpc::IncomingCall& call);
   void write(rpc::IncomingCall& call, uint32_t shard);
   void batch(rpc::IncomingCall& call);
-  BatchEntry apply(const BatchOp& op);
+  MutationResult apply(const Mutation& op);
   void answer_write(rpc::IncomingCall& call, std::string bytes);
   void multi_get(rpc::IncomingCall& call);
   void scan(rpc::IncomingCall& call);

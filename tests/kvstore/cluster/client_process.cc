@@ -93,13 +93,13 @@ rpc::MessagePtr ClientProcess::encode(const ClientRequest& request) {
   if (operation.kind == OpKind::kGet) {
     message->append_copy(encode_get({route, key}, head).value());
   } else if (operation.kind == OpKind::kAdd) {
-    message->append_copy(encode_add({route, {}, key, operation.argument, id}, head).value());
+    message->append_copy(encode_mutation_head({route, Mutation::add(key, operation.argument), id}, head).value());
   } else {
     std::string value = absl::StrCat(operation.argument);
     if (options_.is_text(operation.key)) {
       absl::StrAppend(&value, " ", std::string(kernel_.rng.below(options_.text_bytes_max + 1), 'x'));
     }
-    message->append_copy(encode_put_head({route, {}, key, as_byte_span(value), id}, head).value());
+    message->append_copy(encode_mutation_head({route, Mutation::put(key, as_byte_span(value)), id}, head).value());
     message->append_copy(as_byte_span(value));
   }
   return message;

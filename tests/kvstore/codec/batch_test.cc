@@ -12,7 +12,7 @@ namespace skua::kv {
 namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace)
-using Kind = BatchOp::Kind;
+using Kind = Mutation::Kind;
 
 constexpr Route kRoute = {1, 2, 3, 4};
 
@@ -29,7 +29,7 @@ std::string random_batch(Rng& rng) {
     const std::string value = random_text(rng, rng.below(60));
     std::string fields;
     append_field(fields, {"name", as_byte_span(value)});
-    BatchOp op{.kind = static_cast<Kind>(rng.between(1, 6)), .key = key};
+    Mutation op{.kind = static_cast<Kind>(rng.between(1, 6)), .key = key};
     if (rng.chance(0.4)) op.condition = Condition::if_version(rng.next());
     if (op.kind == Kind::kPut || op.kind == Kind::kAppend) op.value = as_byte_span(value);
     if (op.kind == Kind::kPut || op.kind == Kind::kExpire) op.ttl_ms = rng.below(kTtlMsMax);
@@ -46,8 +46,8 @@ std::string random_batch(Rng& rng) {
 }
 
 std::string random_batch_reply(Rng& rng) {
-  std::vector<BatchEntry> entries(rng.between(1, 8));
-  for (BatchEntry& entry : entries) {
+  std::vector<MutationResult> entries(rng.between(1, 8));
+  for (MutationResult& entry : entries) {
     entry = {static_cast<KvStatus>(rng.below(256)), rng.next(), static_cast<int64_t>(rng.next())};
   }
   BatchReply reply;
@@ -101,7 +101,7 @@ TEST(BatchTest, Request_GoldenBytes) {
 TEST(BatchTest, Reply_GoldenBytes) {
   BatchReply reply;
   reply.head = {KvStatus::kOk, 1, 2, 3, 4, {}};
-  const std::vector<BatchEntry> entries = {{KvStatus::kOk, 0, 0}, {KvStatus::kVersionMismatch, 8, -1}};
+  const std::vector<MutationResult> entries = {{KvStatus::kOk, 0, 0}, {KvStatus::kVersionMismatch, 8, -1}};
   std::vector<std::byte> buffer(batch_reply_bytes(2));
   EXPECT_EQ(hex(encode_batch_reply(reply, entries, buffer)),
             "02"
@@ -122,7 +122,7 @@ TEST(BatchTest, Ops_IterateInOrder) {
   const std::string bytes = encoded({kRoute, builder.ops()});
   const BatchRequest request = decode_batch(as_byte_span(bytes)).value();
   int64_t next = 0;
-  for (const BatchOp& op : request.ops) {
+  for (const Mutation& op : request.ops) {
     EXPECT_EQ(op.key, "key" + std::to_string(next));
     EXPECT_EQ(op.delta, next++);
   }

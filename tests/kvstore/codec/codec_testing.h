@@ -57,46 +57,12 @@ inline std::optional<std::string> recode_get(ByteSpan bytes) {
   return all;
 }
 
-inline std::optional<std::string> recode_put(ByteSpan bytes) {
-  const auto request = decode_put(bytes);
+template <Method method>
+std::optional<std::string> recode_mutation(ByteSpan bytes) {
+  const auto request = decode_mutation(method, bytes);
   HeadBuffer head;
   if (!request.ok()) return std::nullopt;
-  return joined(encode_put_head(*request, head).value(), request->value);
-}
-
-inline std::optional<std::string> recode_delete(ByteSpan bytes) {
-  const auto request = decode_delete(bytes);
-  HeadBuffer head;
-  if (!request.ok()) return std::nullopt;
-  return std::string(as_string_view(encode_delete(*request, head).value()));
-}
-
-inline std::optional<std::string> recode_patch(ByteSpan bytes) {
-  const auto request = decode_patch(bytes);
-  HeadBuffer head;
-  if (!request.ok()) return std::nullopt;
-  return joined(encode_patch_head(*request, head).value(), request->fields);
-}
-
-inline std::optional<std::string> recode_add(ByteSpan bytes) {
-  const auto request = decode_add(bytes);
-  HeadBuffer head;
-  if (!request.ok()) return std::nullopt;
-  return std::string(as_string_view(encode_add(*request, head).value()));
-}
-
-inline std::optional<std::string> recode_append(ByteSpan bytes) {
-  const auto request = decode_append(bytes);
-  HeadBuffer head;
-  if (!request.ok()) return std::nullopt;
-  return joined(encode_append_head(*request, head).value(), request->value);
-}
-
-inline std::optional<std::string> recode_expire(ByteSpan bytes) {
-  const auto request = decode_expire(bytes);
-  HeadBuffer head;
-  if (!request.ok()) return std::nullopt;
-  return std::string(as_string_view(encode_expire(*request, head).value()));
+  return joined(encode_mutation_head(*request, head).value(), request->mutation.value);
 }
 
 /// The operations one by one, as they were understood.
@@ -105,7 +71,7 @@ inline std::optional<std::string> recode_batch(ByteSpan bytes) {
   HeadBuffer head;
   if (!request.ok()) return std::nullopt;
   BatchOpsBuilder builder;
-  for (const BatchOp& op : request->ops) {
+  for (const Mutation& op : request->ops) {
     if (!builder.add(op).ok()) return std::string("an operation that was decoded cannot be encoded");
   }
   const BatchRequest again{request->route, builder.ops(), request->id, request->durability};
@@ -153,7 +119,7 @@ inline std::optional<std::string> recode_batch_reply(ByteSpan bytes) {
   auto reply = decode_batch_reply(bytes);
   if (!reply.ok()) return std::nullopt;
   if (reply->head.status != KvStatus::kOk) return recode_error(reply->head);
-  std::vector<BatchEntry> entries;
+  std::vector<MutationResult> entries;
   while (auto entry = reply->entries.next()) entries.push_back(*entry);
   std::vector<std::byte> buffer(batch_reply_bytes(entries.size()));
   return std::string(as_string_view(encode_batch_reply(*reply, entries, buffer)));
@@ -209,9 +175,22 @@ inline std::optional<std::string> recode_scan_reply(ByteSpan bytes) {
 using Recode = std::optional<std::string> (*)(ByteSpan);
 
 inline constexpr Recode kRecoders[] = {
-    recode_get,         recode_put,       recode_delete,          recode_multi_get,   recode_patch, recode_scan,
-    recode_write_reply, recode_get_reply, recode_multi_get_reply, recode_scan_reply,  recode_add,   recode_append,
-    recode_expire,      recode_batch,     recode_add_reply,       recode_batch_reply,
+    recode_get,
+    recode_mutation<Method::kPut>,
+    recode_mutation<Method::kDelete>,
+    recode_multi_get,
+    recode_mutation<Method::kPatch>,
+    recode_scan,
+    recode_write_reply,
+    recode_get_reply,
+    recode_multi_get_reply,
+    recode_scan_reply,
+    recode_mutation<Method::kAdd>,
+    recode_mutation<Method::kAppend>,
+    recode_mutation<Method::kExpire>,
+    recode_batch,
+    recode_add_reply,
+    recode_batch_reply,
 };
 
 /// Those of replies.

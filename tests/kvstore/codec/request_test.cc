@@ -57,21 +57,17 @@ std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
   const uint64_t index = rng.chance(0.5) ? 0 : rng.next();
   const ByteSpan body = as_byte_span(value);
   add(recode_get, encode_get({route, key, index, rng.chance(0.5)}, head).value(), {});
-  add(recode_put, encode_put_head({route, conditions[rng.below(3)], key, body, id, durability, ttl_ms}, head).value(),
-      body);
-  add(recode_delete, encode_delete({route, conditions[rng.below(2)], key, id, durability}, head).value(), {});
-  add(recode_patch,
-      encode_patch_head({route, rng.chance(0.5), key, as_byte_span(fields), conditions[rng.below(2)], id, durability},
-                        head)
-          .value(),
-      as_byte_span(fields));
-  add(recode_add,
-      encode_add({route, conditions[rng.below(3)], key, static_cast<int64_t>(rng.next()), id, durability}, head)
-          .value(),
-      {});
-  add(recode_append, encode_append_head({route, conditions[rng.below(3)], key, body, id, durability}, head).value(),
-      body);
-  add(recode_expire, encode_expire({route, conditions[rng.below(2)], key, ttl_ms, id, durability}, head).value(), {});
+  const auto add_mutation = [&](Recode recode, const Mutation& mutation) {
+    add(recode, encode_mutation_head({route, mutation, id, durability}, head).value(), mutation.value);
+  };
+  add_mutation(recode_mutation<Method::kPut>, Mutation::put(key, body, conditions[rng.below(3)], ttl_ms));
+  add_mutation(recode_mutation<Method::kDelete>, Mutation::remove(key, conditions[rng.below(2)]));
+  add_mutation(recode_mutation<Method::kPatch>,
+               Mutation::patch(key, as_byte_span(fields), rng.chance(0.5), conditions[rng.below(2)]));
+  add_mutation(recode_mutation<Method::kAdd>,
+               Mutation::add(key, static_cast<int64_t>(rng.next()), conditions[rng.below(3)]));
+  add_mutation(recode_mutation<Method::kAppend>, Mutation::append(key, body, conditions[rng.below(3)]));
+  add_mutation(recode_mutation<Method::kExpire>, Mutation::expire(key, ttl_ms, conditions[rng.below(2)]));
   add(recode_multi_get, encode_multi_get(route, keys, buffer).value(), {});
   add(recode_scan,
       encode_scan({route, key, end, static_cast<uint32_t>(rng.between(1, kScanRowsMax)),
@@ -103,98 +99,120 @@ TEST(RequestTest, Get_WithTokenAndTimeToLive_GoldenBytes) {
 
 TEST(RequestTest, Put_GoldenBytes) {
   HeadBuffer head;
-  const PutRequest put{kRoute,
-                       Condition::if_version(0x3132333435363738),
-                       "key",
-                       as_byte_span("value"),
-                       {0x4142434445464748, 9, 7},
-                       Durability::kFlush,
-                       0x5152};
-  EXPECT_EQ(hex(encode_put_head(put, head).value()), golden("02"
-                                                            "21"
-                                                            "0300"
-                                                            "05000000"
-                                                            "4847464544434241"
-                                                            "0900000000000000"
-                                                            "0700000000000000"
-                                                            "3837363534333231"
-                                                            "5251000000000000"
-                                                            "6b6579"));
-  const PutRequest absent{kRoute, Condition::if_absent(), "k", {}};
-  EXPECT_EQ(hex(encode_put_head(absent, head).value()), golden("02"
-                                                               "02"
-                                                               "0100"
-                                                               "00000000" +
-                                                               kEmptyHead + "6b"));
+  const MutationRequest put{
+      kRoute,
+      Mutation::put("key", as_byte_span("value"), Condition::if_version(0x3132333435363738), 0x5152),
+      {0x4142434445464748, 9, 7},
+      Durability::kFlush};
+  EXPECT_EQ(hex(encode_mutation_head(put, head).value()), golden("02"
+                                                                 "21"
+                                                                 "0300"
+                                                                 "05000000"
+                                                                 "4847464544434241"
+                                                                 "0900000000000000"
+                                                                 "0700000000000000"
+                                                                 "3837363534333231"
+                                                                 "5251000000000000"
+                                                                 "6b6579"));
+  const MutationRequest absent{kRoute, Mutation::put("k", {}, Condition::if_absent())};
+  EXPECT_EQ(hex(encode_mutation_head(absent, head).value()), golden("02"
+                                                                    "02"
+                                                                    "0100"
+                                                                    "00000000" +
+                                                                    kEmptyHead + "6b"));
 }
 
 TEST(RequestTest, Delete_GoldenBytes) {
   HeadBuffer head;
-  EXPECT_EQ(hex(encode_delete({kRoute, Condition::none(), "key"}, head).value()), golden("02"
-                                                                                         "00"
-                                                                                         "0300"
-                                                                                         "00000000" +
-                                                                                         kEmptyHead + "6b6579"));
+  EXPECT_EQ(hex(encode_mutation_head({kRoute, Mutation::remove("key")}, head).value()), golden("02"
+                                                                                               "00"
+                                                                                               "0300"
+                                                                                               "00000000" +
+                                                                                               kEmptyHead + "6b6579"));
 }
 
 TEST(RequestTest, Patch_GoldenBytes) {
   HeadBuffer head;
   const std::string fields = one_field("f", "v");
-  const PatchRequest patch{kRoute, true, "key", as_byte_span(fields)};
-  EXPECT_EQ(hex(encode_patch_head(patch, head).value()), golden("02"
-                                                                "04"
-                                                                "0300"
-                                                                "0a000000" +
-                                                                kEmptyHead + "6b6579"));
+  const MutationRequest patch{kRoute, Mutation::patch("key", as_byte_span(fields), true)};
+  EXPECT_EQ(hex(encode_mutation_head(patch, head).value()), golden("02"
+                                                                   "04"
+                                                                   "0300"
+                                                                   "0a000000" +
+                                                                   kEmptyHead + "6b6579"));
 }
 
 TEST(RequestTest, Add_GoldenBytes) {
   HeadBuffer head;
-  EXPECT_EQ(hex(encode_add({kRoute, {}, "key", -2}, head).value()), golden("02"
-                                                                           "00"
-                                                                           "0300"
-                                                                           "00000000" +
-                                                                           kEmptyHead +
-                                                                           "feffffffffffffff"
-                                                                           "6b6579"));
+  EXPECT_EQ(hex(encode_mutation_head({kRoute, Mutation::add("key", -2)}, head).value()), golden("02"
+                                                                                                "00"
+                                                                                                "0300"
+                                                                                                "00000000" +
+                                                                                                kEmptyHead +
+                                                                                                "feffffffffffffff"
+                                                                                                "6b6579"));
 }
 
 TEST(RequestTest, Append_GoldenBytes) {
   HeadBuffer head;
-  const AppendRequest append{kRoute, Condition::if_absent(), "key", as_byte_span("more"), {}, Durability::kSync};
-  EXPECT_EQ(hex(encode_append_head(append, head).value()), golden("02"
-                                                                  "32"
-                                                                  "0300"
-                                                                  "04000000" +
-                                                                  kEmptyHead + "6b6579"));
+  const Mutation more = Mutation::append("key", as_byte_span("more"), Condition::if_absent());
+  const MutationRequest append{kRoute, more, {}, Durability::kSync};
+  EXPECT_EQ(hex(encode_mutation_head(append, head).value()), golden("02"
+                                                                    "32"
+                                                                    "0300"
+                                                                    "04000000" +
+                                                                    kEmptyHead + "6b6579"));
 }
 
 TEST(RequestTest, Expire_GoldenBytes) {
   HeadBuffer head;
-  EXPECT_EQ(hex(encode_expire({kRoute, {}, "key", 1000, {1, 2, 2}, Durability::kMemory}, head).value()),
-            golden("02"
-                   "10"
-                   "0300"
-                   "00000000"
-                   "0100000000000000"
-                   "0200000000000000"
-                   "0200000000000000"
-                   "0000000000000000"
-                   "e803000000000000"
-                   "6b6579"));
+  EXPECT_EQ(
+      hex(encode_mutation_head({kRoute, Mutation::expire("key", 1000), {1, 2, 2}, Durability::kMemory}, head).value()),
+      golden("02"
+             "10"
+             "0300"
+             "00000000"
+             "0100000000000000"
+             "0200000000000000"
+             "0200000000000000"
+             "0000000000000000"
+             "e803000000000000"
+             "6b6579"));
 }
 
 TEST(RequestTest, Mutations_RefuseWhatTheyCannotHave) {
-  HeadBuffer head;
-  EXPECT_FALSE(encode_expire({kRoute, Condition::if_absent(), "k", 1}, head).ok());
-  EXPECT_FALSE(encode_put_head({.route = kRoute, .key = "k", .ttl_ms = kTtlMsMax + 1}, head).ok());
-  EXPECT_TRUE(encode_put_head({.route = kRoute, .key = "k", .ttl_ms = kTtlMsMax}, head).ok());
+  const auto is_taken = [](const Mutation& mutation, const RequestId& id = {}) {
+    HeadBuffer head;
+    return encode_mutation_head({kRoute, mutation, id}, head).ok();
+  };
+  EXPECT_FALSE(is_taken(Mutation::expire("k", 1, Condition::if_absent())));
+  EXPECT_FALSE(is_taken(Mutation::remove("k", Condition::if_absent())));
+  EXPECT_FALSE(is_taken(Mutation::put("k", {}, {}, kTtlMsMax + 1)));
+  EXPECT_TRUE(is_taken(Mutation::put("k", {}, {}, kTtlMsMax)));
   const std::string fields = one_field("f", "v");
-  EXPECT_FALSE(encode_patch_head({kRoute, false, "k", as_byte_span(fields), Condition::if_absent()}, head).ok());
-  EXPECT_TRUE(encode_patch_head({kRoute, true, "k", as_byte_span(fields), Condition::if_absent()}, head).ok());
-  EXPECT_FALSE(encode_add({.route = kRoute, .key = "k", .id = {0, 1, 0}}, head).ok()) << "a seq of nobody";
-  EXPECT_FALSE(encode_add({.route = kRoute, .key = "k", .id = {5, 0, 0}}, head).ok()) << "seqs start at 1";
-  EXPECT_FALSE(encode_add({.route = kRoute, .key = "k", .id = {5, 2, 3}}, head).ok()) << "this one is not answered";
+  EXPECT_FALSE(is_taken(Mutation::patch("k", {}, false)));
+  EXPECT_FALSE(is_taken(Mutation::patch("k", as_byte_span(fields), false, Condition::if_absent())));
+  EXPECT_TRUE(is_taken(Mutation::patch("k", as_byte_span(fields), true, Condition::if_absent())));
+  EXPECT_FALSE(is_taken(Mutation::add("k", 1), {0, 1, 0})) << "a seq of nobody";
+  EXPECT_FALSE(is_taken(Mutation::add("k", 1), {5, 0, 0})) << "seqs start at 1";
+  EXPECT_FALSE(is_taken(Mutation::add("k", 1), {5, 2, 3})) << "this one is not answered";
+  Mutation other = Mutation::remove("k");
+  other.value = as_byte_span("value");
+  EXPECT_FALSE(is_taken(other)) << "a removal has no value";
+  other = Mutation::put("k", {});
+  other.delta = 1;
+  EXPECT_FALSE(is_taken(other)) << "a value has no delta";
+}
+
+TEST(RequestTest, Methods_OfMutationsAndBack) {
+  for (const Method method :
+       {Method::kPut, Method::kDelete, Method::kPatch, Method::kAdd, Method::kAppend, Method::kExpire}) {
+    ASSERT_TRUE(kind_of(method).has_value()) << method_name(method);
+    EXPECT_EQ(method_of(*kind_of(method)), method);
+  }
+  for (const Method method : {Method::kGet, Method::kMultiGet, Method::kScan, Method::kBatch, Method::kReplicate}) {
+    EXPECT_FALSE(kind_of(method).has_value()) << method_name(method);
+  }
 }
 
 TEST(RequestTest, MultiGet_GoldenBytes) {
@@ -228,11 +246,12 @@ TEST(RequestTest, Scan_GoldenBytes) {
 TEST(RequestTest, DecodePut_YieldsViewsOfTheInput) {
   HeadBuffer head;
   const std::string value(1000, 'v');
-  const std::string bytes =
-      joined(encode_put_head({kRoute, Condition::if_version(7), "key", as_byte_span(value)}, head).value(),
-             as_byte_span(value));
-  const PutRequest put = decode_put(as_byte_span(bytes)).value();
-  EXPECT_EQ(put.route, kRoute);
+  const std::string bytes = joined(
+      encode_mutation_head({kRoute, Mutation::put("key", as_byte_span(value), Condition::if_version(7))}, head).value(),
+      as_byte_span(value));
+  const MutationRequest request = decode_mutation(Method::kPut, as_byte_span(bytes)).value();
+  EXPECT_EQ(request.route, kRoute);
+  const Mutation& put = request.mutation;
   EXPECT_EQ(put.condition, Condition::if_version(7));
   EXPECT_EQ(put.key, "key");
   EXPECT_EQ(as_string_view(put.value), value);
@@ -264,7 +283,7 @@ TEST(RequestTest, Limits_AreNamedWithTheActualSize) {
   EXPECT_EQ(encode_get({kRoute, long_key}, head).status().message(),
             "the key has 1,025 bytes; at most 1,024 are allowed");
   const std::string large(kValueBytesMax + 1, 'v');
-  const absl::Status status = encode_put_head({kRoute, Condition::none(), "key", as_byte_span(large)}, head).status();
+  const absl::Status status = encode_mutation_head({kRoute, Mutation::put("key", as_byte_span(large))}, head).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "the value has 16,777,217 bytes; at most 16,777,216 are allowed");
 
@@ -277,20 +296,18 @@ TEST(RequestTest, Limits_AreNamedWithTheActualSize) {
   EXPECT_FALSE(encode_scan({kRoute, "", "", kScanRowsMax + 1, 1, ""}, buffer).ok());
   EXPECT_FALSE(encode_scan({kRoute, "", "", 1, kScanBytesMax + 1, ""}, buffer).ok());
   EXPECT_FALSE(encode_scan({kRoute, long_key, "", 1, 1, ""}, buffer).ok());
-  EXPECT_FALSE(encode_delete({kRoute, Condition::if_absent(), "key"}, head).ok());
-  EXPECT_FALSE(encode_patch_head({kRoute, false, "key", {}}, head).ok());
 }
 
 TEST(RequestTest, Limits_HoldOnTheServerToo) {
   // What a foreign encoder could send: valid but for the size.
   HeadBuffer head;
   const std::string largest(kValueBytesMax, 'v');
-  std::string bytes = joined(encode_put_head({kRoute, Condition::none(), "key", as_byte_span(largest)}, head).value(),
+  std::string bytes = joined(encode_mutation_head({kRoute, Mutation::put("key", as_byte_span(largest))}, head).value(),
                              as_byte_span(largest));
-  EXPECT_TRUE(decode_put(as_byte_span(bytes)).ok());
+  EXPECT_TRUE(decode_mutation(Method::kPut, as_byte_span(bytes)).ok());
   bytes.push_back('v');
   store_le(reinterpret_cast<std::byte*>(bytes.data()) + 28, static_cast<uint32_t>(kValueBytesMax + 1));
-  EXPECT_EQ(decode_put(as_byte_span(bytes)).status().message(),
+  EXPECT_EQ(decode_mutation(Method::kPut, as_byte_span(bytes)).status().message(),
             "the value has 16,777,217 bytes; at most 16,777,216 are allowed");
 
   const std::string longest(kKeyBytesMax, 'k');

@@ -79,21 +79,21 @@ struct Answer {
   HeadBuffer head;
   return std::string(as_string_view(encode_get({route, key}, head).value()));
 }
+[[nodiscard]] inline std::string encoded_mutation(const MutationRequest& request) {
+  HeadBuffer head;
+  return std::string(as_string_view(encode_mutation_head(request, head).value()))
+      .append(as_string_view(request.mutation.value));
+}
 [[nodiscard]] inline std::string encoded_put(const Route& route, std::string_view key, std::string_view value,
                                              Condition condition = {}) {
-  HeadBuffer head;
-  const PutRequest request{route, condition, key, as_byte_span(value)};
-  return std::string(as_string_view(encode_put_head(request, head).value())).append(value);
+  return encoded_mutation({route, Mutation::put(key, as_byte_span(value), condition)});
 }
 [[nodiscard]] inline std::string encoded_delete(const Route& route, std::string_view key, Condition condition = {}) {
-  HeadBuffer head;
-  return std::string(as_string_view(encode_delete({route, condition, key}, head).value()));
+  return encoded_mutation({route, Mutation::remove(key, condition)});
 }
 [[nodiscard]] inline std::string encoded_patch(const Route& route, std::string_view key, std::string_view fields,
                                                bool create) {
-  HeadBuffer head;
-  const PatchRequest request{route, create, key, as_byte_span(fields)};
-  return std::string(as_string_view(encode_patch_head(request, head).value())).append(fields);
+  return encoded_mutation({route, Mutation::patch(key, as_byte_span(fields), create)});
 }
 [[nodiscard]] inline std::string encoded_multi_get(const Route& route, const std::vector<std::string_view>& keys) {
   std::vector<std::byte> buffer(multi_get_bytes(keys));

@@ -21,6 +21,7 @@ using testing::Answer;
 using testing::encoded_delete;
 using testing::encoded_get;
 using testing::encoded_multi_get;
+using testing::encoded_mutation;
 using testing::encoded_patch;
 using testing::encoded_put;
 using testing::encoded_scan;
@@ -180,38 +181,13 @@ TEST_F(RocksdbServerTest, Scan_RefusesAForeignToken) {
   EXPECT_EQ(answer.status(), KvStatus::kInvalidArgument);
 }
 
-std::string encoded_add(std::string_view key, int64_t delta, const RequestId& id = {}, Condition condition = {}) {
-  HeadBuffer head;
-  AddRequest request{kRoute, condition, key, delta};
-  request.id = id;
-  return std::string(as_string_view(encode_add(request, head).value()));
+std::string encoded_add(std::string_view key, int64_t delta, const RequestId& id = {}) {
+  return encoded_mutation({kRoute, Mutation::add(key, delta), id});
 }
 
 /// A mutation as a request.
 std::pair<Method, std::string> encoded(const Mutation& m) {
-  const std::string_view value = as_string_view(m.value);
-  switch (m.kind) {
-    case Mutation::Kind::kPut: {
-      HeadBuffer head;
-      PutRequest request{kRoute, m.condition, m.key, m.value};
-      request.ttl_ms = m.ttl_ms;
-      return {Method::kPut, std::string(as_string_view(encode_put_head(request, head).value())).append(value)};
-    }
-    case Mutation::Kind::kDelete: return {Method::kDelete, encoded_delete(kRoute, m.key, m.condition)};
-    case Mutation::Kind::kAdd: return {Method::kAdd, encoded_add(m.key, m.delta, {}, m.condition)};
-    case Mutation::Kind::kAppend: {
-      HeadBuffer head;
-      const AppendRequest request{kRoute, m.condition, m.key, m.value};
-      return {Method::kAppend, std::string(as_string_view(encode_append_head(request, head).value())).append(value)};
-    }
-    case Mutation::Kind::kExpire: {
-      HeadBuffer head;
-      const ExpireRequest request{kRoute, m.condition, m.key, m.ttl_ms};
-      return {Method::kExpire, std::string(as_string_view(encode_expire(request, head).value()))};
-    }
-    case Mutation::Kind::kPatch: break;
-  }
-  return {Method::kPatch, encoded_patch(kRoute, m.key, value, m.create_if_missing)};
+  return {method_of(m.kind), encoded_mutation({kRoute, m})};
 }
 
 struct PendingWrite {
@@ -229,9 +205,7 @@ TEST_F(RocksdbServerTest, Get_TellsWhatIsLeftOfItsTime) {
   HeadBuffer head;
   for (const size_t size : {size_t{3}, size_t{214}, size_t{1000}}) {
     const std::string value(size, 'v');
-    PutRequest put_request{kRoute, {}, "key", as_byte_span(value)};
-    put_request.ttl_ms = 100;
-    world_->ask(Method::kPut, std::string(as_string_view(encode_put_head(put_request, head).value())).append(value));
+    world_->ask(Method::kPut, encoded_mutation({kRoute, Mutation::put("key", as_byte_span(value), {}, 100)}));
     GetRequest request{kRoute, "key"};
     request.wants_ttl = true;
     const std::string with_ttl(as_string_view(encode_get(request, head).value()));
@@ -322,20 +296,17 @@ TEST_F(RocksdbServerTest, Add_OfAFullDiskIsRefusedButWhatWasDoneIsAnsweredAgain)
 
 TEST_F(RocksdbServerTest, Put_TellsTheDurabilityThatItHas) {
   for (const Durability asked : {Durability::kDefault, Durability::kMemory, Durability::kFlush, Durability::kSync}) {
-    HeadBuffer head;
-    PutRequest request{kRoute, {}, "key", as_byte_span("v")};
-    request.durability = asked;
-    const Answer answer =
-        world_->ask(Method::kPut, std::string(as_string_view(encode_put_head(request, head).value())) + "v");
+    const MutationRequest request{kRoute, Mutation::put("key", as_byte_span("v")), {}, asked};
+    const Answer answer = world_->ask(Method::kPut, encoded_mutation(request));
     const auto reply = decode_write_reply(as_byte_span(answer.bytes));
     ASSERT_TRUE(reply.ok()) << reply.status();
     EXPECT_EQ(reply->durability, asked == Durability::kDefault ? Durability::kSync : asked);
   }
 }
 
-std::string encoded_batch(std::span<const BatchOp> ops, const RequestId& id) {
+std::string encoded_batch(std::span<const Mutation> ops, const RequestId& id) {
   BatchOpsBuilder builder;
-  for (const BatchOp& op : ops) EXPECT_TRUE(builder.add(op).ok());
+  for (const Mutation& op : ops) EXPECT_TRUE(builder.add(op).ok());
   BatchRequest request;
   request.route = kRoute;
   request.ops = builder.ops();
@@ -347,23 +318,23 @@ std::string encoded_batch(std::span<const BatchOp> ops, const RequestId& id) {
 
 /// Nobody but a client that breaks the rules gives two writes one number.
 TEST_F(RocksdbServerTest, Number_OfAnotherWriteIsRefused) {
-  BatchOp put_op;
+  Mutation put_op;
   put_op.key = "a";
   put_op.value = as_byte_span("1");
-  BatchOp absent_op = put_op;
+  Mutation absent_op = put_op;
   absent_op.condition = Condition::if_absent();
-  BatchOp remove_op;
-  remove_op.kind = BatchOp::Kind::kDelete;
+  Mutation remove_op;
+  remove_op.kind = Mutation::Kind::kDelete;
   remove_op.key = "nothing";
-  const BatchOp two[] = {put_op, put_op};
-  const BatchOp three[] = {put_op, put_op, put_op};
-  const BatchOp refused[] = {put_op, absent_op};
-  const BatchOp idle[] = {remove_op};
+  const Mutation two[] = {put_op, put_op};
+  const Mutation three[] = {put_op, put_op, put_op};
+  const Mutation refused[] = {put_op, absent_op};
+  const Mutation idle[] = {remove_op};
   struct Write {
     Method method;
     std::function<std::string(const RequestId&)> request;
   };
-  const auto batch = [](std::span<const BatchOp> ops) {
+  const auto batch = [](std::span<const Mutation> ops) {
     return Write{Method::kBatch, [ops](const RequestId& id) { return encoded_batch(ops, id); }};
   };
   const Write add{Method::kAdd, [](const RequestId& id) { return encoded_add("counter", 5, id); }};
@@ -399,19 +370,19 @@ TEST_F(RocksdbServerTest, Number_OfAnotherWriteIsRefused) {
 }
 
 TEST_F(RocksdbServerTest, Batch_AllOrNothing) {
-  const auto ask = [&](std::span<const BatchOp> ops, const RequestId& id) {
+  const auto ask = [&](std::span<const Mutation> ops, const RequestId& id) {
     return world_->ask(Method::kBatch, encoded_batch(ops, id));
   };
-  BatchOp put_op;
+  Mutation put_op;
   put_op.key = "a";
   put_op.value = as_byte_span("1");
-  BatchOp add_op;
-  add_op.kind = BatchOp::Kind::kAdd;
+  Mutation add_op;
+  add_op.kind = Mutation::Kind::kAdd;
   add_op.key = "a";
   add_op.delta = 4;
-  BatchOp absent_op = put_op;
+  Mutation absent_op = put_op;
   absent_op.condition = Condition::if_absent();
-  const BatchOp good[] = {put_op, add_op};
+  const Mutation good[] = {put_op, add_op};
   for (int i = 0; i < 2; ++i) {
     const Answer answer = ask(good, {4, 1, 1});
     auto reply = decode_batch_reply(as_byte_span(answer.bytes));
@@ -422,7 +393,7 @@ TEST_F(RocksdbServerTest, Batch_AllOrNothing) {
     EXPECT_EQ(reply->entries.next()->version, 1u);
     EXPECT_EQ(reply->entries.next()->value, 5);
   }
-  const BatchOp bad[] = {add_op, absent_op};
+  const Mutation bad[] = {add_op, absent_op};
   const Answer answer = ask(bad, {4, 2, 2});
   auto reply = decode_batch_reply(as_byte_span(answer.bytes));
   ASSERT_TRUE(reply.ok()) << reply.status();

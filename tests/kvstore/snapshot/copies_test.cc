@@ -99,8 +99,8 @@ class Store {
 
   void put(std::string_view key, std::string_view value) {
     HeadBuffer head;
-    const PutRequest request{kRoute, {}, key, as_byte_span(value)};
-    const auto bytes = encode_put_head(request, head).value();
+    const MutationRequest request{kRoute, Mutation::put(key, as_byte_span(value))};
+    const auto bytes = encode_mutation_head(request, head).value();
     ask(Method::kPut, std::string(as_string_view(bytes)).append(value));
   }
 
