@@ -46,20 +46,15 @@ absl::StatusOr<std::unique_ptr<ItemArena>> ItemArena::create(Options options) {
                                                    kRegionsMin, ": raise the memory budget"));
   }
   std::unique_ptr<ItemArena> arena(new ItemArena(std::move(options)));
-  if (absl::Status status = arena->map_slab(count << arena->region_shift_); !status.ok()) return status;
-  return arena;
-}
-
-absl::Status ItemArena::map_slab(size_t bytes) {
-  absl::StatusOr<MutableByteSpan> slab = slab_.map(bytes);
+  absl::StatusOr<MutableByteSpan> slab = arena->slab_.map(count << arena->region_shift_);
   if (!slab.ok()) return slab.status();
-  base_ = slab->data();
-  return absl::OkStatus();
+  arena->base_ = slab->data();
+  return arena;
 }
 
 ItemArena::~ItemArena() {
   for (size_t i = 0; i < region_count_; ++i) {
-    SKUA_CHECK(pins(regions_[i]) == 0, "values must be given back before the memory tier that they lie in is closed");
+    SKUA_CHECK(regions_[i].pins() == 0, "values must be given back before the memory tier that they lie in is closed");
   }
 }
 
@@ -70,21 +65,6 @@ void ItemArena::bind_to_this_thread() {
   }
 }
 
-void ItemArena::count_returns(Region& region) {
-  if (region.returned_elsewhere.load(std::memory_order_relaxed) == 0) return;
-  region.pins_returned_here += region.returned_elsewhere.exchange(0, std::memory_order_acquire);
-  if (region.pins_returned_here == region.pins_taken) pinned_slots_ -= region.slots;
-}
-
-bool ItemArena::unpinned(const Region& region) {
-  return pins(region) == 0 || mutant(MemoryMutant::kReuseRegionEarly);
-}
-
-bool ItemArena::evictable(const Region& region) {
-  const bool clean = region.dirty_segments == 0 || mutant(MemoryMutant::kEvictDirty);
-  return region.state == State::kSealed && clean && unpinned(region);
-}
-
 void ItemArena::take_free(Region& region) {
   --free_count_;
   if (touched_[region.number]) return;
@@ -92,7 +72,7 @@ void ItemArena::take_free(Region& region) {
   ++touched_count_;
 }
 
-ItemArena::Region* ItemArena::open_region() {
+Region* ItemArena::open_region() {
   if (free_count_ == 0) return nullptr;
   for (; lowest_free_hint_ < region_count_; ++lowest_free_hint_) {
     Region& region = regions_[lowest_free_hint_];
@@ -104,7 +84,7 @@ ItemArena::Region* ItemArena::open_region() {
   return nullptr;
 }
 
-ItemArena::Region* ItemArena::open_run(size_t slots) {
+Region* ItemArena::open_run(size_t slots) {
   if (free_count_ < slots) return nullptr;
   size_t neighbours = 0;
   for (size_t i = region_count_; i-- > 0;) {
@@ -121,7 +101,7 @@ std::optional<size_t> ItemArena::find_evictable_run(size_t slots) const {
   for (size_t i = region_count_; i-- > 0;) {
     const Region& region = regions_[i];
     const Region& head = region.state == State::kRunTail ? regions_[region.run_head] : region;
-    neighbours = region.state == State::kFree || evictable(head) ? neighbours + 1 : 0;
+    neighbours = region.state == State::kFree || head.is_evictable() ? neighbours + 1 : 0;
     if (neighbours == slots) return i;
   }
   return std::nullopt;
@@ -137,7 +117,7 @@ void ItemArena::claim(size_t first, size_t slots) {
   }
 }
 
-ItemArena::Region* ItemArena::open_claimed_run(size_t first, size_t slots) {
+Region* ItemArena::open_claimed_run(size_t first, size_t slots) {
   Region& head = regions_[first];
   for (size_t i = first; i < first + slots; ++i) {
     SKUA_CHECK(regions_[i].state == State::kRunTail && regions_[i].run_head == i, "a slot of a run was not claimed");
@@ -154,7 +134,7 @@ void ItemArena::make_free(Region& region) {
     ++free_count_;
   }
   lowest_free_hint_ = std::min<size_t>(lowest_free_hint_, region.number);
-  count_returns(region);
+  region.count_returns();
   region.slots = 1;
   region.used_bytes = 0;
   region.live_items = 0;
@@ -176,12 +156,12 @@ void ItemArena::remove_dirty_segment(Region& region) {
   if (--region.dirty_segments == 0 && region.state == State::kSealed) ++clean_count_;
 }
 
-ItemArena::Region* ItemArena::next_victim(size_t steps_max) {
+Region* ItemArena::next_victim(size_t steps_max) {
   if (clean_count_ == 0 && !mutant(MemoryMutant::kEvictDirty)) return nullptr;
   for (size_t step = 0; step < std::min(steps_max, region_count_); ++step) {
     Region& region = regions_[hand_];
     hand_ = (hand_ + 1) % region_count_;
-    if (!evictable(region)) continue;
+    if (!region.is_evictable()) continue;
     begin_scan(region);
     return &region;
   }
@@ -195,7 +175,7 @@ void ItemArena::begin_scan(Region& region) {
 
 void ItemArena::retire(Region& region) {
   SKUA_CHECK(region.state == State::kScanning && region.live_items == 0, "retired a region with items in the index");
-  if (unpinned(region)) {
+  if (region.is_unpinned()) {
     make_free(region);
   } else {
     region.state = State::kCondemned;
@@ -205,7 +185,7 @@ void ItemArena::retire(Region& region) {
 
 void ItemArena::collect_condemned() {
   std::erase_if(condemned_, [this](uint32_t number) {
-    if (!unpinned(regions_[number])) return false;
+    if (!regions_[number].is_unpinned()) return false;
     make_free(regions_[number]);
     return true;
   });

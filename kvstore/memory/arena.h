@@ -16,16 +16,11 @@
 // victim. A region that is pinned while it is scanned becomes condemned, and is not free before its pins are gone. So
 // nothing is overwritten that a reader holds.
 //
-// Pins are counted in three counters. The owner's thread counts the pins that it takes and those that it returns in
-// plain counters. Other threads (a transport's completion) count the pins that they return in an atomic counter on a
-// cache line of its own. The region is unpinned when as many pins were returned as were taken.
-//
 // Single regions are taken from the lowest free slot, runs from the highest free slots, so that long runs stay
 // possible.
 #ifndef SKUA_KVSTORE_MEMORY_ARENA_H_
 #define SKUA_KVSTORE_MEMORY_ARENA_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,12 +29,13 @@
 
 #include "absl/status/statusor.h"
 #include "kvstore/memory/item.h"
+#include "kvstore/memory/region.h"
 #include "rpc/base/bytes.h"
-#include "rpc/base/thread_mark.h"
 #include "rpc/memory/arena.h"
 
 namespace skua::kv {
 
+/// Thread: one, except that pins may be returned on any thread.
 class ItemArena {
  public:
   struct Options {
@@ -54,24 +50,6 @@ class ItemArena {
   };
 
   static constexpr size_t kRegionsMin = 4;
-
-  enum class State : uint8_t { kFree, kOpen, kSealed, kScanning, kCondemned, kRunTail };
-
-  /// All fields belong to the owner's thread, except `returned_elsewhere`.
-  struct alignas(64) Region {
-    uint64_t pins_taken = 0;
-    uint64_t pins_returned_here = 0;
-    const void* owner_mark = nullptr;
-    size_t* pinned_slots = nullptr;  ///< the arena's pinned_slots_
-    uint32_t number = 0;             ///< number of the region's (first) slot
-    uint32_t slots = 1;              ///< more than one: a run
-    uint32_t run_head = 0;           ///< kRunTail: number of the run's first slot; of a claimed slot its own number
-    uint32_t used_bytes = 0;
-    uint32_t live_items = 0;
-    uint32_t dirty_segments = 0;
-    State state = State::kFree;
-    alignas(64) std::atomic<uint64_t> returned_elsewhere{0};
-  };
 
   /// Errors: INVALID_ARGUMENT for too few regions; RESOURCE_EXHAUSTED if the memory cannot be mapped; on_map's errors.
   static absl::StatusOr<std::unique_ptr<ItemArena>> create(Options options);
@@ -96,8 +74,14 @@ class ItemArena {
   [[nodiscard]] Region& region_of(ItemPlace place) const {
     return regions_[((place - 1) * kItemAlignment) >> region_shift_];
   }
-  [[nodiscard]] std::byte* start_of(const Region& region) const {
-    return base_ + (static_cast<size_t>(region.number) << region_shift_);
+  /// The item that begins at this offset in the region.
+  [[nodiscard]] Item* item_in(const Region& region, size_t offset) const {
+    return reinterpret_cast<Item*>(base_ + (static_cast<size_t>(region.number) << region_shift_) + offset);
+  }
+  /// The index no longer refers to this item.
+  void mark_dead(Item& item) {
+    item.flags |= Item::kDead;
+    --region_of(place_of(&item)).live_items;
   }
 
   // -- Regions
@@ -139,43 +123,23 @@ class ItemArena {
 
   // -- Pins
 
-  void pin(Region& region) {
-    if (region.pins_taken++ == region.pins_returned_here) pinned_slots_ += region.slots;
-  }
-  /// Returns a pin of the Region that `region_pointer` points to. Thread: any.
-  static void unpin(void* region_pointer) {
-    auto* region = static_cast<Region*>(region_pointer);
-    if (region->owner_mark == this_thread_mark()) {
-      if (++region->pins_returned_here == region->pins_taken) *region->pinned_slots -= region->slots;
-    } else {
-      region->returned_elsewhere.fetch_add(1, std::memory_order_release);
-    }
-  }
-  /// The number of pins. An upper bound, since other threads may be returning pins. Thread: the owner's.
-  [[nodiscard]] static uint64_t pins(const Region& region) {
-    return region.pins_taken - region.pins_returned_here - region.returned_elsewhere.load(std::memory_order_acquire);
-  }
-
   /// More than half of all slots are pinned. Callers that would hold a pin for long, above all for a peer, must then
   /// copy the value instead: pinned regions cannot be evicted, and writes would wait for room.
   [[nodiscard]] bool is_pinned_much() {
     if (pinned_slots_ <= region_count_ / 2) [[likely]]
       return false;
     if (asked_while_pinned_++ % kAsksPerCount == 0) {
-      for (size_t i = 0; i < region_count_; ++i) count_returns(regions_[i]);
+      for (size_t i = 0; i < region_count_; ++i) regions_[i].count_returns();
     }
     return pinned_slots_ > region_count_ / 2;
   }
 
  private:
+  using State = Region::State;
   /// While much is pinned, is_pinned_much() counts the pins that other threads returned once in this many calls.
   static constexpr uint32_t kAsksPerCount = 256;
 
   explicit ItemArena(Options options);
-  void count_returns(Region& region);
-  [[nodiscard]] absl::Status map_slab(size_t bytes);
-  [[nodiscard]] static bool unpinned(const Region& region);
-  [[nodiscard]] static bool evictable(const Region& region);
   void take_free(Region& region);
   void make_free(Region& region);
 
@@ -187,7 +151,7 @@ class ItemArena {
   size_t free_count_ = 0;
   size_t clean_count_ = 0;
   size_t touched_count_ = 0;
-  /// Slots of regions with pins. Pins that other threads returned count as taken until count_returns() sees them.
+  /// Slots of regions with pins. Pins that other threads returned count as taken until Region::count_returns().
   size_t pinned_slots_ = 0;
   uint32_t asked_while_pinned_ = 0;
   size_t lowest_free_hint_ = 0;

@@ -15,16 +15,6 @@ namespace {
 
 /// Bytes of the index per expected item: 64-byte buckets of 5.25 items, a third more for overflow buckets, rounded.
 constexpr size_t kIndexBytesPerItem = 16;
-/// The lower bits of a shard's number are its place in the table. The upper bits differ between the shards that had
-/// this place one after the other.
-constexpr unsigned kShardSlotBits = 12;
-constexpr uint32_t kShardSlotMask = (uint32_t{1} << kShardSlotBits) - 1;
-/// The largest item takes at most this share of the arena.
-constexpr size_t kRunShare = 4;
-/// One free region for writes only, one for items that are copied forward, and one so that eviction begins in time.
-constexpr size_t kFreeRegionsWantedMin = 3;
-constexpr size_t kFreeRegionsWantedMax = 8;
-
 size_t index_share(const MemoryTier::Options& options) {
   const size_t share = options.budget_bytes / (options.expected_item_bytes + kIndexBytesPerItem) * kIndexBytesPerItem;
   return std::max(share, Index::kBytesMin);
@@ -55,69 +45,21 @@ MemoryTier::MemoryTier(const Options& options, std::unique_ptr<rpc::Arena> index
       index_memory_(std::move(index_memory)),
       arena_(std::move(arena)),
       index_(index_bytes, arena_->base()),
-      run_slots_max_(std::max<size_t>(1, arena_->region_count() / kRunShare)),
-      free_regions_wanted_(std::clamp(arena_->region_count() / 16, kFreeRegionsWantedMin, kFreeRegionsWantedMax)) {}
-
-// ---- Shards
-
-uint32_t MemoryTier::add_shard(uint64_t applied_index) {
-  size_t slot = 0;
-  while (slot < shards_.size() && shards_[slot].live) ++slot;
-  if (slot == shards_.size()) {
-    SKUA_CHECK(slot <= kShardSlotMask, "more shards on one worker than their numbers have room for");
-    shards_.push_back({.number = static_cast<uint32_t>(slot)});
-  } else if (!mutant(MemoryMutant::kKeepDroppedShard)) {
-    shards_[slot].number += kShardSlotMask + 1;
-    SKUA_CHECK(shards_[slot].number > kShardSlotMask, "shards were dropped too often to tell them apart");
-  }
-  shards_[slot].live = true;
-  shards_[slot].clean_index = applied_index;
-  return shards_[slot].number;
-}
-
-void MemoryTier::drop_shard(uint32_t number) {
-  mark_clean(number, UINT64_MAX);
-  shard(number).live = false;
-}
-
-bool MemoryTier::shard_is_live(uint32_t number) const {
-  const Shard& candidate = shards_[number & kShardSlotMask];
-  return candidate.live && candidate.number == number;
-}
-
-MemoryTier::Shard& MemoryTier::shard(uint32_t number) {
-  SKUA_CHECK((number & kShardSlotMask) < shards_.size() && shard_is_live(number), "no such shard, or it was dropped");
-  return shards_[number & kShardSlotMask];
-}
-
-void MemoryTier::note_dirty(uint32_t shard_number, Region& region, uint64_t version, size_t bytes) {
-  if (segments_.add(shard(shard_number).dirty, region.number, version, bytes)) arena_->add_dirty_segment(region);
-}
-
-void MemoryTier::mark_clean(uint32_t shard_number, uint64_t index) {
-  Shard& cleaned = shard(shard_number);
-  cleaned.clean_index = std::max(cleaned.clean_index, index);
-  while (!segments_.empty(cleaned.dirty)) {
-    const DirtySegment& segment = segments_.oldest(cleaned.dirty);
-    const bool first_counts = mutant(MemoryMutant::kMarkCleanTooFar);
-    if ((first_counts ? segment.first_version : segment.last_version) > cleaned.clean_index) return;
-    arena_->remove_dirty_segment(arena_->region(segment.region));
-    segments_.pop_oldest(cleaned.dirty);
-  }
-}
+      shards_(*arena_),
+      room_(*arena_, index_, shards_) {}
 
 // ---- Writes
 
 MemoryTier::Put MemoryTier::put(const ItemKey& key, ByteSpan value, const Version& version) {
   ++counters_.puts;
   const auto flags = static_cast<uint16_t>(version.expiry != 0 ? Item::kHasExpiry : 0);
-  const bool dirty = version.dirty && version.index > shard(key.shard).clean_index;
+  const bool dirty = version.dirty && shards_.lacks(key.shard, version.index);
   return write({key, value, version.index, version.expiry, flags}, dirty);
 }
 
 MemoryTier::Put MemoryTier::erase(const ItemKey& key, const Version& version) {
   ++counters_.puts;
-  const bool dirty = version.dirty && version.index > shard(key.shard).clean_index;
+  const bool dirty = version.dirty && shards_.lacks(key.shard, version.index);
   if (!dirty || mutant(MemoryMutant::kDropTombstone)) return erase_clean(key, version.index);
   return write({key, {}, version.index, 0, Item::kTombstone}, true);
 }
@@ -128,7 +70,7 @@ MemoryTier::Put MemoryTier::erase_clean(const ItemKey& key, uint64_t version) {
   if (slot != nullptr) {
     Item* old = arena_->item_at(slot->place());
     if (old->version > version) return Put::kStale;
-    leave_region(*old);
+    arena_->mark_dead(*old);
     index_.erase(key.hash, slot);
   }
   index_.count_write(key.hash);
@@ -139,34 +81,32 @@ MemoryTier::Put MemoryTier::write(const Draft& draft, bool dirty) {
   SKUA_CHECK(draft.key.text.size() <= kKeyBytesMax, "the key is longer than the protocol allows");
   const size_t bytes = draft.bytes();
   if (bytes > item_bytes_max() || draft.value.size() > UINT32_MAX) return Put::kTooLarge;
-  pace_eviction(bytes);
+  room_.pace(bytes);
   for (;;) {
-    Region* region = room_for(bytes, dirty ? kWriteHead : kCleanHead);
+    Region* region = room_.open(bytes, dirty ? MemoryRoom::kWriteHead : MemoryRoom::kCleanHead);
     if (region == nullptr) break;
-    Index::Slot* slot = index_.find(draft.key);  // after room_for(), which may change the index
+    Index::Slot* slot = index_.find(draft.key);  // after open(), which may change the index
     const bool stale = slot != nullptr && arena_->item_at(slot->place())->version > draft.version;
     const Item* item = stale ? nullptr : write_item(*region, draft);
     const bool entered = item != nullptr && enter(draft.key, slot, item);
     if (entered) {
       last_written_ = item;
-      region->used_bytes += static_cast<uint32_t>(bytes);
-      ++region->live_items;
-      if (dirty) note_dirty(draft.key.shard, *region, draft.version, bytes);
+      region->add_item(bytes);
+      if (dirty) shards_.note_dirty(draft.key.shard, *region, draft.version, bytes);
       index_.count_write(draft.key.hash);
     }
-    if (region != heads_[kWriteHead] && region != heads_[kCleanHead]) finish_run(*region);
+    room_.close(*region);
     if (stale) return Put::kStale;
     if (entered) return Put::kDone;
-    if (!evict_one_region()) break;  // the index is full
+    if (!room_.evict_one_region()) break;  // the index is full
   }
   ++counters_.puts_refused;
   return Put::kBackPressure;
 }
 
-/// Writes the item behind the region's last one. The item belongs to the region only when the caller has added its
-/// bytes to used_bytes.
+/// Writes the item behind the region's last one. It belongs to the region when the caller calls add_item().
 Item* MemoryTier::write_item(Region& region, const Draft& draft) {
-  auto* item = reinterpret_cast<Item*>(arena_->start_of(region) + region.used_bytes);
+  Item* const item = arena_->item_in(region, region.used_bytes);
   *item = {.hash = draft.key.hash,
            .version = draft.version,
            .shard = draft.key.shard,
@@ -185,15 +125,9 @@ Item* MemoryTier::write_item(Region& region, const Draft& draft) {
 /// index.
 bool MemoryTier::enter(const ItemKey& key, Index::Slot* slot, const Item* item) {
   if (slot == nullptr) return index_.insert(key.hash, arena_->place_of(item));
-  leave_region(*arena_->item_at(slot->place()));
+  arena_->mark_dead(*arena_->item_at(slot->place()));
   slot->set_place(arena_->place_of(item));
   return true;
-}
-
-/// The index no longer refers to this item: marks the item dead.
-void MemoryTier::leave_region(Item& item) {
-  item.flags |= Item::kDead;
-  --arena_->region_of(arena_->place_of(&item)).live_items;
 }
 
 bool MemoryTier::fill_from_disk(const ItemKey& key, ByteSpan value, const Version& version, Ticket ticket) {
@@ -201,20 +135,19 @@ bool MemoryTier::fill_from_disk(const ItemKey& key, ByteSpan value, const Versio
   const Draft draft = {key, value, version.index, version.expiry, flags};
   const size_t bytes = draft.bytes();
   ++counters_.fills_refused;
-  if (!((key.shard & kShardSlotMask) < shards_.size() && shard_is_live(key.shard))) return false;
+  if (!shards_.is_live(key.shard)) return false;
   if (value.size() > fill_value_bytes_max_ || bytes > arena_->region_bytes() / 2) return false;
   if (index_.write_count(key.hash) != ticket.write_count && !mutant(MemoryMutant::kIgnoreTicket) &&
       !mutant(MemoryMutant::kStaleFill)) {
     return false;
   }
-  pace_eviction(bytes);
-  Region* region = room_in_head(bytes, kCleanHead);
+  room_.pace(bytes);
+  Region* region = room_.open_head(bytes, MemoryRoom::kCleanHead);
   if (region == nullptr) return false;
   Index::Slot* slot = index_.find(key);
   if (slot != nullptr && !mutant(MemoryMutant::kStaleFill)) return false;
   if (!enter(key, slot, write_item(*region, draft))) return false;
-  region->used_bytes += static_cast<uint32_t>(bytes);
-  ++region->live_items;
+  region->add_item(bytes);
   --counters_.fills_refused;
   ++counters_.fills;
   return true;
@@ -242,14 +175,6 @@ void MemoryTier::get_batch(std::span<const ItemKey> keys, uint64_t now, std::spa
   }
 }
 
-void MemoryTier::prefetch(std::span<const ItemKey> keys) {
-  std::array<Index::Slot*, Index::kBatch> ignored;
-  for (size_t at = 0; at < keys.size(); at += ignored.size()) {
-    const size_t count = std::min(ignored.size(), keys.size() - at);
-    index_.find_batch(keys.subspan(at, count), std::span(ignored).first(count));
-  }
-}
-
 inline void MemoryTier::finish_lookup(const ItemKey& key, Index::Slot* slot, uint64_t now, Lookup& out) {
   if (slot == nullptr) {
     ++counters_.misses;
@@ -268,17 +193,18 @@ inline void MemoryTier::finish_lookup(const ItemKey& key, Index::Slot* slot, uin
   ++counters_.hits;
   slot->set_used();
   Region& region = arena_->region_of(slot->place());
-  arena_->pin(region);
+  region.pin();
   out.found = Found::kHit;
   out.expiry = item.expiry();
-  out.value = PinnedValue(item.value(), item.version, &region, &ItemArena::unpin);
+  out.value = PinnedValue(item.value(), item.version, &region, &Region::unpin);
 }
 
 MemoryTier::Counters MemoryTier::counters() const {
   Counters now = counters_;
+  static_cast<MemoryRoom::Counters&>(now) = room_.counters();
   now.items = index_.items();
-  now.dirty_bytes = segments_.bytes();
-  for (size_t i = 0; i < arena_->region_count(); ++i) now.pinned_regions += ItemArena::pins(arena_->region(i)) != 0;
+  now.dirty_bytes = shards_.dirty_bytes();
+  for (size_t i = 0; i < arena_->region_count(); ++i) now.pinned_regions += arena_->region(i).pins() != 0;
   now.free_regions = arena_->free_regions();
   now.resident_bytes = arena_->touched_bytes() + index_.touched_bytes();
   return now;

@@ -20,44 +20,33 @@
 //     since the miss; the ticket shows that.
 //   - When all memory is dirty or pinned, a put returns kBackPressure and does nothing. Repeat it after a mark_clean or
 //     a release. Puts of one shard must stay in order, so the shard's later puts wait, too.
-//   - Work per call is bounded: for each byte that a put or fill takes, eviction looks at about three bytes, and the
-//     index grows by at most two buckets. Only a call that finds no free region evicts a whole region (2 MiB) at once,
-//     and a call for a large item evicts as many regions as the item needs.
+//   - Work per call is bounded, also that of eviction (memory_room.h). The index grows by at most two buckets.
 //
-// Eviction goes round the regions like the hand of a clock (CLOCK algorithm). It takes regions that are clean and
-// unpinned. Items that were read since the hand passed last are copied forward, up to half a region's bytes. The other
-// items leave the index.
-//
-//    hand --> [ clean ] [ dirty: passed over ] [ pinned: passed over ] [ clean ] ...
-//               | read since? copy to the clean head : drop
-//
-// Two regions are open at a time: the write head takes dirty items, the clean head takes fills and items that are
-// copied forward. Dirty items are not tracked one by one. Each region counts its dirty segments (dirty_list.h): one for
-// each series of writes of a shard. A segment is clean when its last version is clean. An item of more than half a
-// region has regions of its own.
+// Dirty items are not tracked one by one. Each region counts its dirty segments (dirty_list.h): one for each series of
+// writes of a shard. A segment is clean when its last version is clean.
 //
 // The budget is divided once: `expected_item_bytes` determines how much the index gets (16 bytes per such item). If
 // items are smaller than expected, the index fills up first, and eviction makes room in it, too.
 //
-// add_shard gives each shard a number. drop_shard forgets a shard at once: no get finds its items any more, because its
-// number is never given to another shard. The items disappear when their regions are evicted.
+// add_shard gives each shard a number (memory_shards.h). drop_shard forgets a shard at once: no get finds its items any
+// more. The items disappear when their regions are evicted.
 #ifndef SKUA_KVSTORE_MEMORY_MEMORY_TIER_H_
 #define SKUA_KVSTORE_MEMORY_MEMORY_TIER_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kvstore/memory/arena.h"
-#include "kvstore/memory/dirty_list.h"
 #include "kvstore/memory/index.h"
 #include "kvstore/memory/item.h"
+#include "kvstore/memory/memory_room.h"
+#include "kvstore/memory/memory_shards.h"
+#include "kvstore/memory/region.h"
 #include "kvstore/types/pinned_value.h"
 #include "rpc/base/bytes.h"
 #include "rpc/memory/arena.h"
@@ -116,7 +105,7 @@ class MemoryTier {
     uint64_t expiry = 0;  ///< kHit; 0: never
   };
 
-  struct Counters {
+  struct Counters : MemoryRoom::Counters {
     uint64_t hits = 0;
     uint64_t absent_hits = 0;
     uint64_t misses = 0;
@@ -125,10 +114,6 @@ class MemoryTier {
     uint64_t fills = 0;
     uint64_t fills_refused = 0;       ///< a newer write, too large, no room, or the shard was dropped
     uint64_t value_bytes_copied = 0;  ///< by puts and fills; copying forward counts in forwarded_bytes
-    uint64_t evicted_items = 0;
-    uint64_t evicted_regions = 0;
-    uint64_t forwarded_items = 0;
-    uint64_t forwarded_bytes = 0;
     // Values at the time of the call:
     uint64_t items = 0;  ///< tombstones and items of dropped shards included
     uint64_t dirty_bytes = 0;
@@ -148,13 +133,13 @@ class MemoryTier {
   void bind_to_this_thread() { arena_->bind_to_this_thread(); }
 
   /// Adds a shard and returns its number. The durable tier has all of the shard's writes up to `applied_index`.
-  [[nodiscard]] uint32_t add_shard(uint64_t applied_index);
+  [[nodiscard]] uint32_t add_shard(uint64_t applied_index) { return shards_.add(applied_index); }
 
   /// Callers that keep values for a peer must copy them now: see ItemArena::is_pinned_much().
   [[nodiscard]] bool is_pinned_much() const { return arena_->is_pinned_much(); }
 
   /// Forgets the shard with its dirty items. Pinned values stay valid.
-  void drop_shard(uint32_t shard);
+  void drop_shard(uint32_t shard) { shards_.drop(shard); }
 
   [[nodiscard]] Put put(const ItemKey& key, ByteSpan value, const Version& version);
   /// Replaces the key's item by a tombstone if `version` is dirty; else removes the item. The expiry is not used.
@@ -202,35 +187,17 @@ class MemoryTier {
   /// Begins to fetch the memory that a later get_batch of this key reads first.
   void prefetch_bucket(const ItemKey& key) const { index_.prefetch(key.hash); }
 
-  /// Brings the memory that puts or gets of these keys will touch into the processor's cache. To be called before the
-  /// first put of a burst.
-  void prefetch(std::span<const ItemKey> keys);
-
   /// Keeps a clean copy of the value that the durable tier had after the miss that returned `ticket`. True: gets find
   /// it. False: the tier did not keep it, and the caller answers from its own copy.
   bool fill_from_disk(const ItemKey& key, ByteSpan value, const Version& version, Ticket ticket);
 
   /// The durable tier has all writes of the shard up to `index`, and every later read of that tier sees them.
-  void mark_clean(uint32_t shard, uint64_t index);
+  void mark_clean(uint32_t shard, uint64_t index) { shards_.mark_clean(shard, index); }
 
-  /// Evicts before room is needed, looking at about `items` items. To be called in idle times. False: nothing is left
-  /// to do.
-  bool maintain(size_t items);
-
-  [[nodiscard]] size_t item_bytes_max() const { return run_slots_max_ * arena_->region_bytes(); }
+  [[nodiscard]] size_t item_bytes_max() const { return room_.item_bytes_max(); }
   [[nodiscard]] Counters counters() const;
 
  private:
-  enum HeadKind : uint8_t { kWriteHead, kCleanHead, kHeads };
-  using Region = ItemArena::Region;
-
-  struct Shard {
-    uint32_t number = 0;
-    bool live = false;
-    uint64_t clean_index = 0;
-    DirtyList dirty{};
-  };
-
   /// The contents of an item to be written.
   struct Draft {
     const ItemKey& key;
@@ -246,15 +213,11 @@ class MemoryTier {
   MemoryTier(const Options& options, std::unique_ptr<rpc::Arena> index_memory, MutableByteSpan index_bytes,
              std::unique_ptr<ItemArena> arena);
 
-  [[nodiscard]] Shard& shard(uint32_t number);
-  [[nodiscard]] bool shard_is_live(uint32_t number) const;
   [[nodiscard]] Put write(const Draft& draft, bool dirty);
   [[nodiscard]] Put erase_clean(const ItemKey& key, uint64_t version);
   void finish_lookup(const ItemKey& key, Index::Slot* slot, uint64_t now, Lookup& out);
   [[nodiscard]] Item* write_item(Region& region, const Draft& draft);
   [[nodiscard]] bool enter(const ItemKey& key, Index::Slot* slot, const Item* item);
-  void leave_region(Item& item);
-  void note_dirty(uint32_t shard_number, Region& region, uint64_t version, size_t bytes);
 
   // memory_tier_batch.cc
   [[nodiscard]] bool write_items(std::span<BatchWrite> writes, uint64_t index);
@@ -262,40 +225,14 @@ class MemoryTier {
   [[nodiscard]] bool enter_all(std::span<BatchWrite> writes);
   void leave_index(std::span<BatchWrite> writes);
 
-  // memory_tier_room.cc: room for the next item, and eviction
-  [[nodiscard]] Region* room_for(size_t bytes, HeadKind kind);
-  [[nodiscard]] Region* room_in_head(size_t bytes, HeadKind kind);
-  [[nodiscard]] Region* fresh_region(HeadKind kind);
-  [[nodiscard]] Region* room_for_run(size_t bytes);
-  [[nodiscard]] Region* evict_run(size_t slots);
-  void finish_run(Region& region);
-  void seal_head(HeadKind kind);
-  [[nodiscard]] bool wants_eviction() const;
-  void pace_eviction(size_t bytes);
-  [[nodiscard]] bool evict_one_region();
-  size_t scan_group();
-  void evict_or_forward(Item& item);
-  [[nodiscard]] bool forward(const Item& item, Index::Slot& slot);
-  void begin_victim(Region& region);
-  void retire_victim();
-
   const size_t fill_value_bytes_max_;
   std::unique_ptr<rpc::Arena> index_memory_;
   std::unique_ptr<ItemArena> arena_;
   Index index_;
-  std::vector<Shard> shards_;  // indexed by the lower bits of the shards' numbers
-  DirtySegments segments_;
-  const size_t run_slots_max_;
-  const size_t free_regions_wanted_;
+  MemoryShards shards_;
+  MemoryRoom room_;
 
   const Item* last_written_ = nullptr;
-  std::array<Region*, kHeads> heads_{};
-  Region* victim_ = nullptr;
-  size_t victim_offset_ = 0;
-  size_t victim_forwarded_bytes_ = 0;
-  bool scanning_ = false;
-  int64_t scan_debt_bytes_ = 0;
-
   Counters counters_;
 };
 

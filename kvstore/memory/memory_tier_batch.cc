@@ -20,21 +20,20 @@ MemoryTier::Put MemoryTier::put_all(std::span<BatchWrite> writes, uint64_t index
   counters_.puts += writes.size();
   size_t bytes = 0;
   for (const BatchWrite& write : writes) {
-    SKUA_CHECK(index > shard(write.key.shard).clean_index, "what is applied already cannot be written anew");
+    SKUA_CHECK(shards_.lacks(write.key.shard, index), "what is applied already cannot be written anew");
     if (write.item_bytes() > item_bytes_max()) return Put::kTooLarge;
     bytes += write.item_bytes();
   }
   // A batch that waits for room is tried again and again: this test avoids copying its bytes when they cannot fit.
-  const bool hopeless = (arena_->free_regions() + arena_->clean_regions() + kHeads) * arena_->region_bytes() < bytes;
-  if (hopeless || !write_items(writes, index) || !enter_all(writes)) {
+  if (!room_.may_have(bytes) || !write_items(writes, index) || !enter_all(writes)) {
     ++counters_.puts_refused;
     return Put::kBackPressure;
   }
   for (BatchWrite& write : writes) {
-    if (write.before != 0) leave_region(*arena_->item_at(write.before));
+    if (write.before != 0) arena_->mark_dead(*arena_->item_at(write.before));
     Region& region = arena_->region_of(arena_->place_of(write.item));
-    note_dirty(write.key.shard, region, index, write.item_bytes());
-    ItemArena::unpin(&region);
+    shards_.note_dirty(write.key.shard, region, index, write.item_bytes());
+    Region::unpin(&region);
     index_.count_write(write.key.hash);
   }
   return Put::kDone;
@@ -44,8 +43,8 @@ bool MemoryTier::write_items(std::span<BatchWrite> writes, uint64_t index) {
   for (size_t i = 0; i < writes.size(); ++i) {
     BatchWrite& write = writes[i];
     const size_t bytes = write.item_bytes();
-    pace_eviction(bytes);
-    Region* region = room_for(bytes, kWriteHead);
+    room_.pace(bytes);
+    Region* region = room_.open(bytes, MemoryRoom::kWriteHead);
     if (region == nullptr) {
       abandon_items(writes.first(i));
       return false;
@@ -53,18 +52,18 @@ bool MemoryTier::write_items(std::span<BatchWrite> writes, uint64_t index) {
     auto flags = static_cast<uint16_t>(write.expiry != 0 ? Item::kHasExpiry : 0);
     if (!write.value) flags = Item::kTombstone;
     write.item = write_item(*region, {write.key, write.value.value_or(ByteSpan{}), index, write.expiry, flags});
-    region->used_bytes += static_cast<uint32_t>(bytes);
-    ++region->live_items;
-    arena_->pin(*region);
-    if (region != heads_[kWriteHead]) finish_run(*region);
+    region->add_item(bytes);
+    region->pin();
+    room_.close(*region);
   }
   return true;
 }
 
 void MemoryTier::abandon_items(std::span<BatchWrite> writes) {
   for (BatchWrite& write : writes) {
-    leave_region(*arena_->item_at(arena_->place_of(write.item)));
-    ItemArena::unpin(&arena_->region_of(arena_->place_of(write.item)));
+    const ItemPlace place = arena_->place_of(write.item);
+    arena_->mark_dead(*arena_->item_at(place));
+    Region::unpin(&arena_->region_of(place));
   }
 }
 
@@ -84,7 +83,7 @@ bool MemoryTier::enter_all(std::span<BatchWrite> writes) {
     }
     if (entered == writes.size()) return true;
     leave_index(writes.first(entered));
-    if (evict_one_region()) continue;
+    if (room_.evict_one_region()) continue;
     abandon_items(writes);
     return false;
   }

@@ -40,14 +40,6 @@ class Bench {
     SKUA_CHECK(outcome == MemoryTier::Put::kDone, "a put was refused");
     if (last_index_ % 64 == 0) tier_->mark_clean(shard_, last_index_ - 32);
   }
-  void put_all(const std::vector<BenchKey>& keys) {
-    std::array<ItemKey, 16> batch;
-    for (size_t at = 0; at + batch.size() <= keys.size(); at += batch.size()) {
-      for (size_t i = 0; i < batch.size(); ++i) batch[i] = ItemKey(shard_, keys[at + i].view());
-      tier_->prefetch(batch);
-      for (size_t i = 0; i < batch.size(); ++i) put(keys[at + i]);
-    }
-  }
   void get(const BenchKey& key) { hits_ += tier_->get(ItemKey(shard_, key.view()), 0).value.bytes().size(); }
   void get_or_fill(const BenchKey& key_text) {
     const ItemKey key(shard_, key_text.view());
@@ -102,13 +94,10 @@ void bench_in_memory(size_t items, int rounds) {
   std::printf("  misses: %.2f %%\n", 100 * static_cast<double>(bench.counters().misses) /
                                          static_cast<double>(2 * kOperations * static_cast<size_t>(rounds)));
   for (int round = 0; round < rounds; ++round) {
-    const auto seed = static_cast<uint64_t>(round) * 2;
-    const auto single = random_keys(kOperations, items, seed);
-    const auto batched = random_keys(kOperations, items, seed + 1);
+    const auto single = random_keys(kOperations, items, static_cast<uint64_t>(round) * 2);
     report("put x1", ns_each(kOperations, [&] {
              for (const BenchKey& key : single) bench.put(key);
            }));
-    report("put x16, prefetched", ns_each(kOperations, [&] { bench.put_all(batched); }));
   }
 }
 

@@ -297,18 +297,6 @@ TEST(MemoryTierTest, Eviction_ItemsSmallerThanExpectedFillTheIndexFirst) {
   EXPECT_GT(tier->counters().evicted_items, 3000U);
 }
 
-TEST(MemoryTierTest, Maintain_EvictsAheadOfNeed) {
-  auto tier = make_tier();
-  const uint32_t shard = tier->add_shard(0);
-  const size_t fillers = fill_up(*tier, shard, 1);
-  EXPECT_EQ(tier->counters().free_regions, 0U);
-  EXPECT_FALSE(tier->maintain(10)) << "all is dirty";
-  tier->mark_clean(shard, fillers);
-  while (tier->maintain(10)) {
-  }
-  EXPECT_EQ(tier->counters().free_regions, 3U);
-}
-
 TEST(MemoryTierTest, DropShard_ForgetsItsItemsAndFreesTheirRegions) {
   auto tier = make_tier();
   const uint32_t dropped = tier->add_shard(0);

@@ -69,7 +69,6 @@ void MemoryWorld::step() {
   for (size_t i = fills_.size(); i > 0 && rng_.chance(0.6); --i) finish_fill();
   if (rng_.chance(0.01)) check_pins();
   if (rng_.chance(0.01)) ++now_;
-  if (rng_.chance(0.02)) tier_->maintain(rng_.below(40));
   if (rng_.chance(0.0005)) drop(shard);
 }
 
@@ -90,10 +89,6 @@ std::string MemoryWorld::random_value() {
 
 void MemoryWorld::write(ShardState& shard) {
   const std::string key = random_key();
-  if (rng_.chance(0.1)) {
-    const ItemKey prefetched(shard.number, key);
-    tier_->prefetch({&prefetched, 1});
-  }
   if (rng_.chance(0.2)) {
     erase(shard, key);
   } else {
