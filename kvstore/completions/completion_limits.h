@@ -37,6 +37,10 @@ inline constexpr size_t kClientBytesMax = kCompletionBytesMax / 8;
 inline constexpr size_t kCompletionRefusedBytesMax = size_t{16} << 20;
 /// A client without a record for this long is forgotten. The time is that of the records, not of a wall clock.
 inline constexpr uint64_t kClientSilentMsMax = uint64_t{3600} * 1000;
+/// True: so long has passed since `time_ms`.
+[[nodiscard]] constexpr bool is_silence(uint64_t time_ms, uint64_t now_ms) {
+  return now_ms > time_ms && now_ms - time_ms > kClientSilentMsMax;
+}
 
 }  // namespace skua::kv
 

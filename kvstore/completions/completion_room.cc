@@ -1,6 +1,5 @@
 // Decides what a full table of completions drops (completions.h).
 #include <algorithm>
-#include <limits>
 
 #include "kvstore/completions/completion_limits.h"
 #include "kvstore/completions/completions.h"
@@ -12,27 +11,11 @@ namespace {
 /// multiple of a bound the table drops the oldest client or result, even if it is not idle.
 constexpr size_t kRecordedFactor = 2;
 
-/// The highest seq of the results that have an effect, or of those that have none. There is one.
-uint64_t last_with(const std::vector<CompletionTable::Result>& results, bool effect) {
-  const auto is_such = [effect](const CompletionTable::Result& result) { return result.has_effect == effect; };
-  return std::find_if(results.rbegin(), results.rend(), is_such)->seq;
-}
-
 }  // namespace
-
-uint64_t CompletionTable::floor(uint64_t now_ms) const {
-  const bool over = now_ms > floor_ms_ && now_ms - floor_ms_ > kClientSilentMsMax;
-  return over ? 0 : floor_;
-}
-
-bool CompletionTable::is_far(uint64_t seq) const {
-  return seq > floor_ && seq - floor_ > kCompletionSeqStepMax;
-}
 
 uint64_t CompletionTable::first_taken(uint64_t client_id, uint64_t now_ms) const {
   if (const Client* known = find_client(client_id)) return known->first_incomplete;
-  const uint64_t room = std::numeric_limits<uint64_t>::max() - floor_;
-  return floor(now_ms) == 0 ? 1 : floor_ + std::min(room, kCompletionSeqMargin);
+  return floor_.first_taken(now_ms);
 }
 
 bool CompletionTable::can_evict(Kind kind, uint64_t now_ms) {
@@ -68,7 +51,7 @@ bool CompletionTable::make_room_for_visitor(Kind kind, uint64_t now_ms) {
 bool CompletionTable::take_far_place(Client& client, uint64_t now_ms) {
   if (client.kind == Kind::kFar || client.kind == Kind::kFarVisitor) return true;
   if (!make_room_for_visitor(Kind::kFarVisitor, now_ms)) return false;
-  if (is_visitor(client)) {
+  if (client.is_visitor()) {
     settle(client, Kind::kFarVisitor);
   } else {
     become(client, Kind::kFar);
@@ -94,8 +77,7 @@ bool CompletionTable::evict(Kind kind, uint64_t now_ms, Changed changed) {
 }
 
 void CompletionTable::forget_for_another(Client& client, uint64_t now_ms, Changed changed) {
-  floor_ = std::max(floor_, client.recorded_seq);
-  floor_ms_ = std::max(floor_ms_, now_ms);
+  floor_.raise(client.recorded_seq, now_ms);
   changed(kFloorClient);
   changed(client.id);
   let_go(client, now_ms);
@@ -112,21 +94,22 @@ void CompletionTable::crowd_out(uint64_t now_ms, Changed changed) {
 
 /// Brings results within their bounds after a record of `newest`.
 void CompletionTable::drop_results(Client& newest, Changed changed) {
-  while (newest.bytes > limits_.client_bytes_max || newest.kept() > kRecordedFactor * kIncompleteMax) {
-    told(newest, newest.results[newest.begin].seq + 1);
+  while (newest.results.counts().bytes > limits_.client_bytes_max ||
+         newest.results.size() > kRecordedFactor * kIncompleteMax) {
+    told(newest, newest.results.first_seq() + 1);
   }
-  while (bytes_ > limits_.bytes_max && !holders_.empty() && &holders_.front() != &newest) {
+  while (counts_.bytes > limits_.bytes_max && !holders_.empty() && &holders_.front() != &newest) {
     Client& oldest = holders_.front();
-    told(oldest, last_with(oldest.results, true) + 1);
+    told(oldest, oldest.results.last_seq(true) + 1);
     changed(oldest.id);
   }
 }
 
 /// Brings refusals within their bound after one of `newest`.
 void CompletionTable::drop_refusals(const Client& newest) {
-  while (refused_bytes_ > limits_.refused_bytes_max && &refused_holders_.front() != &newest) {
+  while (counts_.refused_bytes > limits_.refused_bytes_max && &refused_holders_.front() != &newest) {
     Client& oldest = refused_holders_.front();
-    told(oldest, last_with(oldest.results, false) + 1);
+    told(oldest, oldest.results.last_seq(false) + 1);
   }
 }
 
@@ -138,9 +121,7 @@ void CompletionTable::bound_times(const std::vector<Client*>& clients, uint64_t 
     client->last_ms = latest_ms;
     changed(client->id);
   }
-  if (floor_ms_ <= latest_ms) return;
-  floor_ms_ = latest_ms;
-  changed(kFloorClient);
+  if (floor_.bound_time(latest_ms)) changed(kFloorClient);
 }
 
 /// Drops what exceeds the bounds from the same clients. The records of a log leave no more than this, either.
@@ -148,9 +129,9 @@ void CompletionTable::shed(const std::vector<Client*>& clients, Changed changed)
   uint64_t now_ms = 0;
   for (Client* client : clients) {
     now_ms = std::max(now_ms, client->last_ms);
-    const size_t kept = client->kept();
+    const size_t kept = client->results.size();
     drop_results(*client, changed);
-    if (client->kept() != kept) changed(client->id);
+    if (client->results.size() != kept) changed(client->id);
   }
   while (recorded_count() > kRecordedFactor * limits_.clients_max) crowd_out(now_ms, changed);
 }

@@ -79,6 +79,7 @@
 #ifndef SKUA_KVSTORE_COMPLETIONS_COMPLETIONS_H_
 #define SKUA_KVSTORE_COMPLETIONS_COMPLETIONS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -90,7 +91,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "kvstore/codec/effect.h"
-#include "kvstore/codec/size_limits.h"
+#include "kvstore/completions/client_results.h"
+#include "kvstore/completions/completion_floor.h"
 #include "kvstore/completions/completion_limits.h"
 #include "kvstore/types/mutation.h"
 #include "kvstore/types/request_id.h"
@@ -116,20 +118,7 @@ class CompletionTable {
   /// No client has this id. Its row holds the floor.
   static constexpr uint64_t kFloorClient = UINT64_MAX;
 
-  struct Result {
-    uint64_t seq = 0;
-    uint64_t version = 0;
-    int64_t value = 0;
-    std::string batch_results{};  ///< effect.h; empty: not a batch
-    // For a mutation without effect: `status` is the answer, or the answer to the refused operation of a batch.
-    bool has_effect = true;
-    KvStatus status = KvStatus::kOk;
-    std::optional<uint16_t> refused_operation{};  ///< the one for which a batch was not applied; nullopt: none
-
-    /// What the result counts.
-    [[nodiscard]] size_t bytes() const { return kCompletionResultBytes + batch_results.size(); }
-  };
-  static_assert(kBatchOpsMax <= UINT16_MAX && 4 * sizeof(Result) <= kCompletionResultBytes, "see shrink()");
+  using Result = CompletionResult;
 
   enum class Verdict : uint8_t {
     kNew,         ///< evaluate the mutation; finish() ends the attempt
@@ -186,11 +175,9 @@ class CompletionTable {
   /// The newest time of a record in the table; 0: there is none. Takes time proportional to the number of clients.
   [[nodiscard]] uint64_t newest_ms() const;
   [[nodiscard]] size_t clients() const { return clients_.size(); }
-  [[nodiscard]] size_t results() const { return results_; }
-  /// Bytes that the results of records count, and those of mutations without effect.
-  [[nodiscard]] size_t bytes() const { return bytes_; }
-  [[nodiscard]] size_t refused_bytes() const { return refused_bytes_; }
-  /// Results that the clients' containers have room for. At most four times results(), and 16 for each client. Takes
+  /// Of all clients.
+  [[nodiscard]] const CompletionCounts& counts() const { return counts_; }
+  /// Results that the clients' containers have room for. At most four times counts().results, and 16 for each client. Takes
   /// time proportional to the number of clients.
   [[nodiscard]] size_t places() const;
 
@@ -200,6 +187,8 @@ class CompletionTable {
   static constexpr size_t kKinds = 5;
 
   struct Client {
+    explicit Client(CompletionCounts& all) : results(all) {}
+
     uint64_t id = 0;
     Kind kind = Kind::kNewcomer;
     Kind home = Kind::kNewcomer;  // by its records; `kind` is kFar while an attempt with a far number is under way
@@ -210,38 +199,34 @@ class CompletionTable {
     uint64_t first_incomplete = 0;
     size_t under_way = 0;
     size_t bytes_under_way = 0;
-    size_t bytes = 0;               // of its results with effect
-    size_t refused_bytes = 0;       // of the others
-    std::vector<Result> results{};  // ordered by seq; those before `begin` are empty places
-    size_t begin = 0;
+    ClientResults results;
     ListHook order_hook{};
     ListHook holder_hook{};
     ListHook refused_hook{};
 
-    [[nodiscard]] size_t kept() const { return results.size() - begin; }
+    [[nodiscard]] bool is_visitor() const { return kind == Kind::kVisitor || kind == Kind::kFarVisitor; }
+    [[nodiscard]] bool is_silent(uint64_t now_ms) const {
+      return under_way == 0 && is_silence(std::max(last_ms, heard_ms), now_ms);
+    }
+    /// Some of the results were dropped.
+    void leave_lists() {
+      if (results.counts().bytes == 0) holder_hook.unlink();
+      if (results.counts().refused_bytes == 0) refused_hook.unlink();
+    }
   };
   using Order = IntrusiveList<Client, &Client::order_hook>;
   using Holders = IntrusiveList<Client, &Client::holder_hook>;
   using RefusedHolders = IntrusiveList<Client, &Client::refused_hook>;
 
-  [[nodiscard]] static bool is_silent(const Client& client, uint64_t now_ms);
   [[nodiscard]] Client* find_client(uint64_t id) const;
   Client& add(uint64_t id, Kind kind, uint64_t now_ms, uint64_t floor);
   Client& recorded(const RequestId& id, uint64_t index, uint64_t time_ms, Changed changed);
   void become(Client& client, Kind kind);
   void settle(Client& client, Kind kind);
-  void told(Client& client, uint64_t first_incomplete);
-  void keep(Client& client, Result result);
-  void count_out(Client& client, const Result& result);
-  static void shrink(Client& client);
+  static void told(Client& client, uint64_t first_incomplete);
   void erase(Client& client);
 
   // Room
-  [[nodiscard]] uint64_t floor(uint64_t now_ms) const;
-  [[nodiscard]] bool is_far(uint64_t seq) const;
-  [[nodiscard]] static bool is_visitor(const Client& client) {
-    return client.kind == Kind::kVisitor || client.kind == Kind::kFarVisitor;
-  }
   [[nodiscard]] size_t count(Kind kind) const { return count_[static_cast<size_t>(kind)]; }
   /// Number of clients with a record.
   [[nodiscard]] size_t recorded_count() const {
@@ -263,16 +248,13 @@ class CompletionTable {
   void shed(const std::vector<Client*>& clients, Changed changed);
 
   CompletionLimits limits_;
+  CompletionCounts counts_;  // of all clients' results; these subtract themselves at their end
   absl::flat_hash_map<uint64_t, std::unique_ptr<Client>> clients_;
   std::array<Order, kKinds> order_;     // per kind; the client with the oldest record first
   std::array<size_t, kKinds> count_{};  // clients in order_, per kind
   Holders holders_;                     // clients with results with effect; the oldest record first
   RefusedHolders refused_holders_;      // clients with results without effect; the oldest refusal first
-  size_t results_ = 0;
-  size_t bytes_ = 0;          // Client::bytes of all
-  size_t refused_bytes_ = 0;  // likewise
-  uint64_t floor_ = 0;
-  uint64_t floor_ms_ = 0;  // when a client was last dropped for another
+  CompletionFloor floor_;
 };
 
 }  // namespace skua::kv

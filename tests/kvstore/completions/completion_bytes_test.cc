@@ -39,7 +39,7 @@ TEST(CompletionBytes, BatchResultsGoOldestFirstAndAreStaleThen) {
   for (uint64_t client = 1; client <= holders; ++client) ASSERT_TRUE(write(table, {client, 1, 1}, ++index, 1, ops));
   ASSERT_TRUE(write(table, {1, 2, 1}, ++index, 1)) << "so the second is the oldest";
   ASSERT_TRUE(write(table, {100, 1, 1}, ++index, 1, ops));
-  EXPECT_LE(table.bytes(), kFewRecords.bytes_max);
+  EXPECT_LE(table.counts().bytes, kFewRecords.bytes_max);
   EXPECT_NE(table.find({1, 1, 1}, 1), nullptr);
   EXPECT_EQ(table.find({2, 1, 1}, 1), nullptr);
   EXPECT_EQ(table.begin({2, 1, 1}, 1, ops * kBatchResultBytes), Verdict::kStale);
@@ -59,7 +59,7 @@ TEST(CompletionBytes, ResultsOfSingleWritesCountLikewise) {
     EXPECT_EQ(table.begin({client, each + 1, 1}, 1), Verdict::kIncomplete) << "its own share is full";
   }
   for (uint64_t seq = 1; seq <= each; ++seq) ASSERT_TRUE(write(table, {100, seq, 1}, ++index, 1));
-  EXPECT_LE(table.bytes(), kFewRecords.bytes_max);
+  EXPECT_LE(table.counts().bytes, kFewRecords.bytes_max);
   EXPECT_EQ(table.find({1, each, 1}, 1), nullptr) << "the oldest";
   EXPECT_EQ(table.begin({1, each, 1}, 1), Verdict::kStale);
   EXPECT_NE(table.find({2, each, 1}, 1), nullptr);
@@ -72,14 +72,14 @@ TEST(CompletionBytes, ClientsThatKeepAllTheyMayDoNotFillMemory) {
   for (uint64_t client = 1; client <= 100; ++client) {
     for (uint64_t seq = 1; seq <= kIncompleteMax; ++seq) table.record({{client, seq, 1}, 0, {}}, ++index, 1);
   }
-  EXPECT_LE(table.bytes(), kCompletionBytesMax);
-  EXPECT_EQ(table.bytes(), table.results() * kCompletionResultBytes);
-  EXPECT_LE(table.places(), 4 * table.results() + 100 * 16);
+  EXPECT_LE(table.counts().bytes, kCompletionBytesMax);
+  EXPECT_EQ(table.counts().bytes, table.counts().results * kCompletionResultBytes);
+  EXPECT_LE(table.places(), 4 * table.counts().results + 100 * 16);
   for (uint64_t client = 1; client <= 100; ++client) {
     constexpr uint64_t kNext = kIncompleteMax + 1;
     table.record({{client, kNext, kNext}, 0, {}}, ++index, 1);
   }
-  EXPECT_EQ(table.results(), 100u);
+  EXPECT_EQ(table.counts().results, 100u);
   EXPECT_LE(table.places(), 100u * 16) << "the room of results that were told is given back";
 }
 
@@ -92,7 +92,7 @@ TEST(CompletionBytes, RefusalsPushOutOlderRefusalsAndNoRecords) {
   ASSERT_TRUE(write(table, {2, 1, 1}, 3, 1));
   const uint64_t kept = kFewRecords.refused_bytes_max / kCompletionResultBytes;
   for (uint64_t client = 100; client < 100 + kept; ++client) ASSERT_TRUE(refuse(table, {client, 1, 1}, 1));
-  EXPECT_LE(table.refused_bytes(), kFewRecords.refused_bytes_max);
+  EXPECT_LE(table.counts().refused_bytes, kFewRecords.refused_bytes_max);
   EXPECT_EQ(table.find({1, 2, 1}, 1), nullptr) << "the oldest refusal";
   EXPECT_EQ(table.begin({1, 2, 1}, 1), Verdict::kStale) << "an earlier attempt that comes late is not executed";
   EXPECT_NE(table.find({1, 3, 1}, 1), nullptr) << "what came after it stays";
@@ -104,8 +104,8 @@ TEST(CompletionBytes, RefusalsPushOutOlderRefusalsAndNoRecords) {
   EXPECT_EQ(table.begin({200, each + 1, 1}, 1), Verdict::kIncomplete);
   EXPECT_EQ(table.find({100, 1, 1}, 1), nullptr);
   table.forget_refusals();
-  EXPECT_EQ(table.refused_bytes(), 0u);
-  EXPECT_EQ(table.bytes(), table.results() * kCompletionResultBytes);
+  EXPECT_EQ(table.counts().refused_bytes, 0u);
+  EXPECT_EQ(table.counts().bytes, table.counts().results * kCompletionResultBytes);
   EXPECT_EQ(table.begin({200, each + 1, 1}, 1), Verdict::kNew);
 }
 
@@ -119,7 +119,7 @@ TEST(CompletionBytes, ALogThatKeepsTooMuchOfOneClientLosesItsOldest) {
   EXPECT_NE(table.find({7, 2, 1}, 1), nullptr);
   CompletionTable wide;
   for (uint64_t seq = 10; seq < 10 + 3 * kIncompleteMax; ++seq) wide.record({{8, seq, 1}, 0, {}}, seq, 1);
-  EXPECT_EQ(wide.results(), 2 * kIncompleteMax);
+  EXPECT_EQ(wide.counts().results, 2 * kIncompleteMax);
   for (uint64_t client = 100; client < 100 + 5 * kFewRecords.clients_max; ++client) {
     table.record({{client, 1, 1}, 0, {}}, 1'000'000 + client, 1);
   }

@@ -34,7 +34,7 @@ TEST(Completions, Find_GivesTheFirstAnswerUntilItIsTold) {
   EXPECT_EQ(table.begin({1, 7, 6}, 11), Verdict::kNew);
   EXPECT_EQ(table.find({1, 5, 5}, 11), nullptr) << "told";
   EXPECT_EQ(table.begin({1, 5, 5}, 11), Verdict::kStale);
-  EXPECT_EQ(table.results(), 0u);
+  EXPECT_EQ(table.counts().results, 0u);
 }
 
 TEST(Completions, Refuse_IsFoundAndInNoRow) {
@@ -53,10 +53,10 @@ TEST(Completions, Refuse_IsFoundAndInNoRow) {
   ASSERT_TRUE(loaded.load(1, as_byte_span(row), 1));
   EXPECT_EQ(loaded.find({1, 5, 5}, 20), nullptr);
   EXPECT_NE(loaded.find({1, 6, 5}, 20), nullptr);
-  EXPECT_EQ(loaded.results(), 1u);
+  EXPECT_EQ(loaded.counts().results, 1u);
   EXPECT_EQ(table.begin({1, 7, 6}, 20), Verdict::kNew);
   EXPECT_EQ(table.find({1, 5, 5}, 20), nullptr) << "told";
-  EXPECT_EQ(table.results(), 1u);
+  EXPECT_EQ(table.counts().results, 1u);
 }
 
 TEST(Completions, ForgetRefusals_KeepsWhatTookEffect) {
@@ -66,10 +66,10 @@ TEST(Completions, ForgetRefusals_KeepsWhatTookEffect) {
     if (seq % 2 != 0) table.refuse({1, seq, 1}, {.seq = seq, .has_effect = false, .status = KvStatus::kNotFound}, 10);
   }
   table.record(completion(1, 3, 1), 20, 10);
-  EXPECT_EQ(table.results(), 6u);
+  EXPECT_EQ(table.counts().results, 6u);
   EXPECT_EQ(table.find({1, 3, 1}, 10)->version, 20u) << "what was executed was not refused";
   table.forget_refusals();
-  EXPECT_EQ(table.results(), 4u);
+  EXPECT_EQ(table.counts().results, 4u);
   for (uint64_t seq = 1; seq <= 6; ++seq) {
     EXPECT_EQ(table.find({1, seq, 1}, 10) != nullptr, seq % 2 == 0 || seq == 3) << seq;
   }
