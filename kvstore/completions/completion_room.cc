@@ -40,9 +40,7 @@ bool CompletionTable::make_room_for_visitor(Kind kind, uint64_t now_ms) {
     if (order(kind).empty()) return false;
     Client& oldest = order(kind).front();
     if (now_ms <= oldest.heard_ms || now_ms - oldest.heard_ms < kCompletionIdleMsMin) return false;
-    oldest.heard_ms = now_ms;
-    if (oldest.under_way > 0) become(oldest, kind);
-    if (oldest.under_way == 0) erase(oldest);
+    drop_visitor(oldest, now_ms);
   }
   return true;
 }
@@ -96,11 +94,11 @@ void CompletionTable::crowd_out(uint64_t now_ms, Changed changed) {
 void CompletionTable::drop_results(Client& newest, Changed changed) {
   while (newest.results.counts().bytes > limits_.client_bytes_max ||
          newest.results.size() > kRecordedFactor * kIncompleteMax) {
-    told(newest, newest.results.first_seq() + 1);
+    newest.told(newest.results.first_seq() + 1);
   }
   while (counts_.bytes > limits_.bytes_max && !holders_.empty() && &holders_.front() != &newest) {
     Client& oldest = holders_.front();
-    told(oldest, oldest.results.last_seq(true) + 1);
+    oldest.told(oldest.results.last_seq(true) + 1);
     changed(oldest.id);
   }
 }
@@ -109,7 +107,7 @@ void CompletionTable::drop_results(Client& newest, Changed changed) {
 void CompletionTable::drop_refusals(const Client& newest) {
   while (counts_.refused_bytes > limits_.refused_bytes_max && &refused_holders_.front() != &newest) {
     Client& oldest = refused_holders_.front();
-    told(oldest, oldest.results.last_seq(false) + 1);
+    oldest.told(oldest.results.last_seq(false) + 1);
   }
 }
 

@@ -73,7 +73,7 @@ CompletionTable::Verdict CompletionTable::begin(const RequestId& id, uint64_t no
   } else if (client->is_visitor() && !has_room(now_ms)) {
     return Verdict::kFull;
   }
-  told(*client, id.first_incomplete);
+  client->told(id.first_incomplete);
   if (id.seq < client->first_incomplete) return Verdict::kStale;
   if (client->results.size() + client->under_way >= kIncompleteMax) return Verdict::kIncomplete;
   const size_t bytes = kCompletionResultBytes + batch_bytes;
@@ -94,12 +94,6 @@ void CompletionTable::finish(const RequestId& id, size_t batch_bytes) {
   client->bytes_under_way -= bytes;
   // The client took a far place for an attempt, which left no record with a far number.
   if (client->under_way == 0 && client->kind != client->home) become(*client, client->home);
-}
-
-void CompletionTable::told(Client& client, uint64_t first_incomplete) {
-  client.first_incomplete = std::max(client.first_incomplete, first_incomplete);
-  client.results.drop_below(client.first_incomplete);
-  client.leave_lists();
 }
 
 void CompletionTable::refuse(const RequestId& id, Result result, uint64_t now_ms) {
@@ -156,7 +150,7 @@ void CompletionTable::record(const Completion& completion, uint64_t index, uint6
   if (id.client_id == kFloorClient || id.seq > kSeqMax) return;
   forget_silent(time_ms, changed);
   Client& client = recorded(id, index, time_ms, changed);
-  told(client, id.first_incomplete);
+  client.told(id.first_incomplete);
   if (id.seq >= client.first_incomplete) {
     client.results.keep({.seq = id.seq,
                          .version = index,
@@ -182,10 +176,17 @@ void CompletionTable::erase(Client& client) {
 void CompletionTable::let_go(Client& client, uint64_t now_ms) {
   const bool is_heard = client.heard_ms > 0 && now_ms < client.heard_ms + kCompletionIdleMsMin;
   if (client.under_way == 0 && !is_heard) return erase(client);
-  told(client, client.recorded_seq + 1);
+  client.told(client.recorded_seq + 1);
   client.heard_ms = std::max(client.heard_ms, now_ms);
   client.last_index = client.recorded_seq = 0;
   settle(client, Kind::kVisitor);
+}
+
+/// Drops a visitor that was idle. One that has an attempt under way stays, as if it was heard just now.
+void CompletionTable::drop_visitor(Client& client, uint64_t now_ms) {
+  if (client.under_way == 0) return erase(client);
+  client.heard_ms = now_ms;
+  become(client, client.kind);
 }
 
 void CompletionTable::forget_silent(uint64_t now_ms, Changed forgotten) {
@@ -199,10 +200,7 @@ void CompletionTable::forget_silent(uint64_t now_ms, Changed forgotten) {
   }
   for (const Kind kind : {Kind::kVisitor, Kind::kFarVisitor}) {
     while (!order(kind).empty() && is_silence(order(kind).front().heard_ms, now_ms)) {
-      Client& oldest = order(kind).front();
-      oldest.heard_ms = now_ms;
-      if (oldest.under_way > 0) become(oldest, kind);
-      if (oldest.under_way == 0) erase(oldest);
+      drop_visitor(order(kind).front(), now_ms);
     }
   }
 }

@@ -177,8 +177,8 @@ class CompletionTable {
   [[nodiscard]] size_t clients() const { return clients_.size(); }
   /// Of all clients.
   [[nodiscard]] const CompletionCounts& counts() const { return counts_; }
-  /// Results that the clients' containers have room for. At most four times counts().results, and 16 for each client. Takes
-  /// time proportional to the number of clients.
+  /// Results that the clients' containers have room for. At most four times counts().results, and 16 for each client.
+  /// Takes time proportional to the number of clients.
   [[nodiscard]] size_t places() const;
 
  private:
@@ -208,6 +208,12 @@ class CompletionTable {
     [[nodiscard]] bool is_silent(uint64_t now_ms) const {
       return under_way == 0 && is_silence(std::max(last_ms, heard_ms), now_ms);
     }
+    /// The client knows the results below, or they are dropped.
+    void told(uint64_t below) {
+      first_incomplete = std::max(first_incomplete, below);
+      results.drop_below(first_incomplete);
+      leave_lists();
+    }
     /// Some of the results were dropped.
     void leave_lists() {
       if (results.counts().bytes == 0) holder_hook.unlink();
@@ -223,7 +229,6 @@ class CompletionTable {
   Client& recorded(const RequestId& id, uint64_t index, uint64_t time_ms, Changed changed);
   void become(Client& client, Kind kind);
   void settle(Client& client, Kind kind);
-  static void told(Client& client, uint64_t first_incomplete);
   void erase(Client& client);
 
   // Room
@@ -242,6 +247,7 @@ class CompletionTable {
   void forget_for_another(Client& client, uint64_t now_ms, Changed changed);
   void crowd_out(uint64_t now_ms, Changed changed);
   void let_go(Client& client, uint64_t now_ms);
+  void drop_visitor(Client& client, uint64_t now_ms);
   void drop_results(Client& newest, Changed changed);
   void drop_refusals(const Client& newest);
   void bound_times(const std::vector<Client*>& clients, uint64_t latest_ms, Changed changed);
