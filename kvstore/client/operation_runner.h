@@ -70,7 +70,6 @@ class OperationRunner final : private SessionHost {
   void work_off();
   /// The time at which work_off() must run next.
   [[nodiscard]] TimeNs next_timer_ns();
-  [[nodiscard]] bool has_calls() const { return !calls_.empty(); }
   /// Starts sessions with the nodes of the table's shards. OK: all sessions with primaries are open. DEADLINE_EXCEEDED:
   /// what is missing.
   [[nodiscard]] absl::Status readiness(std::string_view table);
