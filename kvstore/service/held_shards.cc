@@ -115,7 +115,6 @@ void HeldShards::forget_if_idle(HeldShard& shard) {
   if (shard.use_count > 0) return;
   auto on_idle = std::move(shard.on_idle);
   Shard* const closing = shard.shard;
-  if (closing != nullptr) closing->set_observer(nullptr);
   if (shard.replica != nullptr) --replica_count_;
   std::erase_if(shards_, [&](const auto& held) { return held.get() == &shard; });
   if (closing == nullptr) return on_idle();

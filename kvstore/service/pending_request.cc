@@ -68,7 +68,7 @@ void MultiGetPage::let_go(Shard& shard, const KeyList& keys) {
   size_t i = 0;
   for (const std::string_view key : keys) {
     const Slot& slot = slots[i++];
-    if (slot.from_disk.version() != 0) shard.fill(key, slot.from_disk, slot.memory.ticket);
+    if (slot.from_disk.version() != 0) shard.reads().fill(key, slot.from_disk, slot.memory.ticket);
   }
   slots.clear();
 }

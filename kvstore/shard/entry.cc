@@ -27,13 +27,17 @@ void Entry::release_pin(void* entry) {
   static_cast<Entry*>(entry)->unpin();
 }
 
-Entry& EntryPool::acquire(Shard& shard) {
+Entry& EntryPool::acquire(Shard& shard, uint64_t index, uint64_t epoch, int64_t time_ms, Durability durability) {
   if (free_ == nullptr) {
     free_ = all_.emplace_back(std::make_unique<Entry>()).get();
     free_->pool = this;
   }
   Entry& entry = *std::exchange(free_, free_->next_free);
   entry.shard = &shard;
+  entry.index = index;
+  entry.epoch = epoch;
+  entry.time_ms = time_ms;
+  entry.durability = durability;
   return entry;
 }
 

@@ -76,7 +76,8 @@ struct Entry final : LogOp {
 /// Entries that are not in use. Outlives them. Thread: one at a time.
 class EntryPool {
  public:
-  [[nodiscard]] Entry& acquire(Shard& shard);
+  /// The payload is empty.
+  [[nodiscard]] Entry& acquire(Shard& shard, uint64_t index, uint64_t epoch, int64_t time_ms, Durability durability);
   void release(Entry& entry);
 
  private:

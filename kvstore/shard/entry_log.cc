@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kvstore/codec/entry_check.h"
 #include "kvstore/shard/room_needed.h"
+#include "kvstore/shard/shard.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -24,11 +26,7 @@ EntryLog::EntryLog(ShardContext& shard, ShardLog& log, ReplicaRows&& rows)
   ShardIndices& at = shard.at;
   rows_.add_old(rows.drop_old(at.last));
   for (auto& [index, row] : rows.tail) {
-    Entry& entry = shard.worker.entries.acquire(shard.shard);
-    entry.index = index;
-    entry.epoch = row.epoch;
-    entry.time_ms = row.time_ms;
-    entry.durability = row.durability;
+    Entry& entry = shard.worker.entries.acquire(shard.shard, index, row.epoch, row.time_ms, row.durability);
     entry.payload = std::move(row.payload);
     entry.in_row = true;
     bytes_ += entry.payload.size();
@@ -54,20 +52,68 @@ ReplicaStart EntryLog::start() const {
   return start;
 }
 
+// --- Leading
+
+void EntryLog::lead(uint64_t epoch) {
+  leading_ = true;
+  on_hold_ = false;
+  epoch_ = epoch;
+}
+
+std::string_view EntryLog::refusal() const {
+  if (!leading_) return "this replica is not the shard's primary";
+  if (on_hold_) return "the shard's members are changing, or too few: refresh the shard map and try again";
+  return {};
+}
+
+absl::Status EntryLog::propose(WriteOp& op) {
+  WorkerResources& worker = shard_.worker;
+  // An entry is at least written (kFlush), so that a process that dies while its machine runs loses no entry.
+  const Durability durability = std::max(worker.wanted(op.durability), Durability::kFlush);
+  Entry& entry = worker.entries.acquire(shard_.shard, op.index, epoch_, static_cast<int64_t>(op.record_ms), durability);
+  for (const ByteSpan piece : op.encode_record()) entry.payload.append(as_string_view(piece));
+  if (absl::Status submitted = submit(entry); !submitted.ok()) return submitted;
+  op.state = WriteOp::State::kInLog;
+  op.achieved = durability;
+  if (observer_ != nullptr) observer_->proposed(entry.view());
+  return absl::OkStatus();
+}
+
 // --- New entries
 
+absl::Status EntryLog::append(const ReplicaEntry& from) {
+  WorkerResources& worker = shard_.worker;
+  if (!shard_.failure.ok()) return shard_.failure;
+  if (!worker.log_failure.ok()) return worker.log_failure;
+  if (absl::Status checked = check(from); !checked.ok()) return checked;
+  Entry& entry =
+      worker.entries.acquire(shard_.shard, from.index, from.epoch, bounded_entry_ms(from.time_ms), from.durability);
+  entry.payload.append(as_string_view(from.payload));
+  if (absl::Status submitted = submit(entry); !submitted.ok()) return submitted;
+  count(entry);
+  shard_.at.last = entry.index;
+  shard_.clock.saw(static_cast<uint64_t>(entry.time_ms), worker.steady_ms);
+  return absl::OkStatus();
+}
+
+/// Gives the entry to the log, behind the last one. Errors: the log takes no record now; the entry is released.
 absl::Status EntryLog::submit(Entry& entry) {
   // After a refusal the log takes no record of the shard until all records that it was given before are back.
-  if (!log_.refusal().ok()) return log_.refusal();
+  absl::Status submitted = log_.refusal();
   ByteWriter head(entry.head);
   encode_entry_head({entry.epoch, commit_limit_}, head);
-  if (absl::Status submitted = log_.submit(entry, ByteSpan(entry.head)); !submitted.ok()) return submitted;
+  if (submitted.ok()) submitted = log_.submit(entry, ByteSpan(entry.head));
+  if (!submitted.ok()) {
+    shard_.worker.entries.release(entry);
+    return submitted;
+  }
   bytes_ += entry.payload.size();
   entries_.push_back(&entry);
   if (uncommitted_.active()) uncommitted_.add(entry.index, as_byte_span(entry.payload));
   return absl::OkStatus();
 }
 
+/// OK, or INVALID_ARGUMENT: why `entry`, from a peer, cannot be an entry here.
 absl::Status EntryLog::check(const ReplicaEntry& entry) {
   if (entry.index != shard_.at.last + 1) return absl::InvalidArgumentError("the entry does not follow the last one");
   RoomNeeded room(*shard_.worker.memory);
@@ -78,6 +124,7 @@ absl::Status EntryLog::check(const ReplicaEntry& entry) {
   return check_entry(entry.payload, keys_, fits);
 }
 
+/// The entry came from a peer: until it is committed, it counts for has_room().
 void EntryLog::count(Entry& entry) {
   entry.counted = true;
   uncommitted_bytes_ += entry.memory_bytes();
@@ -96,6 +143,7 @@ bool EntryLog::has_room(bool inherited) const {
 }
 
 void EntryLog::truncate(uint64_t index) {
+  SKUA_CHECK(!leading_, "a primary's entries stay");
   SKUA_CHECK(index >= commit_limit_, "what is committed is never truncated");
   while (!entries_.empty() && entries_.back()->index > index) {
     Entry& entry = *entries_.back();
@@ -111,6 +159,48 @@ void EntryLog::truncate(uint64_t index) {
   at.synced = std::min(at.synced, index);
   rows_.truncated(index);
   if (uncommitted_.active()) watch_uncommitted(true);
+}
+
+// --- What the log says
+
+void EntryLog::take_back(Entry& entry) {
+  const uint64_t index = entry.index;
+  const bool was_dropped = entry.dropped;
+  entry.leave_log();
+  if (was_dropped) {
+    // It may be in use for another entry by now.
+  } else if (entry.outcome.ok()) {
+    log_.wrote(index, entry.log_durability);
+    if (!is_synced(entry.log_durability) && !std::exchange(unsynced_, true)) {
+      shard_.worker.unsynced.push_back(&shard_.shard);
+    }
+  } else if (index > shard_.at.committed && !is_committed(index)) {
+    // All later entries are dropped with it. If the log has some of them, entries of a later epoch replace them.
+    log_.refuse(entry.outcome);
+    log_refused_ = true;
+    shard_.shard.follow();
+    truncate(index - 1);
+  } else if (shard_.failure.ok()) {
+    shard_.failure =
+        absl::DataLossError(absl::StrCat("the log had no room for a write that is committed (", entry.outcome.message(),
+                                         "); the shard must be copied to this node again"));
+    log_refused_ = true;
+    shard_.shard.follow();
+  }
+  log_moved_ = true;
+  if (log_.in_log() == 0) log_.clear_refusal();
+}
+
+void EntryLog::synced() {
+  unsynced_ = false;
+  log_moved_ = true;
+  shard_.at.synced = shard_.at.written;
+}
+
+void EntryLog::tell_log_moved() {
+  if (!std::exchange(log_moved_, false)) return;
+  const bool refused = std::exchange(log_refused_, false);
+  if (observer_ != nullptr) observer_->log_moved(refused);
 }
 
 // --- Committed entries

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -25,6 +26,7 @@
 #include "kvstore/shard/shard_log.h"
 #include "kvstore/shard/tail_rows.h"
 #include "kvstore/shard/uncommitted_keys.h"
+#include "kvstore/shard/write_op.h"
 #include "kvstore/storage/replica_rows.h"
 
 namespace skua::kv {
@@ -35,6 +37,20 @@ struct ReplicaStart {
   std::string runs;  ///< epoch runs of the last barrier that was applied; empty: none was applied
   /// Entries behind applied_index that are in this replica's log. Views, until the shard changes next.
   std::vector<ReplicaEntry> tail{};
+};
+
+/// What a replicated shard tells about its entries. Called on the worker's thread, perhaps in the middle of a call of
+/// the shard, so it must not call back.
+class EntryObserver {
+ public:
+  /// The entry of a write is in the log's queue.
+  virtual void proposed(const ReplicaEntry& entry) = 0;
+  /// The log has written or synced entries, or has given some back. `refused`: the log had no room for entries, so the
+  /// shard does not lead any more. The refused entries are dropped if they are not committed.
+  virtual void log_moved(bool refused) = 0;
+
+ protected:
+  ~EntryObserver() = default;
 };
 
 /// Thread: the worker's.
@@ -50,19 +66,43 @@ class EntryLog {
   /// The state that the shard was opened with. Call it before the shard changes.
   [[nodiscard]] ReplicaStart start() const;
 
+  /// `observer` lives until close(). Null: nobody is told.
+  void set_observer(EntryObserver* observer) { observer_ = observer; }
+  /// From now on the log's records have this epoch. An epoch lower than the current one changes nothing.
+  void raise_epoch(uint64_t epoch) { log_.raise_epoch(epoch); }
+
+  // --- Leading (Shard::lead(), Shard::follow())
+  /// From now on writes become entries of `epoch`.
+  void lead(uint64_t epoch);
+  /// False: this replica did not lead.
+  bool stop_leading() { return std::exchange(leading_, false); }
+  /// While this replica leads and is `on_hold`, it refuses writes that are not entries yet, also those that wait for
+  /// the database.
+  void hold_writes(bool on_hold) { on_hold_ = on_hold; }
+  /// Why no write may become an entry now. Empty: writes may.
+  [[nodiscard]] std::string_view refusal() const;
+  /// Gives the entry of an evaluated write to the log. Errors: the log takes no record now; then nothing was given.
+  [[nodiscard]] absl::Status propose(WriteOp& op);
+
   // --- New entries
-  /// Gives the entry to the log, behind the last one. Errors: the log takes no record now; the caller keeps the entry.
-  [[nodiscard]] absl::Status submit(Entry& entry);
-  /// OK, or INVALID_ARGUMENT: why `entry`, from a peer, cannot be an entry here.
-  [[nodiscard]] absl::Status check(const ReplicaEntry& entry);
-  /// The entry came from a peer: until it is committed, it counts for has_room().
-  void count(Entry& entry);
+  /// Appends an entry behind the last one: an entry from the primary, or this replica's own barrier. The bytes are
+  /// copied. RESOURCE_EXHAUSTED: there is no room now. INVALID_ARGUMENT: it is not a valid next entry. Other errors:
+  /// the shard or the log has failed.
+  [[nodiscard]] absl::Status append(const ReplicaEntry& entry);
   /// False: too many bytes of entries wait to be committed, in the whole worker and in this shard. The primary must
   /// wait, or is faulty. `inherited`: the entry was made before its primary began to lead, or is the primary's barrier;
   /// more of these are taken.
   [[nodiscard]] bool has_room(bool inherited) const;
-  /// Drops the entries behind `index`, which must not be committed.
+  /// Drops the entries behind `index`. They must not be committed, and the shard must not lead (checked).
   void truncate(uint64_t index);
+
+  // --- What the log says
+  /// The log has given the entry back. If it had no room for it, the shard does not lead any more.
+  void take_back(Entry& entry);
+  /// Everything that the log has written is synced.
+  void synced();
+  /// Tells the observer what was taken back and synced since the last call.
+  void tell_log_moved();
 
   // --- Committed entries
   /// Entries up to this index are committed, and may be applied.
@@ -93,11 +133,18 @@ class EntryLog {
 
   // --- Rows
   [[nodiscard]] TailRows& rows() { return rows_; }
-  void close() { rows_.close(entries_); }
+  /// The shard is being closed. The observer is not called any more.
+  void close() {
+    observer_ = nullptr;
+    rows_.close(entries_);
+  }
   /// See TailRows.
   [[nodiscard]] bool keep_pinning(uint64_t index) { return rows_.keep_pinning(index, entries_); }
 
  private:
+  [[nodiscard]] absl::Status submit(Entry& entry);
+  [[nodiscard]] absl::Status check(const ReplicaEntry& entry);
+  void count(Entry& entry);
   void uncount(Entry& entry);
 
   ShardContext& shard_;
@@ -110,6 +157,14 @@ class EntryLog {
   UncommittedKeys uncommitted_;                 // of entries that are not in memory, while a backup answers reads
   const std::string runs_;                      // of the last barrier that was applied before the shard was opened
   absl::flat_hash_set<std::string_view> keys_;  // scratch of check()
+
+  EntryObserver* observer_ = nullptr;
+  bool leading_ = false;
+  bool on_hold_ = false;    // while leading: no new entries now
+  uint64_t epoch_ = 0;      // while leading: the epoch of new entries
+  bool log_moved_ = false;  // the observer is to be told
+  bool log_refused_ = false;
+  bool unsynced_ = false;  // the log has written entries that it has not synced
 };
 
 }  // namespace skua::kv

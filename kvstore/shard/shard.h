@@ -17,7 +17,9 @@
 //    WriteIntake   until the state of the write's keys is at hand; evaluation
 //    ShardLog      the record, to the log and back; of a replicated shard: EntryLog (entries, kept for peers)
 //    WriteQueue    until the record is committed; answers in the order of evaluation
-//    apply()       into memory, and to the applier
+//    ShardApply    into memory, and to the applier
+//
+// Beside them: ShardReads (what memory cannot answer), and ShardClosing (the shard's end).
 //
 // What a shard promises:
 //   - A write is answered when its record and all earlier records of its shard are as durable as their writes asked
@@ -53,15 +55,15 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
-#include "kvstore/codec/effect.h"
 #include "kvstore/memory/memory_tier.h"
 #include "kvstore/shard/attempts.h"
 #include "kvstore/shard/entry_log.h"
 #include "kvstore/shard/fetch.h"
+#include "kvstore/shard/shard_apply.h"
+#include "kvstore/shard/shard_closing.h"
 #include "kvstore/shard/shard_context.h"
 #include "kvstore/shard/shard_log.h"
 #include "kvstore/shard/shard_reads.h"
@@ -72,37 +74,14 @@
 #include "kvstore/storage/replica_rows.h"
 #include "kvstore/storage/shard_db.h"
 #include "kvstore/storage/shard_life.h"
-#include "kvstore/types/pinned_value.h"
 
 namespace skua::kv {
-
-/// A shard that is being closed, or that cannot be closed.
-struct ClosingShard {
-  ShardId id;
-  uint64_t since_ms = 0;   ///< unix time
-  absl::Status held_up{};  ///< not OK: why closing takes long; the engine tries again
-  absl::Status failure{};  ///< not OK: the shard cannot be closed before the node is restarted
-};
 
 /// A shard that is served, but whose database does not take its writes.
 struct TroubledShard {
   ShardId id;
   absl::Status held_up{};  ///< not OK: why the database has no room; the engine tries again
   absl::Status failure{};  ///< not OK: the shard refuses writes until the node is restarted
-};
-
-/// What a replicated shard tells about its entries. Called on the worker's thread, perhaps in the middle of a call of
-/// the shard, so it must not call back.
-class EntryObserver {
- public:
-  /// The entry of a write is in the log's queue.
-  virtual void proposed(const ReplicaEntry& entry) = 0;
-  /// The log has written or synced entries, or has given some back. `refused`: the log had no room for entries, so the
-  /// shard does not lead any more. The refused entries are dropped if they are not committed.
-  virtual void log_moved(bool refused) = 0;
-
- protected:
-  ~EntryObserver() = default;
 };
 
 /// Made by WorkerEngine::open_shard(). Thread: the worker's.
@@ -127,11 +106,9 @@ class Shard {
 
   // --- Reads
 
-  [[nodiscard]] ItemKey item_key(std::string_view key) const { return {context_.number, key}; }
+  [[nodiscard]] ItemKey item_key(std::string_view key) const { return context_.item_key(key); }
   /// Looks the key up in memory only.
   [[nodiscard]] MemoryTier::Lookup get(std::string_view key) const { return context_.get(key); }
-  /// Keeps in memory a value that was read from the database after the miss that gave `ticket`. True: a get finds it.
-  bool fill(std::string_view key, const PinnedValue& value, MemoryTier::Ticket ticket);
   [[nodiscard]] ShardReads& reads() { return reads_; }
 
   // --- Writes
@@ -148,28 +125,15 @@ class Shard {
 
   /// Makes the shard a replicated one, with the entries that its database has in rows. Call right after open_shard().
   void replicate();
-  /// `observer` outlives the shard, or is replaced before its end. Null: nobody is told.
-  void set_observer(EntryObserver* observer) { observer_ = observer; }
   /// Only of a replicated shard.
   [[nodiscard]] EntryLog& entries() { return *entries_; }
   [[nodiscard]] const EntryLog& entries() const { return *entries_; }
-  /// From now on the log's records have this epoch. An epoch lower than the current one changes nothing.
-  void raise_epoch(uint64_t epoch) { log_.raise_epoch(epoch); }
   /// From now on the shard takes writes and makes them entries of `entry_epoch`. All entries must be committed and in
   /// memory (checked).
   void lead(uint64_t entry_epoch);
-  /// While the shard leads and is `on_hold`, it refuses writes that are not entries yet, also those that wait for the
-  /// database.
-  void hold_writes(bool on_hold) { on_hold_ = on_hold; }
   /// From now on the shard refuses writes. Writes under way that are not committed are answered ABORTED; their entries
   /// may still be committed later.
   void follow();
-  /// Appends an entry behind the last one: an entry from the primary, or this replica's own barrier. The bytes are
-  /// copied. RESOURCE_EXHAUSTED: there is no room now. INVALID_ARGUMENT: it is not a valid next entry. Other errors:
-  /// the shard or the log has failed.
-  [[nodiscard]] absl::Status append_entry(const ReplicaEntry& entry);
-  /// Drops the entries behind `index`. They must not be committed, and the shard must not lead (checked).
-  void truncate_entries(uint64_t index);
   /// Entries up to `index` are committed: the shard applies them and answers their writes.
   void commit_entries(uint64_t index);
 
@@ -193,57 +157,30 @@ class Shard {
   void take_back(LogOp& op);
   /// All outcomes of the log's group were taken.
   void end_group();
-  /// Everything that the log has written is synced.
+  /// Of a replicated shard: everything that the log has written is synced.
   void synced();
   /// Does again what waited for room in memory or in the applier.
   void retry();
   void take_report(const Applier::Report& report);
   /// See WorkerEngine::close_shard().
   void close(absl::AnyInvocable<void()> closed);
-  void go_on_closing();
-  /// The applier has let go of the shard, with this status. nullopt: the database has everything.
-  [[nodiscard]] std::optional<ClosingShard> let_go(const absl::Status& flushed);
-  /// True: nothing uses the shard any more.
-  [[nodiscard]] bool is_gone() const { return leaving_ && !ending_ && log_.in_log() == 0; }
-  /// The shard is gone: gives back what it holds of the worker. Returns close()'s `closed`, which may be null.
-  [[nodiscard]] absl::AnyInvocable<void()> leave();
+  [[nodiscard]] ShardClosing& closing() { return closing_; }
+  [[nodiscard]] const ShardClosing& closing() const { return closing_; }
   /// What the node's status shows; nullopt: nothing.
-  [[nodiscard]] std::optional<ClosingShard> closing() const;
   [[nodiscard]] std::optional<TroubledShard> trouble() const;
 
  private:
-  /// A committed record, decoded.
-  struct Committed {
-    uint64_t index = 0;
-    uint64_t record_ms = 0;
-    std::span<const Effect> effects{};
-    const Completion* completion = nullptr;  // null: it has none
-    std::optional<ByteSpan> runs{};          // of a barrier
-  };
-  enum class Applied : uint8_t { kDone, kNoRoom, kTooLarge };
-
   [[nodiscard]] absl::Status load(std::span<const InternalRow> rows);
   void take_effect(WriteOp& op);
-  [[nodiscard]] absl::Status submit_entry(WriteOp& op);
   [[nodiscard]] Durability durability_of(const WriteOp& op, uint64_t index) const;
   void tell(WriteOp& op);
 
   void touch();
-  void copy_back(Entry& entry);
-  void entry_back(Entry& entry);
-
   void advance();
   [[nodiscard]] bool may_leave_queue(const WriteOp& op) const;
   void fail(WriteOp& op);
   void settle();
   void stall();
-
-  [[nodiscard]] bool commit(WriteOp& op);
-  void apply_entries();
-  [[nodiscard]] bool apply_entry(Entry& entry);
-  [[nodiscard]] Applied apply(const Committed& record);
-  [[nodiscard]] MemoryTier::Put put(const Committed& record);
-  void hand_on(const Committed& record);
 
   ShardContext context_;
   ShardIndices& at_ = context_.at;
@@ -253,26 +190,14 @@ class Shard {
   WriteQueue queue_;
   WriteIntake intake_;
   ShardReads reads_;
+  ShardApply apply_;
+  ShardClosing closing_;
 
   ReplicaRows rows_;                   // of the database; replicate() takes them over
   std::unique_ptr<EntryLog> entries_;  // null: not replicated
-  EntryObserver* observer_ = nullptr;
-  bool leading_ = false;
-  bool on_hold_ = false;      // while leading: no new entries now
-  uint64_t entry_epoch_ = 0;  // while leading: the epoch of new entries
-  bool log_moved_ = false;    // the observer is to be told
-  bool log_refused_ = false;
-  bool unsynced_ = false;  // the log has written entries that it has not synced
-
-  bool touched_ = false;        // in WorkerResources::touched
-  bool stalled_ = false;        // in WorkerResources::stalled
-  bool has_apply_gap_ = false;  // a committed write was not given to memory; no later write goes to the applier
-  bool failing_ = false;        // a write at the front failed, so the writes behind it fail too
-  bool in_doubt_ = false;       // the failed log may hold a write that was not acknowledged
-  bool leaving_ = false;        // the applier has let go of the shard
-  bool ending_ = false;         // the shard's end is on the way to the log
-  absl::AnyInvocable<void()> on_closed_;
-  uint64_t closing_since_ms_ = 0;  // unix time; 0: it is not being closed
+  bool touched_ = false;               // in WorkerResources::touched
+  bool stalled_ = false;               // in WorkerResources::stalled
+  bool failing_ = false;               // a write at the front failed, so the writes behind it fail too
 };
 
 }  // namespace skua::kv

@@ -15,6 +15,8 @@
 
 namespace skua::kv {
 
+class EntryLog;
+
 /// How far a shard's records have come. applied <= committed <= last; synced <= written <= last. A write with durability
 /// "memory" is committed before its record is written.
 struct ShardIndices {
@@ -30,15 +32,19 @@ struct ShardContext {
   WorkerResources& worker;
   Shard& shard;
   ShardDb& db;
-  uint32_t number = 0;  ///< the shard's number in the memory tier
+  uint32_t number = 0;          ///< the shard's number in the memory tier
+  EntryLog* entries = nullptr;  ///< null: the shard is not replicated
   ShardIndices at{};
   ShardClock clock{};
   AppliedShard applied{};
-  absl::Status failure{};  ///< not OK: why the shard refuses writes for good
-  absl::Status held_up{};  ///< not OK: why the database does not take its writes; the applier tries again
+  absl::Status failure{};      ///< not OK: why the shard refuses writes for good
+  absl::Status held_up{};      ///< not OK: why the database does not take its writes; the applier tries again
+  bool has_apply_gap = false;  ///< a committed write was not given to memory; no later write goes to the applier
+  bool in_doubt = false;       ///< the failed log may hold a write that was not acknowledged
 
+  [[nodiscard]] ItemKey item_key(std::string_view key) const { return {number, key}; }
   [[nodiscard]] MemoryTier::Lookup get(std::string_view key) const {
-    return worker.memory->get(ItemKey(number, key), worker.now_ms);
+    return worker.memory->get(item_key(key), worker.now_ms);
   }
   /// The time by which the shard forgets its clients.
   [[nodiscard]] uint64_t time_ms() const {

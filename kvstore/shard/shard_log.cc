@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "kvstore/shard/entry_log.h"
+#include "kvstore/types/engine_mutants.h"
+
 namespace skua::kv {
 namespace {
 
@@ -38,10 +41,7 @@ absl::Status ShardLog::submit(WriteOp& op) {
 }
 
 absl::Status ShardLog::submit_copy(WriteOp& op, const Record& record) {
-  Entry& entry = shard_.worker.entries.acquire(shard_.shard);
-  entry.index = record.index;
-  entry.time_ms = record.time_ms;
-  entry.durability = record.durability;
+  Entry& entry = shard_.worker.entries.acquire(shard_.shard, record.index, epoch_, record.time_ms, record.durability);
   entry.urgent = record.urgent;
   for (const ByteSpan piece : record.payload) entry.payload.append(as_string_view(piece));
   absl::Status submitted = submit(entry);
@@ -113,9 +113,40 @@ bool ShardLog::end() {
   return shard_.worker.submit(std::move(submission)).ok();
 }
 
+void ShardLog::take_back(LogOp& op) {
+  --in_log_;
+  if (!op.outcome.ok()) {
+    shard_.worker.note_refused(op.outcome);
+    if (shard_.worker.log_failure.ok() && shard_.entries == nullptr) refuse(op.outcome);
+  }
+  if (op.kind == LogOp::Kind::kWrite) return write_back(static_cast<WriteOp&>(op));
+  if (op.kind == LogOp::Kind::kShardStart) return start_back(op);
+  auto& entry = static_cast<Entry&>(op);
+  shard_.entries != nullptr ? shard_.entries->take_back(entry) : copy_back(entry);
+}
+
+void ShardLog::write_back(WriteOp& op) {
+  const bool taken = op.outcome.ok() || engine_mutant(EngineMutant::kIgnoreLogFailure);
+  op.state = taken ? WriteOp::State::kWritten : WriteOp::State::kFailed;
+  op.achieved = op.log_durability;
+  if (op.outcome.ok()) wrote(op.index, op.log_durability);
+}
+
 void ShardLog::start_back(LogOp& op) {
   if (!op.outcome.ok()) started_ = false;
   starts_.remove_if([&op](const LogOp& start) { return &start == &op; });
+}
+
+/// The record of a write with durability "memory" is back.
+void ShardLog::copy_back(Entry& entry) {
+  if (entry.outcome.ok()) {
+    wrote(entry.index, entry.log_durability);
+  } else if (entry.write != nullptr) {
+    entry.write->state = WriteOp::State::kFailed;  // not answered yet, so it may fail
+  } else if (shard_.worker.log_failure.ok() && !entry.abandoned) {
+    return unlogged_.push_back(&entry);
+  }
+  shard_.worker.entries.release(entry);
 }
 
 void ShardLog::wrote(uint64_t index, Durability achieved) {

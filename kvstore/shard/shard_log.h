@@ -52,10 +52,8 @@ class ShardLog {
   /// The log needs nothing of the shard any more. False: nothing was given.
   [[nodiscard]] bool end();
 
-  /// The log has given back an op of the shard. Not for the shard's end.
-  void take_back() { --in_log_; }
-  /// The op was a start. It is gone afterwards.
-  void start_back(LogOp& op);
+  /// The log has given back an op of the shard. Not for the shard's end. A start is gone afterwards.
+  void take_back(LogOp& op);
   /// The log has written the record.
   void wrote(uint64_t index, Durability achieved);
   /// Records of the shard that the log has and has not given back.
@@ -68,8 +66,6 @@ class ShardLog {
   void refuse(const absl::Status& why) { refusal_.Update(why); }
   void clear_refusal() { refusal_ = absl::OkStatus(); }
 
-  /// The log refused the record of a write that was answered.
-  void keep_unlogged(Entry& entry) { unlogged_.push_back(&entry); }
   [[nodiscard]] bool has_unlogged() const { return !unlogged_.empty(); }
   /// Gives the unlogged records to the log, in the order of their indices. They may use the log's reserve, because
   /// nothing else of the shard can be written before them. False: try again later.
@@ -87,6 +83,9 @@ class ShardLog {
   [[nodiscard]] absl::Status submit(LogOp& op, const Record& record);
   [[nodiscard]] absl::Status start(uint64_t index);
   [[nodiscard]] absl::Status submit_copy(WriteOp& op, const Record& record);
+  void write_back(WriteOp& op);
+  void start_back(LogOp& op);
+  void copy_back(Entry& entry);
 
   ShardContext& shard_;
   const LogShard id_;
@@ -98,7 +97,7 @@ class ShardLog {
   std::list<LogOp> starts_;  // starts under way; a record that replaces others may need one before the last is back
   LogOp end_{LogOp::Kind::kShardEnd};
   absl::Status refusal_;
-  std::vector<Entry*> unlogged_;
+  std::vector<Entry*> unlogged_;  // refused records of writes that were answered
   uint64_t resubmitted_ms_ = 0;
 };
 

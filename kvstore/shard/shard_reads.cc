@@ -7,6 +7,11 @@
 
 namespace skua::kv {
 
+bool ShardReads::fill(std::string_view key, const PinnedValue& value, MemoryTier::Ticket ticket) {
+  const MemoryTier::Version version{.index = value.version(), .expiry = value.expires_at(), .dirty = false};
+  return shard_.worker.memory->fill_from_disk(shard_.item_key(key), value.bytes(), version, ticket);
+}
+
 void ShardReads::fetch(FetchOp& op, MemoryTier::Ticket ticket) {
   WorkerResources& worker = shard_.worker;
   op.behind = nullptr;
@@ -15,11 +20,11 @@ void ShardReads::fetch(FetchOp& op, MemoryTier::Ticket ticket) {
   if (under_way != reading_.end() && under_way->second->ticket == ticket) {
     KeyFetch& shared = *under_way->second;
     shared.last_read = shared.last_read->behind = &op;
-    ++worker.fetches_shared;
+    ++worker.counters.fetches_shared;
     return;
   }
   KeyFetch& fetch = worker.fetches.acquire(shard_.shard, op.key, ticket);
-  ++worker.fetch_count;
+  ++worker.counters.fetches;
   fetch.first_read = fetch.last_read = &op;
   if (absl::Status submitted = worker.readers.submit(fetch); !submitted.ok()) {
     worker.fetches.release(fetch);

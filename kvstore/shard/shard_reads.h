@@ -13,6 +13,7 @@
 #include "kvstore/memory/memory_tier.h"
 #include "kvstore/shard/fetch.h"
 #include "kvstore/shard/shard_context.h"
+#include "kvstore/types/pinned_value.h"
 
 namespace skua::kv {
 
@@ -23,6 +24,8 @@ class ShardReads {
 
   [[nodiscard]] bool empty() const { return reading_.empty() && waits_.empty(); }
 
+  /// Keeps in memory a value that was read from the database after the miss that gave `ticket`. True: a get finds it.
+  bool fill(std::string_view key, const PinnedValue& value, MemoryTier::Ticket ticket);
   /// Reads a key from the database after a miss in memory, whose ticket is `ticket`. Ends in EngineEvents::fetch_done.
   void fetch(FetchOp& op, MemoryTier::Ticket ticket);
   /// A read for GETs is done. `filled`: memory has taken the value.

@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options
     if (entry.epoch < restart.log.last().epoch) {
       // The row is from a life of the replica whose damaged data were dropped. A copy took their place, and ends in a
       // later epoch.
-      shard.truncate_entries(restart.log.last_index());
+      shard.entries().truncate(restart.log.last_index());
       break;
     }
     restart.log.append(entry.epoch);
@@ -69,7 +69,7 @@ ShardReplica::ShardReplica(const Options& options, ReplicaId self, Replica::Rest
       replica_(options.replica, self, std::move(restart), clock.boot_ns()),
       unsynced_(may_unsync ? Unsynced::kAllowed : Unsynced::kRefused) {
   replica_.set_first_available(shard_.entries().trim(0, options_.keep_bytes));
-  shard_.set_observer(this);
+  shard_.entries().set_observer(this);
 }
 
 ShardReplica::~ShardReplica() {
@@ -269,8 +269,8 @@ void ShardReplica::act(std::span<const ReplicaEntry> entries, TimeNs now) {
   if (replica_.view().epoch != epoch_ || replica_.role() != ReplicaRole::kPrimary) change_epoch();
   // Writes that were admitted earlier and wait for the database must not become entries of an epoch that is not
   // durable.
-  if (leading_) shard_.hold_writes(!replica_.can_propose());
-  if (out_.truncate_after) shard_.truncate_entries(*out_.truncate_after);
+  if (leading_) shard_.entries().hold_writes(!replica_.can_propose());
+  if (out_.truncate_after) shard_.entries().truncate(*out_.truncate_after);
   if (std::exchange(out_.accept_first, 0) != 0) accept(entries, now);
   out_.truncate_after.reset();
   if (std::exchange(out_.append_barrier, false)) append_barrier(now);
@@ -309,7 +309,7 @@ void ShardReplica::change_epoch() {
   }
   if (epoch_ == replica_.view().epoch) return;
   epoch_ = replica_.view().epoch;
-  shard_.raise_epoch(epoch_);
+  shard_.entries().raise_epoch(epoch_);
 }
 
 void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
@@ -324,7 +324,7 @@ void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
     if (!shard_.entries().has_room(inherited)) {
       appended = absl::ResourceExhaustedError("too much waits to be committed");
     }
-    if (appended.ok()) appended = shard_.append_entry(entry);
+    if (appended.ok()) appended = shard_.entries().append(entry);
     if (!appended.ok()) {
       // The primary sends the entry again. The acknowledgements are dropped, because the entries are not in the log.
       out_.messages.clear();
@@ -343,7 +343,7 @@ void ShardReplica::append_barrier(TimeNs now) {
   const std::string payload = encode_barrier(as_byte_span(encode_epoch_history(log)));
   const ReplicaEntry barrier{log.last_index(), log.last().epoch, static_cast<int64_t>(shard_.next_record_ms()),
                              Durability::kSync, as_byte_span(payload)};
-  if (!shard_.append_entry(barrier).ok()) {
+  if (!shard_.entries().append(barrier).ok()) {
     out_.messages.clear();
     out_.sends.clear();
     replica_.log_refused_after(shard_.indices().last, out_);

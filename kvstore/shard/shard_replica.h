@@ -81,8 +81,8 @@ class ShardReplica final : public EntryObserver {
     size_t confirms_max = 4096;            ///< reads that wait for a round of Confirm
   };
 
-  /// Makes a replica of `shard`, which was just opened. Host and clock outlive the replica; the shard does, or its
-  /// observer is replaced before. DATA_LOSS: the shard's data are not those of a replica.
+  /// Makes a replica of `shard`, which was just opened. Host and clock outlive the replica. So does the shard, or it is
+  /// closed right after the replica's end. DATA_LOSS: the shard's data are not those of a replica.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<ShardReplica>> create(const Options& options, ReplicaId self,
                                                                             const ReplicaNotes& notes, Shard& shard,
                                                                             ReplicaHost& host,

@@ -16,10 +16,10 @@ namespace skua::kv {
 
 void Shard::write(WriteOp& op) {
   op.reset(*this);
-  WorkerResources& all = worker();
+  WorkerCounters& all = worker().counters;
   ++all.unfinished;
   all.unfinished_bytes += op.request_bytes();
-  const EngineOptions& options = all.options;
+  const EngineOptions& options = worker().options;
   if (all.unfinished > options.unfinished_max ||
       (all.unfinished_bytes > options.unfinished_bytes_max && all.unfinished > 1)) {
     op.answer(KvStatus::kResourceExhausted, "the worker has as many writes waiting for its disk as it may; try later");
@@ -47,14 +47,11 @@ bool Shard::refuse(WriteOp& op) {
     op.answer(KvStatus::kShardReadOnly, std_view(health().message()));
   } else if (!worker().log_failure.ok()) {
     op.answer(KvStatus::kShardReadOnly, std_view(worker().log_failure.message()));
-  } else if (entries_ != nullptr && !leading_) {
-    op.answer(KvStatus::kWrongShard, "this replica is not the shard's primary");
-  } else if (on_hold_) {
-    op.answer(KvStatus::kWrongShard,
-              "the shard's members are changing, or too few: refresh the shard map and try again");
+  } else if (entries_ != nullptr && !entries_->refusal().empty()) {
+    op.answer(KvStatus::kWrongShard, entries_->refusal());
   } else if (!log_.refusal().ok()) {
     op.answer(KvStatus::kResourceExhausted, std_view(log_.refusal().message()));
-  } else if (has_apply_gap_) {
+  } else if (context_.has_apply_gap) {
     // A committed write is only in the log, so memory and database do not have the state of its key.
     op.answer(KvStatus::kResourceExhausted, "the node is stopping and has no memory left for this write");
   } else {
@@ -89,7 +86,7 @@ void Shard::take_effect(WriteOp& op) {
                      " bytes, and for batches of up to ", memory.batch_bytes_max() / 2, "; give it more (--memory)"));
   }
   if (op.payload_bytes() > payload_bytes_max()) return refuse_record(op, op.payload_bytes());
-  if (const absl::Status submitted = entries_ != nullptr ? submit_entry(op) : log_.submit(op); !submitted.ok()) {
+  if (const absl::Status submitted = entries_ != nullptr ? entries_->propose(op) : log_.submit(op); !submitted.ok()) {
     return op.answer(KvStatus::kResourceExhausted, std_view(submitted.message()));
   }
   at_.last = op.index;
@@ -116,89 +113,15 @@ size_t Shard::payload_bytes_max() const {
   return entries_ == nullptr ? log_bytes_max : std::min(log_bytes_max, kReplicatedPayloadBytesMax);
 }
 
-absl::Status Shard::submit_entry(WriteOp& op) {
-  Entry& entry = worker().entries.acquire(*this);
-  entry.index = op.index;
-  entry.epoch = entry_epoch_;
-  entry.time_ms = static_cast<int64_t>(op.record_ms);
-  // An entry is at least written (kFlush), so that a process that dies while its machine runs loses no entry.
-  entry.durability = std::max(worker().wanted(op.durability), Durability::kFlush);
-  for (const ByteSpan piece : op.encode_record()) entry.payload.append(as_string_view(piece));
-  if (absl::Status submitted = entries_->submit(entry); !submitted.ok()) {
-    worker().entries.release(entry);
-    return submitted;
-  }
-  op.state = WriteOp::State::kInLog;
-  op.achieved = entry.durability;
-  if (observer_ != nullptr) observer_->proposed(entry.view());
-  return absl::OkStatus();
-}
-
 // --- What the log says
 
 void Shard::take_back(LogOp& op) {
-  log_.take_back();
-  if (!op.outcome.ok()) {
-    worker().note_refused(op.outcome);
-    if (worker().log_failure.ok() && entries_ == nullptr) log_.refuse(op.outcome);
-  }
-  if (op.kind == LogOp::Kind::kWrite) {
-    auto& write = static_cast<WriteOp&>(op);
-    const bool taken = op.outcome.ok() || engine_mutant(EngineMutant::kIgnoreLogFailure);
-    write.state = taken ? WriteOp::State::kWritten : WriteOp::State::kFailed;
-    write.achieved = op.log_durability;
-    if (op.outcome.ok()) log_.wrote(write.index, op.log_durability);
-  } else if (op.kind == LogOp::Kind::kShardStart) {
-    log_.start_back(op);
-  } else {
-    auto& entry = static_cast<Entry&>(op);
-    entries_ != nullptr ? entry_back(entry) : copy_back(entry);
-  }
+  log_.take_back(op);
   touch();
 }
 
-/// The record of a write with durability "memory" is back.
-void Shard::copy_back(Entry& entry) {
-  if (entry.outcome.ok()) {
-    log_.wrote(entry.index, entry.log_durability);
-  } else if (entry.write != nullptr) {
-    entry.write->state = WriteOp::State::kFailed;  // not answered yet, so it may fail
-  } else if (worker().log_failure.ok() && !entry.abandoned) {
-    return log_.keep_unlogged(entry);
-  }
-  worker().entries.release(entry);
-}
-
-void Shard::entry_back(Entry& entry) {
-  const uint64_t index = entry.index;
-  const bool was_dropped = entry.dropped;
-  entry.leave_log();
-  if (was_dropped) {
-    // It may be in use for another entry by now.
-  } else if (entry.outcome.ok()) {
-    log_.wrote(index, entry.log_durability);
-    if (!is_synced(entry.log_durability) && !std::exchange(unsynced_, true)) worker().unsynced.push_back(this);
-  } else if (index > at_.committed && !entries_->is_committed(index)) {
-    // All later entries are dropped with it. If the log has some of them, entries of a later epoch replace them.
-    log_.refuse(entry.outcome);
-    log_refused_ = true;
-    follow();
-    truncate_entries(index - 1);
-  } else if (health().ok()) {
-    context_.failure =
-        absl::DataLossError(absl::StrCat("the log had no room for a write that is committed (", entry.outcome.message(),
-                                         "); the shard must be copied to this node again"));
-    log_refused_ = true;
-    follow();
-  }
-  log_moved_ = true;
-  if (log_.in_log() == 0) log_.clear_refusal();
-}
-
 void Shard::synced() {
-  unsynced_ = false;
-  log_moved_ = true;
-  at_.synced = at_.written;
+  entries_->synced();
   touch();
 }
 
@@ -208,10 +131,7 @@ void Shard::touch() {
 
 void Shard::end_group() {
   touched_ = false;
-  if (std::exchange(log_moved_, false)) {
-    const bool refused = std::exchange(log_refused_, false);
-    if (observer_ != nullptr) observer_->log_moved(refused);
-  }
+  if (entries_ != nullptr) entries_->tell_log_moved();
   advance();
 }
 
@@ -235,14 +155,17 @@ void Shard::advance() {
       op.state = WriteOp::State::kFailed;
     }
     const bool written = op.state == WriteOp::State::kWritten || op.state == WriteOp::State::kInLog;
-    if (written && !commit(op)) return stall();
+    if (written) {
+      if (!apply_.apply(op)) return stall();
+      queue_.withdraw(op);
+    }
     queue_.pop();
     if (!written && (failing_ || op.state == WriteOp::State::kFailed)) fail(op);
     finish(op);
   }
   if (!queue_.empty()) return;
   if (entries_ != nullptr) {
-    apply_entries();
+    if (!apply_.apply_entries()) stall();
   } else if (!log_.refusal().ok() && log_.in_log() == 0) {
     settle();
   }
@@ -254,7 +177,7 @@ void Shard::fail(WriteOp& op) {
   failing_ = true;
   const absl::Status& log_failure = worker().log_failure;
   const bool in_doubt = op.state == WriteOp::State::kFailed && !log_failure.ok();
-  in_doubt_ |= in_doubt;
+  context_.in_doubt |= in_doubt;
   if (op.state == WriteOp::State::kFailed) queue_.withdraw(op);
   op.drop_results();
   if (in_doubt) return op.answer(KvStatus::kStorageFailed, std_view(log_failure.message()));
@@ -268,7 +191,7 @@ void Shard::settle() {
   failing_ = false;
   if (!log_.has_unlogged()) {
     log_.clear_refusal();
-  } else if (leaving_) {
+  } else if (closing_.is_leaving()) {
     // The database of the shard has the writes that the log lacks.
   } else if (!worker().log_failure.ok() || !log_.resubmit()) {
     stall();
@@ -298,13 +221,13 @@ void Shard::finish(WriteOp& op) {
 }
 
 void Shard::tell(WriteOp& op) {
-  WorkerResources& all = worker();
+  WorkerCounters& all = worker().counters;
   --all.unfinished;
   all.unfinished_bytes -= op.request_bytes();
   if (op.result.status == KvStatus::kResourceExhausted) ++all.writes_refused;
   if (op.from_record) ++all.writes_repeated;
   op.drop_scratch();
-  all.events.write_done(op);
+  worker().events.write_done(op);
 }
 
 }  // namespace skua::kv

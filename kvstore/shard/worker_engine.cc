@@ -34,7 +34,7 @@ void WorkerEngine::start(std::unique_ptr<Log> log) {
 }
 
 WorkerEngine::~WorkerEngine() {
-  SKUA_CHECK(worker_.unfinished == 0, "stop the engine when every write was answered");
+  SKUA_CHECK(worker_.counters.unfinished == 0, "stop the engine when every write was answered");
   worker_.applier.reset();  // uses the log
   worker_.log.reset();
 }
@@ -61,15 +61,10 @@ void WorkerEngine::retry_stalled() {
 
 WorkerEngine::Counters WorkerEngine::counters() const {
   Counters now;
+  static_cast<WorkerCounters&>(now) = worker_.counters;
   now.memory = worker_.memory->counters();
   now.log = worker_.log->counters();
   now.applier = worker_.applier->counters();
-  now.writes_refused = worker_.writes_refused;
-  now.writes_repeated = worker_.writes_repeated;
-  now.fetches = worker_.fetch_count;
-  now.fetches_shared = worker_.fetches_shared;
-  now.unfinished = worker_.unfinished;
-  now.unfinished_bytes = worker_.unfinished_bytes;
   now.applier_queue = worker_.applier->queued();
   now.log_health = worker_.log->health();
   return now;
@@ -83,12 +78,12 @@ Shard& WorkerEngine::open_shard(ShardDb& db, uint64_t epoch) {
 
 /// The applier has let go of the shard.
 void WorkerEngine::finish_close(Shard& shard, const absl::Status& flushed) {
-  if (auto lacks = shard.let_go(flushed)) unclosed_.push_back(*std::move(lacks));
-  if (shard.is_gone()) forget(shard);
+  if (auto lacks = shard.closing().let_go(flushed)) unclosed_.push_back(*std::move(lacks));
+  if (shard.closing().is_gone()) forget(shard);
 }
 
 void WorkerEngine::forget(Shard& shard) {
-  auto closed = shard.leave();
+  auto closed = shard.closing().leave();
   std::erase_if(shards_, [&](const auto& held) { return held.get() == &shard; });
   if (closed) closed();
 }
@@ -96,7 +91,7 @@ void WorkerEngine::forget(Shard& shard) {
 std::vector<ClosingShard> WorkerEngine::closing_shards() const {
   std::vector<ClosingShard> closing = unclosed_;
   for (const auto& shard : shards_) {
-    if (auto state = shard->closing()) closing.push_back(*std::move(state));
+    if (auto state = shard->closing().state()) closing.push_back(*std::move(state));
   }
   return closing;
 }
@@ -143,7 +138,7 @@ void WorkerEngine::finish_group(LogOp* first, size_t writes, bool synced) {
   if (writes > 0 && worker_.events.group_done) worker_.events.group_done(writes);
   for (Shard* shard : std::exchange(worker_.touched, {})) {
     shard->end_group();
-    if (shard->is_gone()) forget(*shard);
+    if (shard->closing().is_gone()) forget(*shard);
   }
 }
 
@@ -155,7 +150,7 @@ void WorkerEngine::round_done(std::vector<Applier::Report>& reports) {
     if (report.closed) finish_close(shard, report.failure);
   }
   retry_stalled();
-  for (Shard* shard : std::exchange(worker_.closing, {})) shard->go_on_closing();
+  for (ShardClosing* closing : std::exchange(worker_.closing, {})) closing->go_on();
 }
 
 }  // namespace skua::kv

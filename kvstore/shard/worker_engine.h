@@ -38,16 +38,10 @@ class WorkerEngine {
   using Options = EngineOptions;
   using Events = EngineEvents;
 
-  struct Counters {
+  struct Counters : WorkerCounters {
     MemoryTier::Counters memory;
     LogCounters log;
     Applier::Counters applier;
-    uint64_t writes_refused = 0;   ///< RESOURCE_EXHAUSTED
-    uint64_t writes_repeated = 0;  ///< answered with the answer of an earlier attempt
-    uint64_t fetches = 0;          ///< reads of databases for GETs and writes
-    uint64_t fetches_shared = 0;   ///< misses that the read for an earlier miss answered
-    uint64_t unfinished = 0;
-    uint64_t unfinished_bytes = 0;
     uint64_t applier_queue = 0;
     absl::Status log_health;
   };

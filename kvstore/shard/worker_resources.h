@@ -24,6 +24,8 @@
 
 namespace skua::kv {
 
+class ShardClosing;
+
 struct EngineOptions {
   MemoryTier::Options memory{.budget_bytes = size_t{256} << 20};
   LogWriter::Options log;
@@ -49,6 +51,16 @@ struct EngineEvents {
   std::function<void(size_t)> group_done;
 };
 
+/// Of all shards of a worker.
+struct WorkerCounters {
+  uint64_t writes_refused = 0;    ///< RESOURCE_EXHAUSTED
+  uint64_t writes_repeated = 0;   ///< answered with the answer of an earlier attempt
+  uint64_t fetches = 0;           ///< reads of databases for GETs and writes
+  uint64_t fetches_shared = 0;    ///< misses that the read for an earlier miss answered
+  uint64_t unfinished = 0;        ///< writes that are not answered, now
+  uint64_t unfinished_bytes = 0;  ///< of these
+};
+
 /// Thread: the worker's.
 struct WorkerResources {
   WorkerResources(const EngineOptions& from, EngineEvents to, std::unique_ptr<MemoryTier> tier, ReaderPool& pool)
@@ -70,18 +82,13 @@ struct WorkerResources {
   absl::Status log_failure;  // not OK: the log takes no more records
 
   // Shards for which something is to be done.
-  std::vector<Shard*> touched;   // the log has reported something of them
-  std::vector<Shard*> stalled;   // committed writes wait for room in memory or applier
-  std::vector<Shard*> unsynced;  // replicated; entries are written and not synced
-  std::vector<Shard*> closing;   // rows of uncommitted entries wait for room in the applier
+  std::vector<Shard*> touched;         // the log has reported something of them
+  std::vector<Shard*> stalled;         // committed writes wait for room in memory or applier
+  std::vector<Shard*> unsynced;        // replicated; entries are written and not synced
+  std::vector<ShardClosing*> closing;  // rows of uncommitted entries wait for room in the applier
 
-  size_t unfinished = 0;  // writes
-  size_t unfinished_bytes = 0;
   size_t uncommitted_bytes = 0;  // of entries from other nodes
-  uint64_t writes_refused = 0;
-  uint64_t writes_repeated = 0;
-  uint64_t fetch_count = 0;
-  uint64_t fetches_shared = 0;
+  WorkerCounters counters;
   // Scratch of shard_apply.cc.
   std::vector<Effect> effects;
   std::vector<MemoryTier::BatchWrite> batch_writes;

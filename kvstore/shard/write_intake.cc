@@ -64,7 +64,7 @@ void WriteIntake::evaluate_one(WriteOp& op, const CurrentState* known) {
 void WriteIntake::park(WriteOp& op, MemoryTier::Ticket ticket) {
   WorkerResources& worker = shard_.worker;
   KeyFetch& fetch = worker.fetches.acquire(shard_.shard, op.mutation.key, ticket);
-  ++worker.fetch_count;
+  ++worker.counters.fetches;
   if (const absl::Status submitted = worker.readers.submit(fetch); !submitted.ok()) {
     worker.fetches.release(fetch);
     op.answer(KvStatus::kResourceExhausted, std_view(submitted.message()));
@@ -137,7 +137,7 @@ void WriteIntake::gather_key(BatchWork& work, const BatchWork::Needed& needed) {
   if (found.found != MemoryTier::Found::kMiss) return;
   WorkerResources& worker = shard_.worker;
   KeyFetch& fetch = worker.fetches.acquire(shard_.shard, needed.key, found.ticket);
-  ++worker.fetch_count;
+  ++worker.counters.fetches;
   fetch.for_batch = &needed;
   if (absl::Status submitted = worker.readers.submit(fetch); !submitted.ok()) {
     worker.fetches.release(fetch);

@@ -35,7 +35,7 @@ class KeptTailTest : public ::testing::Test {
     world_.start();
     ASSERT_TRUE(world_.refused.empty());
     world_.replicate(kReplicated);
-    shard().raise_epoch(++log_epoch_);
+    shard().entries().raise_epoch(++log_epoch_);
   }
   void restart(bool crash) {
     crash ? world_.crash() : world_.stop();
@@ -53,7 +53,7 @@ class KeptTailTest : public ::testing::Test {
   std::string append(uint64_t epoch = 1) {
     const std::string payload = payload_of(absl::StrCat("value ", ++made_));
     const ReplicaEntry entry{shard().indices().last + 1, epoch, 1, Durability::kSync, as_byte_span(payload)};
-    EXPECT_TRUE(shard().append_entry(entry).ok());
+    EXPECT_TRUE(shard().entries().append(entry).ok());
     return payload;
   }
   void wait_until_synced() {
@@ -145,8 +145,8 @@ TEST_F(KeptTailTest, WhatReplacesThemIsThereAfterACrash) {
   for (int i = 0; i < 3; ++i) append();
   commit(1);
   fill_segments(20);
-  shard().raise_epoch(++log_epoch_);
-  shard().truncate_entries(2);
+  shard().entries().raise_epoch(++log_epoch_);
+  shard().entries().truncate(2);
   const std::string second = append(2);
   fill_segments(20);  // their rows replace those of the others
   restart(true);
@@ -187,8 +187,8 @@ TEST_F(KeptTailTest, ATailIsWhatItsTwinHas) {
         break;
       case 7: {
         const uint64_t kept = committed + world_.rng().below(last - committed + 1);
-        shard().raise_epoch(++log_epoch_);
-        shard().truncate_entries(kept);
+        shard().entries().raise_epoch(++log_epoch_);
+        shard().entries().truncate(kept);
         twin.erase(twin.upper_bound(kept), twin.end());
         twin[kept + 1] = append_written(++epoch);  // what is truncated and not replaced may come back
         break;
@@ -216,7 +216,7 @@ TEST_F(KeptTailTest, WhatWaitsIsBounded) {
   while (shard().entries().has_room(false)) {
     while (shard().entries().has_room(false)) {
       const ReplicaEntry entry{shard().indices().last + 1, 1, 1, Durability::kSync, as_byte_span(payload)};
-      if (!shard().append_entry(entry).ok()) break;
+      if (!shard().entries().append(entry).ok()) break;
     }
     static_cast<void>(world_.tasks().run());
     wait_until_synced();
@@ -232,16 +232,16 @@ TEST_F(KeptTailTest, WhatIsTruncatedDoesNotKeepTheLog) {
   const std::string first = append();
   for (int i = 0; i < 4; ++i) append();
   wait_until_synced();
-  shard().raise_epoch(++log_epoch_);
-  shard().truncate_entries(1);
+  shard().entries().raise_epoch(++log_epoch_);
+  shard().entries().truncate(1);
   fill_segments(40);
   EXPECT_EQ(tail(), std::vector<std::string>{first});
   const std::string second = append(2);
   wait_until_synced();
   restart(true);
   EXPECT_EQ(tail(), (std::vector<std::string>{first, second}));
-  shard().truncate_entries(0);
-  shard().raise_epoch(++log_epoch_);
+  shard().entries().truncate(0);
+  shard().entries().raise_epoch(++log_epoch_);
   fill_segments(40);
   EXPECT_TRUE(tail().empty());
 }

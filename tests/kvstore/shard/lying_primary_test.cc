@@ -42,7 +42,7 @@ class LyingPrimaryTest : public ::testing::Test {
 
   absl::Status append(const std::string& payload, int64_t time_ms) {
     const ReplicaEntry entry{shard().indices().last + 1, 1, time_ms, Durability::kSync, as_byte_span(payload)};
-    return shard().append_entry(entry);
+    return shard().entries().append(entry);
   }
   /// An entry that is committed and applied.
   void commit(const RequestId& id, int64_t time_ms) {

@@ -300,7 +300,7 @@ TEST(WorkerEngine, AppendEntry_RefusesWhatNoPrimaryMakes) {
   shard.replicate();
   const auto append = [&](std::span<const std::string> keys) {
     const std::string payload = puts_of(keys);
-    return shard.append_entry({.index = 1, .epoch = 1, .time_ms = 1, .payload = as_byte_span(payload)});
+    return shard.entries().append({.index = 1, .epoch = 1, .time_ms = 1, .payload = as_byte_span(payload)});
   };
   std::vector<std::string> keys;
   for (size_t i = 0; i <= kBatchOpsMax; ++i) keys.push_back(std::to_string(i));
@@ -322,7 +322,7 @@ TEST(WorkerEngine, AppendEntry_RefusesWhatThisNodesMemoryCouldNeverTake) {
   const std::string value(memory.item_bytes_max() / 2, 'v');
   std::string payload;
   const auto append = [&] {
-    return shard.append_entry(
+    return shard.entries().append(
         {.index = shard.indices().last + 1, .epoch = 1, .time_ms = 1, .payload = as_byte_span(payload)});
   };
   for (size_t i = 0; i * value.size() <= memory.batch_bytes_max(); ++i) {

@@ -1,0 +1,102 @@
+#include "kvstore/shard/entry_log.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kvstore/shard/worker_engine.h"
+#include "tests/kvstore/shard/engine_lives.h"
+
+namespace skua::kv {
+namespace {
+
+using testing::put_of;
+using testing::World;
+
+/// A replicated shard, and what it tells about its entries.
+class EntryLogTest : public ::testing::Test, public EntryObserver {
+ protected:
+  EntryLogTest() {
+    world_.start();
+    shard().replicate();
+    entries().set_observer(this);
+  }
+  Shard& shard() { return world_.shard(0); }
+  EntryLog& entries() { return shard().entries(); }
+  void wait_until_synced(uint64_t index) {
+    world_.tasks().run_until([&] { return shard().indices().synced >= index && moves > 0; });
+  }
+
+  void proposed(const ReplicaEntry& entry) override { proposals.push_back(entry); }
+  void log_moved(bool refused) override {
+    ++moves;
+    EXPECT_FALSE(refused);
+  }
+
+  World world_{60};
+  std::vector<ReplicaEntry> proposals;  // their payloads are views
+  size_t moves = 0;
+};
+
+TEST_F(EntryLogTest, Refusal_OnlyAPrimaryThatMayProposeTakesWrites) {
+  EXPECT_NE(entries().refusal().find("primary"), std::string_view::npos);
+  shard().lead(2);
+  EXPECT_EQ(entries().refusal(), "");
+  entries().hold_writes(true);
+  EXPECT_NE(entries().refusal().find("members"), std::string_view::npos);
+  world_.write(0, put_of("key0", "value"));
+  EXPECT_EQ(world_.counts[KvStatus::kWrongShard], 1U);
+  shard().follow();
+  EXPECT_NE(entries().refusal().find("primary"), std::string_view::npos);
+  shard().lead(3);
+  EXPECT_EQ(entries().refusal(), "") << "who begins to lead holds nothing";
+  EXPECT_TRUE(entries().stop_leading());
+  EXPECT_FALSE(entries().stop_leading());
+  EXPECT_TRUE(proposals.empty());
+}
+
+TEST_F(EntryLogTest, Propose_AnEntryOfTheEpochThatIsAtLeastWritten) {
+  shard().lead(5);
+  world_.write(0, put_of("key0", "one"), Durability::kMemory);
+  world_.write(0, put_of("key1", "two"), Durability::kSync);
+  ASSERT_EQ(proposals.size(), 2U);
+  EXPECT_EQ(proposals[0].index, 1U);
+  EXPECT_EQ(proposals[0].epoch, 5U);
+  EXPECT_EQ(proposals[0].durability, Durability::kFlush);
+  EXPECT_EQ(proposals[1].index, 2U);
+  EXPECT_EQ(proposals[1].durability, Durability::kSync);
+  wait_until_synced(2);
+  EXPECT_EQ(world_.unanswered(), 2U) << "they are not committed";
+  EXPECT_EQ(world_.read(0, "key0").value, "(none)");
+  shard().commit_entries(2);
+  EXPECT_EQ(world_.unanswered(), 0U);
+  EXPECT_EQ(world_.counts[KvStatus::kOk], 2U);
+  EXPECT_EQ(world_.read(0, "key0").value, "one");
+}
+
+TEST_F(EntryLogTest, StopLeading_WhatWasProposedIsAborted) {
+  shard().lead(5);
+  world_.write(0, put_of("key0", "one"));
+  shard().follow();
+  EXPECT_EQ(world_.unanswered(), 0U);
+  EXPECT_EQ(world_.counts[KvStatus::kAborted], 1U);
+  wait_until_synced(1);
+  shard().commit_entries(1);
+  EXPECT_EQ(world_.read(0, "key0").value, "one") << "the entry was committed all the same";
+}
+
+TEST_F(EntryLogTest, Close_TheObserverIsNotCalledAnyMore) {
+  shard().lead(1);
+  world_.write(0, put_of("key0", "one"));
+  shard().follow();
+  const size_t before = moves;
+  bool closed = false;
+  world_.engine().close_shard(shard(), [&] { closed = true; });
+  world_.tasks().run_until([&] { return closed; });
+  EXPECT_EQ(moves, before);
+}
+
+}  // namespace
+}  // namespace skua::kv
