@@ -4,7 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/memory/memory_mutants.h"
 #include "kvstore/memory/prefetch.h"
