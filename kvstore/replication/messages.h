@@ -23,19 +23,11 @@
 #include <vector>
 
 #include "kvstore/replication/epoch_history.h"
+#include "kvstore/replication/log_levels.h"
 #include "kvstore/replication/view.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
-
-/// The last entries of a log that have reached each level. durable <= written <= received.
-struct LogLevels {
-  uint64_t received = 0;  ///< is in the log's queue
-  uint64_t written = 0;   ///< survives the end of the process
-  uint64_t durable = 0;   ///< survives a power cut
-
-  friend bool operator==(const LogLevels&, const LogLevels&) = default;
-};
 
 struct StartView {
   View view;

@@ -19,16 +19,6 @@ const char* replica_role_name(ReplicaRole role) {
   return "?";
 }
 
-void ReplicaOutput::clear() {
-  persist_view.reset();
-  truncate_after.reset();
-  accept_first = 0;
-  append_barrier = fetch_view = fetch_snapshot = failed = restored = false;
-  messages.clear();
-  sends.clear();
-  reports.clear();
-}
-
 Replica::Replica(const ReplicaOptions& options, ReplicaId self, Restart restart, TimeNs now)
     : options_(options), self_(self), view_(std::move(restart.view)), log_(std::move(restart.log)) {
   levels_ = {log_.last_index(), log_.last_index(), log_.last_index()};

@@ -38,8 +38,10 @@
 #include <vector>
 
 #include "kvstore/replication/epoch_history.h"
-#include "kvstore/replication/lease.h"
 #include "kvstore/replication/messages.h"
+#include "kvstore/replication/own_log.h"
+#include "kvstore/replication/replica_options.h"
+#include "kvstore/replication/replica_output.h"
 #include "kvstore/replication/view.h"
 #include "kvstore/types/durability.h"
 #include "rpc/base/clock.h"
@@ -50,83 +52,6 @@ enum class ReplicaRole : uint8_t { kInactive, kPrimary, kBackup, kLearner };
 
 /// "inactive", "primary", "backup", "learner".
 [[nodiscard]] const char* replica_role_name(ReplicaRole role);
-
-struct ReplicaOptions {
-  LeaseOptions lease;
-  bool leases = true;  ///< false: every linearizable read asks the members (Confirm)
-  DurationNs heartbeat_ns = 50 * kMillisecond;
-  DurationNs suspect_after_ns = 300 * kMillisecond;  ///< a peer that is silent for longer is suspected
-  DurationNs first_word_ns = 2 * kSecond;            ///< extra time for a peer that has not spoken in this epoch yet
-  DurationNs tell_commit_ns = kMillisecond;          ///< members hear of a commit after this time at the latest
-  DurationNs tail_again_ns = 5 * kMillisecond;       ///< a gap before received entries is reported once in this time
-  uint64_t append_entries_max = 256;                 ///< entries of one Append
-  uint64_t window_entries_max = 4096;                ///< entries that were sent to a peer and are not acknowledged
-  uint64_t caught_up_entries = 1024;                 ///< a learner that lags by no more entries may join
-  // When a slow member is reported, so that it is removed, while there are more than min_insync members (gray
-  // failures). A member is slow if its latency exceeds both slow_floor_ns and slow_ratio times the fastest other
-  // member's latency for slow_after_ns.
-  DurationNs slow_after_ns = 200 * kMillisecond;
-  DurationNs slow_floor_ns = 20 * kMillisecond;
-  int64_t slow_ratio = 5;
-  DurationNs hung_after_ns = kSecond;  ///< one log alone lacks an entry for this long that all others have made safe
-};
-
-/// A report to the control plane. Repeated until the view changes.
-struct ReplicaReport {
-  enum class Kind : uint8_t {
-    kSuspect,  ///< `node` does not answer
-    kSlow,     ///< `node` holds up every write
-    /// This replica is the view's primary (`node`) but cannot go on in this epoch: it has restarted, its log has
-    /// refused entries, its log hangs, or it is doubtful.
-    kNeedsEpoch,
-    kCaughtUp,   ///< learner `node` is near the end of the log
-    kJoinReady,  ///< learner `node` has all that it needs to become a member; attempt `join`
-    kDoubtful,   ///< this replica (`node`) may lack entries that it acknowledged; its log ends with `last`
-  };
-  Kind kind = Kind::kSuspect;
-  uint64_t epoch = 0;
-  NodeId node = 0;
-  uint64_t join = 0;
-  EntryId last{};
-
-  friend bool operator==(const ReplicaReport&, const ReplicaReport&) = default;
-};
-
-/// What installing a snapshot would do to a replica's log.
-enum class SnapshotFit : uint8_t {
-  kNone,         ///< it must not be installed: it has nothing new, or this replica is the primary
-  kKeepsLog,     ///< the log's entries behind the snapshot stay
-  kReplacesLog,  ///< no entry of the log stays
-};
-
-/// What the driver must do. The driver clears it afterwards. Order: first the view, then truncate and append, then the
-/// messages.
-struct ReplicaOutput {
-  struct Envelope {
-    NodeId to = 0;
-    ReplicaMessage message;
-  };
-  /// Entries first..last are to be sent to a peer; make_append() makes the message.
-  struct Send {
-    NodeId to = 0;
-    uint64_t first = 0;
-    uint64_t last = 0;
-  };
-
-  std::optional<View> persist_view;        ///< make this view durable, then call view_persisted()
-  std::optional<uint64_t> truncate_after;  ///< drop the log's entries behind this one
-  uint64_t accept_first = 0;               ///< log the entries of the Append just given, from this index on; 0: none
-  bool append_barrier = false;             ///< log a barrier with index last_index()
-  bool fetch_view = false;                 ///< ask the control plane for the view: there is, or may be, a newer one
-  bool fetch_snapshot = false;             ///< fetch a snapshot, then call install_snapshot()
-  bool failed = false;                     ///< the log lacks committed entries: only a snapshot helps
-  bool restored = false;                   ///< Restart::doubt is over
-  std::vector<Envelope> messages;
-  std::vector<Send> sends;
-  std::vector<ReplicaReport> reports;
-
-  void clear();
-};
 
 class Replica {
  public:

@@ -1,0 +1,28 @@
+#include "kvstore/replication/ack_latency.h"
+
+namespace skua::kv {
+
+void AckLatency::acked(const LogLevels& levels, TimeNs now) {
+  if (!is_measuring() || !levels.reaches(index_, level_)) return;
+  const DurationNs sample = now - since_;
+  smoothed_ = smoothed_ == 0 ? sample : smoothed_ + (sample - smoothed_) / 8;
+  index_ = 0;
+}
+
+void AckLatency::paused(const Pause& pause) {
+  if (is_measuring()) since_ = pause.moved(since_);
+  slow_since_ = kTimeNever;
+}
+
+bool AckLatency::is_slow_for_long(bool is_slow, TimeNs now, DurationNs time) {
+  if (!is_slow) {
+    slow_since_ = kTimeNever;
+  } else if (slow_since_ == kTimeNever) {
+    slow_since_ = now;
+  } else {
+    return now - slow_since_ > time;
+  }
+  return false;
+}
+
+}  // namespace skua::kv
