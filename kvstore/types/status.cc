@@ -1,56 +1,78 @@
 #include "kvstore/types/status.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace skua::kv {
+namespace {
+
+using Code = absl::StatusCode;
+
+/// What is known of a KvStatus.
+struct StatusFacts {
+  KvStatus status;
+  const char* name;
+  Code code;
+  bool not_applied = false;     // certainly_not_applied()
+  bool rests_on_state = false;  // rests_on_state()
+};
+
+constexpr bool kNotApplied = true;
+constexpr bool kRestsOnState = true;
+
+constexpr StatusFacts kFacts[] = {
+    {KvStatus::kOk, "OK", Code::kOk},
+    {KvStatus::kCancelled, "CANCELLED", Code::kCancelled},
+    {KvStatus::kUnknown, "UNKNOWN", Code::kUnknown},
+    {KvStatus::kInvalidArgument, "INVALID_ARGUMENT", Code::kInvalidArgument, kNotApplied},
+    {KvStatus::kDeadlineExceeded, "DEADLINE_EXCEEDED", Code::kDeadlineExceeded},
+    {KvStatus::kNotFound, "NOT_FOUND", Code::kNotFound, kNotApplied, kRestsOnState},
+    {KvStatus::kAlreadyExists, "ALREADY_EXISTS", Code::kAlreadyExists, kNotApplied, kRestsOnState},
+    {KvStatus::kPermissionDenied, "PERMISSION_DENIED", Code::kPermissionDenied, kNotApplied},
+    {KvStatus::kResourceExhausted, "RESOURCE_EXHAUSTED", Code::kResourceExhausted, kNotApplied},
+    {KvStatus::kFailedPrecondition, "FAILED_PRECONDITION", Code::kFailedPrecondition, kNotApplied},
+    {KvStatus::kAborted, "ABORTED", Code::kAborted},
+    {KvStatus::kOutOfRange, "OUT_OF_RANGE", Code::kOutOfRange, kNotApplied},
+    {KvStatus::kUnimplemented, "UNIMPLEMENTED", Code::kUnimplemented, kNotApplied},
+    {KvStatus::kInternal, "INTERNAL", Code::kInternal},
+    {KvStatus::kUnavailable, "UNAVAILABLE", Code::kUnavailable},
+    {KvStatus::kDataLoss, "DATA_LOSS", Code::kDataLoss},
+    {KvStatus::kUnauthenticated, "UNAUTHENTICATED", Code::kUnauthenticated, kNotApplied},
+
+    {KvStatus::kWrongShard, "WRONG_SHARD", Code::kUnavailable, kNotApplied},
+    {KvStatus::kVersionMismatch, "VERSION_MISMATCH", Code::kFailedPrecondition, kNotApplied, kRestsOnState},
+    {KvStatus::kNotARow, "NOT_A_ROW", Code::kFailedPrecondition, kNotApplied, kRestsOnState},
+    {KvStatus::kStorageFailed, "STORAGE_FAILED", Code::kDataLoss},
+    {KvStatus::kShardReadOnly, "SHARD_READ_ONLY", Code::kUnavailable, kNotApplied},
+    {KvStatus::kNotANumber, "NOT_A_NUMBER", Code::kFailedPrecondition, kNotApplied, kRestsOnState},
+    {KvStatus::kCounterOverflow, "COUNTER_OVERFLOW", Code::kOutOfRange, kNotApplied, kRestsOnState},
+    {KvStatus::kStaleRetry, "STALE_RETRY", Code::kAborted},
+    {KvStatus::kTooManyIncomplete, "TOO_MANY_INCOMPLETE", Code::kResourceExhausted, kNotApplied},
+    {KvStatus::kBehindToken, "BEHIND_TOKEN", Code::kFailedPrecondition, kNotApplied},
+};
+
+/// For a byte that is no KvStatus: the facts of kUnknown.
+const StatusFacts& facts_of(KvStatus status) {
+  const auto* const found = std::ranges::find(kFacts, status, &StatusFacts::status);
+  return found == std::end(kFacts) ? facts_of(KvStatus::kUnknown) : *found;
+}
+
+}  // namespace
 
 const char* status_name(KvStatus status) {
-  switch (status) {
-    case KvStatus::kOk: return "OK";
-    case KvStatus::kCancelled: return "CANCELLED";
-    case KvStatus::kUnknown: return "UNKNOWN";
-    case KvStatus::kInvalidArgument: return "INVALID_ARGUMENT";
-    case KvStatus::kDeadlineExceeded: return "DEADLINE_EXCEEDED";
-    case KvStatus::kNotFound: return "NOT_FOUND";
-    case KvStatus::kAlreadyExists: return "ALREADY_EXISTS";
-    case KvStatus::kPermissionDenied: return "PERMISSION_DENIED";
-    case KvStatus::kResourceExhausted: return "RESOURCE_EXHAUSTED";
-    case KvStatus::kFailedPrecondition: return "FAILED_PRECONDITION";
-    case KvStatus::kAborted: return "ABORTED";
-    case KvStatus::kOutOfRange: return "OUT_OF_RANGE";
-    case KvStatus::kUnimplemented: return "UNIMPLEMENTED";
-    case KvStatus::kInternal: return "INTERNAL";
-    case KvStatus::kUnavailable: return "UNAVAILABLE";
-    case KvStatus::kDataLoss: return "DATA_LOSS";
-    case KvStatus::kUnauthenticated: return "UNAUTHENTICATED";
-    case KvStatus::kWrongShard: return "WRONG_SHARD";
-    case KvStatus::kVersionMismatch: return "VERSION_MISMATCH";
-    case KvStatus::kNotARow: return "NOT_A_ROW";
-    case KvStatus::kStorageFailed: return "STORAGE_FAILED";
-    case KvStatus::kShardReadOnly: return "SHARD_READ_ONLY";
-    case KvStatus::kNotANumber: return "NOT_A_NUMBER";
-    case KvStatus::kCounterOverflow: return "COUNTER_OVERFLOW";
-    case KvStatus::kStaleRetry: return "STALE_RETRY";
-    case KvStatus::kTooManyIncomplete: return "TOO_MANY_INCOMPLETE";
-    case KvStatus::kBehindToken: return "BEHIND_TOKEN";
-  }
-  return "UNKNOWN";
+  return facts_of(status).name;
 }
 
 absl::StatusCode to_status_code(KvStatus status) {
-  switch (status) {
-    case KvStatus::kWrongShard:
-    case KvStatus::kShardReadOnly: return absl::StatusCode::kUnavailable;
-    case KvStatus::kVersionMismatch:
-    case KvStatus::kNotARow:
-    case KvStatus::kNotANumber:
-    case KvStatus::kBehindToken: return absl::StatusCode::kFailedPrecondition;
-    case KvStatus::kCounterOverflow: return absl::StatusCode::kOutOfRange;
-    case KvStatus::kStaleRetry: return absl::StatusCode::kAborted;
-    case KvStatus::kTooManyIncomplete: return absl::StatusCode::kResourceExhausted;
-    case KvStatus::kStorageFailed: return absl::StatusCode::kDataLoss;
-    default: break;
-  }
-  if (status <= KvStatus::kUnauthenticated) return static_cast<absl::StatusCode>(status);
-  return absl::StatusCode::kUnknown;
+  return facts_of(status).code;
+}
+
+bool certainly_not_applied(KvStatus status) {
+  return facts_of(status).not_applied;
+}
+
+bool rests_on_state(KvStatus status) {
+  return facts_of(status).rests_on_state;
 }
 
 KvStatus from_status_code(absl::StatusCode code) {
@@ -65,41 +87,6 @@ std::string status_text(KvStatus status, std::string_view text) {
   const bool code_names_it = from_status_code(to_status_code(status)) == status;
   if (code_names_it) return text.empty() ? "the node gives no reason" : std::string(text);
   return text.empty() ? status_name(status) : std::string(status_name(status)) + ": " + std::string(text);
-}
-
-bool certainly_not_applied(KvStatus status) {
-  switch (status) {
-    case KvStatus::kInvalidArgument:
-    case KvStatus::kNotFound:
-    case KvStatus::kAlreadyExists:
-    case KvStatus::kPermissionDenied:
-    case KvStatus::kResourceExhausted:
-    case KvStatus::kFailedPrecondition:
-    case KvStatus::kOutOfRange:
-    case KvStatus::kUnimplemented:
-    case KvStatus::kUnauthenticated:
-    case KvStatus::kWrongShard:
-    case KvStatus::kVersionMismatch:
-    case KvStatus::kNotARow:
-    case KvStatus::kNotANumber:
-    case KvStatus::kCounterOverflow:
-    case KvStatus::kTooManyIncomplete:
-    case KvStatus::kBehindToken:
-    case KvStatus::kShardReadOnly: return true;
-    default: return false;
-  }
-}
-
-bool rests_on_state(KvStatus status) {
-  switch (status) {
-    case KvStatus::kNotFound:
-    case KvStatus::kAlreadyExists:
-    case KvStatus::kVersionMismatch:
-    case KvStatus::kNotARow:
-    case KvStatus::kNotANumber:
-    case KvStatus::kCounterOverflow: return true;
-    default: return false;
-  }
 }
 
 }  // namespace skua::kv
