@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,60 +31,52 @@ std::string time_left(const CertificateInfo& info, WallSeconds now_s) {
   return absl::StrCat("valid until ", control::wall_time_text(info.valid.until), ", ", duration);
 }
 
-Finding with_certificate(Verdict verdict, std::string detail, std::string remedy) {
-  return {"security",        "certificate",     verdict,
-          std::move(detail), std::move(remedy), "with a certificate that others refuse, a program reaches nobody"};
+void add_certificate(Findings& out, Verdict verdict, std::string detail, std::string remedy) {
+  out.add("certificate", verdict, std::move(detail), std::move(remedy),
+          "with a certificate that others refuse, a program reaches nobody");
 }
 
-Finding examine_key(const std::string& path) {
+void examine_key(const std::string& path, Findings& out) {
   struct stat file {};
   const bool is_open = stat(path.c_str(), &file) == 0 && (file.st_mode & kOfOthers) != 0;
-  return {"security",
-          "private key",
-          is_open ? Verdict::kWarning : Verdict::kOk,
+  out.add("private key", is_open ? Verdict::kWarning : Verdict::kOk,
           is_open ? absl::StrFormat("%s may be used by others (mode %04o)", path, file.st_mode & 07777)
                   : absl::StrCat(path, " is its owner's alone"),
-          is_open ? absl::StrCat("chmod 600 ", path) : "",
-          "whoever reads the key can be this program"};
+          absl::StrCat("chmod 600 ", path), "whoever reads the key can be this program");
 }
 
-Finding examine_authority(const std::string& path, std::string_view text, WallSeconds now_s) {
+void examine_authority(const std::string& path, std::string_view text, WallSeconds now_s, Findings& out) {
+  constexpr char kWhy[] = "without its authority no certificate is believed";
   const absl::StatusOr<CertificateInfo> info = control::inspect_certificate(text);
-  Finding out{"security", "authority", Verdict::kOk, "", "", "without its authority no certificate is believed"};
   if (!info.ok()) {
-    out.verdict = Verdict::kFailure;
-    out.detail = absl::StrCat(path, ": ", info.status().message());
-    out.remedy = "give --ca the ca.pem that skuactl cert init made";
-    return out;
+    return out.add("authority", Verdict::kFailure, absl::StrCat(path, ": ", info.status().message()),
+                   "give --ca the ca.pem that skuactl cert init made", kWhy);
   }
-  const std::string trouble = control::expiry_trouble(*info, now_s);
-  out.detail = absl::StrCat("of cluster ", info->cluster_id, ", ", time_left(*info, now_s));
-  if (!trouble.empty()) {
-    out.verdict = info->valid.until <= now_s ? Verdict::kFailure : Verdict::kWarning;
-    out.remedy = "have a new authority made, and let all programs believe both for a while (docs/security.md)";
-  }
-  return out;
+  const Verdict bad = info->valid.until <= now_s ? Verdict::kFailure : Verdict::kWarning;
+  out.add("authority", control::expiry_trouble(*info, now_s).empty() ? Verdict::kOk : bad,
+          absl::StrCat("of cluster ", info->cluster_id, ", ", time_left(*info, now_s)),
+          "have a new authority made, and let all programs believe both for a while (docs/security.md)", kWhy);
 }
 
 /// The certificate, its key and the authorities together.
-Finding examine_certificate(const CertificateAndKey& own, std::string_view authorities, WallSeconds now_s) {
+void examine_certificate(const CertificateAndKey& own, std::string_view authorities, WallSeconds now_s, Findings& out) {
   const absl::StatusOr<CertificateInfo> info = control::inspect_certificate(own.certificate);
   if (!info.ok()) {
-    return with_certificate(Verdict::kFailure, std::string(info.status().message()), "skuactl cert issue makes one");
+    return add_certificate(out, Verdict::kFailure, std::string(info.status().message()),
+                           "skuactl cert issue makes one");
   }
   if (const absl::Status status = control::check_credentials(own, authorities, now_s); !status.ok()) {
-    return with_certificate(
-        Verdict::kFailure, std::string(status.message()),
+    return add_certificate(
+        out, Verdict::kFailure, std::string(status.message()),
         "give the files that belong together, or have the certificate issued anew: skuactl cert issue");
   }
   const std::string name = info->identity.has_value() ? info->identity->principal() : "an authority";
-  const std::string trouble = control::expiry_trouble(*info, now_s);
-  return with_certificate(trouble.empty() ? Verdict::kOk : Verdict::kWarning,
-                          absl::StrCat(name, ", ", time_left(*info, now_s)),
-                          trouble.empty() ? "" : "have a new one issued, into the same files; no restart is needed");
+  add_certificate(out, control::expiry_trouble(*info, now_s).empty() ? Verdict::kOk : Verdict::kWarning,
+                  absl::StrCat(name, ", ", time_left(*info, now_s)),
+                  "have a new one issued, into the same files; no restart is needed");
 }
 
-void examine_files(const SecurityPlan& plan, std::vector<Finding>& out) {
+void examine_files(const SecurityPlan& plan, Findings& out) {
   CertificateAndKey own;
   std::string authorities;
   const std::pair<const std::string*, std::string*> files[] = {{&plan.files.certificate, &own.certificate},
@@ -90,40 +84,37 @@ void examine_files(const SecurityPlan& plan, std::vector<Finding>& out) {
                                                                {&plan.files.authorities, &authorities}};
   for (const auto& [path, text] : files) {
     if (path->empty()) {
-      out.push_back(with_certificate(Verdict::kFailure, "--cert, --key and --ca belong together, and one is missing",
-                                     "give all three"));
-      return;
+      return add_certificate(out, Verdict::kFailure, "--cert, --key and --ca belong together, and one is missing",
+                             "give all three");
     }
     absl::StatusOr<std::string> read = app::read_file(*path, kFileBytesMax);
     if (!read.ok()) {
-      out.push_back(with_certificate(Verdict::kFailure, std::string(read.status().message()),
-                                     absl::StrCat("let this user read ", *path, ", or give another file")));
-      return;
+      return add_certificate(out, Verdict::kFailure, std::string(read.status().message()),
+                             absl::StrCat("let this user read ", *path, ", or give another file"));
     }
     *text = *std::move(read);
   }
-  out.push_back(examine_certificate(own, authorities, plan.now_s));
-  out.push_back(examine_key(plan.files.key));
-  out.push_back(examine_authority(plan.files.authorities, authorities, plan.now_s));
+  examine_certificate(own, authorities, plan.now_s, out);
+  examine_key(plan.files.key, out);
+  examine_authority(plan.files.authorities, authorities, plan.now_s, out);
 }
 
 }  // namespace
 
 std::vector<Finding> examine_security(const SecurityPlan& plan) {
-  std::vector<Finding> out;
+  Findings out("security");
   if (plan.files.empty()) {
-    out.push_back({"security", "certificate", Verdict::kWarning, "none is given (--cert, --key, --ca)",
-                   "skuactl cert init makes an authority, skuactl cert issue certificates (docs/security.md)",
-                   "without certificates, whoever reaches the cluster's addresses is let in, and packets are not "
-                   "encrypted"});
-    return out;
+    out.add("certificate", Verdict::kWarning, "none is given (--cert, --key, --ca)",
+            "skuactl cert init makes an authority, skuactl cert issue certificates (docs/security.md)",
+            "without certificates, whoever reaches the cluster's addresses is let in, and packets are not encrypted");
+    return out.take();
   }
   examine_files(plan, out);
-  out.push_back({"security", "cipher", plan.has_fast_cipher ? Verdict::kOk : Verdict::kWarning,
-                 plan.has_fast_cipher ? "AES-GCM by libipsec-mb" : "AES-GCM by OpenSSL",
-                 plan.has_fast_cipher ? "" : "use a processor with AES instructions, and a build with libipsec-mb-dev",
-                 "packets are encrypted with it; OpenSSL takes about four times as long for a small one"});
-  return out;
+  out.add("cipher", plan.has_fast_cipher ? Verdict::kOk : Verdict::kWarning,
+          plan.has_fast_cipher ? "AES-GCM by libipsec-mb" : "AES-GCM by OpenSSL",
+          "use a processor with AES instructions, and a build with libipsec-mb-dev",
+          "packets are encrypted with it; OpenSSL takes about four times as long for a small one");
+  return out.take();
 }
 
 }  // namespace skua::kv::ctl

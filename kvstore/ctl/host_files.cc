@@ -1,5 +1,7 @@
 #include "kvstore/ctl/host_files.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -54,6 +56,12 @@ uint64_t capabilities(const std::string& root) {
     if (absl::StartsWith(line, "CapEff:")) return std::strtoull(line.c_str() + 7, nullptr, 16);
   }
   return 0;
+}
+
+uint64_t locked_memory_limit() {
+  rlimit locked{};
+  const bool limited = getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur != RLIM_INFINITY;
+  return limited ? locked.rlim_cur : UINT64_MAX;
 }
 
 }  // namespace skua::kv::ctl

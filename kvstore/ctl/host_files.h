@@ -21,6 +21,9 @@ bool exists(const std::string& path);
 /// CapEff of /proc/self/status below `root`: one bit for each capability that this program has.
 uint64_t capabilities(const std::string& root);
 
+/// RLIMIT_MEMLOCK of this program, in bytes; UINT64_MAX: unlimited.
+uint64_t locked_memory_limit();
+
 /// Bit of CAP_IPC_LOCK.
 inline constexpr int kCapIpcLock = 14;
 
