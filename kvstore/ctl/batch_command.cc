@@ -1,6 +1,5 @@
 // skuactl batch.
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -37,21 +36,17 @@ absl::Status status_of(const BatchResult& result, const std::vector<size_t>& lin
 int report_batch(const Globals& globals, const BatchResult& result, const std::vector<size_t>& lines) {
   // The status says so if the batch may have been applied.
   if (!result.ok()) return report_failure(status_of(result, lines));
-  if (globals.json) {
-    nlohmann::json ops = nlohmann::json::array();
-    for (const BatchOpResult& op : result.ops) {
-      ops.push_back(
-          {{"status", absl::StatusCodeToString(op.status.code())}, {"version", op.version}, {"value", op.value}});
-    }
-    print_json({{"done", "applied"},
-                {"version", result.version},
-                {"durability", durability_name(result.durability)},
-                {"operations", ops}});
-  } else {
-    std::printf("applied %s, version %llu\n", counted(result.ops.size(), "operation").c_str(),
-                static_cast<unsigned long long>(result.version));
+  nlohmann::json ops = nlohmann::json::array();
+  for (const BatchOpResult& op : result.ops) {
+    ops.push_back(
+        {{"status", absl::StatusCodeToString(op.status.code())}, {"version", op.version}, {"value", op.value}});
   }
-  return app::kExitOk;
+  return answer(globals,
+                {{"done", "applied"},
+                 {"version", result.version},
+                 {"durability", durability_name(result.durability)},
+                 {"operations", ops}},
+                absl::StrCat("applied ", counted(result.ops.size(), "operation"), ", version ", result.version, "\n"));
 }
 
 int batch(const Globals& globals, const BatchArguments& arguments) {

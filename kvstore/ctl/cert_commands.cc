@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "app/exit.h"
 #include "app/file.h"
 #include "app/uuid.h"
@@ -116,17 +117,6 @@ absl::StatusOr<CertificateAndKey> read_authority(const std::string& directory) {
   return authority;
 }
 
-std::vector<std::string> split_hosts(const std::string& text) {
-  std::vector<std::string> hosts;
-  size_t begin = 0;
-  while (begin <= text.size() && !text.empty()) {
-    const size_t comma = std::min(text.find(',', begin), text.size());
-    hosts.push_back(text.substr(begin, comma - begin));
-    begin = comma + 1;
-  }
-  return hosts;
-}
-
 int issue(const IssueArguments& arguments) {
   const absl::StatusOr<CertificateAndKey> authority = read_authority(arguments.authority);
   if (!authority.ok()) return report_failure(authority.status());
@@ -137,9 +127,11 @@ int issue(const IssueArguments& arguments) {
   if (absl::Status status = control::check_identity(identity); !status.ok()) {
     app::fail_usage(kProgram, absl::StrCat("NAME: ", status.message()));
   }
+  std::vector<std::string> hosts;
+  if (!arguments.hosts.empty()) hosts = absl::StrSplit(arguments.hosts, ',');
   const control::WallSeconds now = std::time(nullptr);
-  const absl::StatusOr<CertificateAndKey> made = control::issue_certificate(
-      *authority, identity, split_hosts(arguments.hosts), {now, now + arguments.days * kDayS});
+  const absl::StatusOr<CertificateAndKey> made =
+      control::issue_certificate(*authority, identity, hosts, {now, now + arguments.days * kDayS});
   if (!made.ok()) return report_failure(made.status());
   if (absl::Status status = make_directory(arguments.out); !status.ok()) return report_failure(status);
   const std::string stem = absl::StrCat(arguments.out, "/", identity.name);
@@ -152,13 +144,12 @@ int issue(const IssueArguments& arguments) {
   return app::kExitOk;
 }
 
-void print_text(const CertificateInfo& info, const std::string& judged) {
-  const std::string who = info.is_authority ? std::string("authority") : info.identity->describe();
-  std::printf("%s of cluster %s\n", who.c_str(), info.cluster_id.c_str());
-  std::printf("valid        %s to %s (%s)\n", control::wall_time_text(info.valid.from).c_str(),
-              control::wall_time_text(info.valid.until).c_str(), judged.c_str());
-  if (!info.hosts.empty()) std::printf("hosts        %s\n", absl::StrJoin(info.hosts, ", ").c_str());
-  std::printf("serial       %s\nfingerprint  %s\n", info.serial.c_str(), info.fingerprint.c_str());
+std::string text_of(const CertificateInfo& info, const std::string& judged) {
+  return absl::StrCat(info.is_authority ? "authority" : info.identity->describe(), " of cluster ", info.cluster_id,
+                      "\nvalid        ", control::wall_time_text(info.valid.from), " to ",
+                      control::wall_time_text(info.valid.until), " (", judged, ")\n",
+                      info.hosts.empty() ? "" : absl::StrCat("hosts        ", absl::StrJoin(info.hosts, ", "), "\n"),
+                      "serial       ", info.serial, "\nfingerprint  ", info.fingerprint, "\n");
 }
 
 std::string judge(const CertificateInfo& info, control::WallSeconds now) {
@@ -176,21 +167,18 @@ int show(const Globals& globals, const std::string& path) {
     return report_failure(absl::Status(info.status().code(), absl::StrCat(path, ": ", info.status().message())));
   }
   const control::WallSeconds now = std::time(nullptr);
-  if (!globals.json) {
-    print_text(*info, judge(*info, now));
-  } else {
-    print_json({{"cluster_id", info->cluster_id},
-                {"authority", info->is_authority},
-                {"role", info->is_authority ? "" : control::role_name(info->identity->role)},
-                {"name", info->is_authority ? "" : info->identity->name},
-                {"valid_from_s", info->valid.from},
-                {"valid_until_s", info->valid.until},
-                {"valid", now >= info->valid.from && now < info->valid.until},
-                {"hosts", info->hosts},
-                {"serial", info->serial},
-                {"fingerprint", info->fingerprint}});
-  }
-  return app::kExitOk;
+  return answer(globals,
+                {{"cluster_id", info->cluster_id},
+                 {"authority", info->is_authority},
+                 {"role", info->is_authority ? "" : control::role_name(info->identity->role)},
+                 {"name", info->is_authority ? "" : info->identity->name},
+                 {"valid_from_s", info->valid.from},
+                 {"valid_until_s", info->valid.until},
+                 {"valid", now >= info->valid.from && now < info->valid.until},
+                 {"hosts", info->hosts},
+                 {"serial", info->serial},
+                 {"fingerprint", info->fingerprint}},
+                text_of(*info, judge(*info, now)));
 }
 
 }  // namespace

@@ -53,6 +53,27 @@ const char* state_of(const ShardView& shard) {
   return shard.writable ? "unsettled" : "read-only";
 }
 
+nlohmann::json shard_json(const ShardView& shard) {
+  nlohmann::json replicas = nlohmann::json::array();
+  for (const ReplicaView& replica : shard.replicas) {
+    nlohmann::json json = {{"role", role_name(replica.role)},
+                           {"uuid", replica.uuid},
+                           {"grpc_address", replica.grpc_address},
+                           {"worker", replica.worker},
+                           {"state", control::liveness_name(replica.liveness)},
+                           {"draining", replica.draining},
+                           {"lost_storage", replica.lost_storage},
+                           {"unserved", replica.unserved}};
+    if (!replica.unserved_why.empty()) json["unserved_why"] = replica.unserved_why;
+    if (replica.join != 0) json["join"] = replica.join;
+    if (!replica.copy.empty()) json["copy"] = replica.copy;
+    replicas.push_back(std::move(json));
+  }
+  return {{"shard", shard.shard},          {"epoch", shard.epoch},         {"fork", shard.fork},
+          {"members", shard.member_count}, {"available", shard.available}, {"writable", shard.writable},
+          {"settled", shard.settled},      {"lacks", shard.lacks},         {"replicas", std::move(replicas)}};
+}
+
 }  // namespace
 
 std::vector<std::vector<std::string>> node_rows(const ClusterStatus& status) {
@@ -134,25 +155,10 @@ nlohmann::json table_json(const control::TableSummary& summary) {
           {"settled_shards", summary.settled_shard_count}};
 }
 
-nlohmann::json shard_json(const ShardView& shard) {
-  nlohmann::json replicas = nlohmann::json::array();
-  for (const ReplicaView& replica : shard.replicas) {
-    nlohmann::json json = {{"role", role_name(replica.role)},
-                           {"uuid", replica.uuid},
-                           {"grpc_address", replica.grpc_address},
-                           {"worker", replica.worker},
-                           {"state", control::liveness_name(replica.liveness)},
-                           {"draining", replica.draining},
-                           {"lost_storage", replica.lost_storage},
-                           {"unserved", replica.unserved}};
-    if (!replica.unserved_why.empty()) json["unserved_why"] = replica.unserved_why;
-    if (replica.join != 0) json["join"] = replica.join;
-    if (!replica.copy.empty()) json["copy"] = replica.copy;
-    replicas.push_back(std::move(json));
-  }
-  return {{"shard", shard.shard},          {"epoch", shard.epoch},         {"fork", shard.fork},
-          {"members", shard.member_count}, {"available", shard.available}, {"writable", shard.writable},
-          {"settled", shard.settled},      {"lacks", shard.lacks},         {"replicas", std::move(replicas)}};
+nlohmann::json tables_json(const std::vector<control::TableSummary>& tables) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const control::TableSummary& summary : tables) list.push_back(table_json(summary));
+  return list;
 }
 
 nlohmann::json shards_json(const control::MapTable& table, uint64_t map_revision,

@@ -21,7 +21,7 @@ std::string shards_text(const control::ClusterStatus& status, const control::Map
 
 nlohmann::json nodes_json(const control::ClusterStatus& status);
 nlohmann::json table_json(const control::TableSummary& summary);
-nlohmann::json shard_json(const ShardView& shard);
+nlohmann::json tables_json(const std::vector<control::TableSummary>& tables);
 nlohmann::json shards_json(const control::MapTable& table, uint64_t map_revision, const std::vector<ShardView>& shards);
 
 }  // namespace skua::kv::ctl

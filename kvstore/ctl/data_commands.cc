@@ -60,15 +60,12 @@ int get(const Globals& globals, const ReadArguments& arguments) {
       if (!written.ok()) return report_failure(written);
     }
     if (globals.json) {
-      const JsonText shown_key = json_text(key);
-      nlohmann::json json = {
-          {"key", shown_key.text}, {"key_encoding", shown_key.encoding}, {"version", result.version}};
+      nlohmann::json json = {{"version", result.version}};
+      set_text(json, "key", "key_encoding", key);
       if (to_file) {
         json["file"] = arguments.file;
       } else {
-        const JsonText value = json_text(result.value);
-        json["value"] = value.text;
-        json["encoding"] = value.encoding;
+        set_text(json, "value", "encoding", result.value);
       }
       print_json(json);
     } else if (!to_file) {
@@ -83,44 +80,25 @@ int ttl(const Globals& globals, const ReadArguments& arguments) {
   return with_client(globals, arguments.table, [&](Client& client) {
     const ReadResult result = client.get(arguments.table, key, {.with_ttl = true});
     if (!result.ok()) return report_read(arguments, key, result);
-    const bool expires = result.ttl.has_value();
-    const int64_t left_ms = expires ? result.ttl->count() : 0;
-    if (globals.json) {
-      const JsonText shown_key = json_text(key);
-      nlohmann::json json = {{"key", shown_key.text},
-                             {"key_encoding", shown_key.encoding},
-                             {"version", result.version},
-                             {"ttl_ms", nullptr}};
-      if (expires) json["ttl_ms"] = left_ms;
-      print_json(json);
-    } else if (expires) {
-      std::printf("%lld ms\n", static_cast<long long>(left_ms));
-    } else {
-      std::printf("never\n");
-    }
-    return app::kExitOk;
+    nlohmann::json json = {{"version", result.version}, {"ttl_ms", nullptr}};
+    set_text(json, "key", "key_encoding", key);
+    if (!result.ttl.has_value()) return answer(globals, json, "never\n");
+    json["ttl_ms"] = result.ttl->count();
+    return answer(globals, json, absl::StrCat(result.ttl->count(), " ms\n"));
   });
 }
 
 void print_rows_json(const Globals& globals, const RowsResult& result) {
   nlohmann::json rows = nlohmann::json::array();
   for (const OwnedRow& row : result.rows) {
-    const JsonText key = json_text(row.key);
-    const JsonText value = json_text(row.value);
-    rows.push_back({{"key", key.text},
-                    {"key_encoding", key.encoding},
-                    {"value", value.text},
-                    {"encoding", value.encoding},
-                    {"version", row.version}});
+    nlohmann::json& json = rows.emplace_back(nlohmann::json{{"version", row.version}});
+    set_text(json, "key", "key_encoding", row.key);
+    set_text(json, "value", "encoding", row.value);
   }
-  const JsonText next = json_text(result.next_start);
   const std::string cursor = key_text(result.next_start);
-  nlohmann::json json = {{"rows", rows},
-                         {"has_more", result.has_more},
-                         {"next_start", next.text},
-                         {"next_start_encoding", next.encoding},
-                         {"next_start_argument", nullptr},
-                         {"next_cursor", cursor}};
+  nlohmann::json json = {
+      {"rows", rows}, {"has_more", result.has_more}, {"next_start_argument", nullptr}, {"next_cursor", cursor}};
+  set_text(json, "next_start", "next_start_encoding", result.next_start);
   // With --raw-keys, --start takes no escapes, so the cursor cannot be given as --start.
   if (!globals.raw_keys) json["next_start_argument"] = cursor;
   print_json(json);

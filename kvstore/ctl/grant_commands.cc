@@ -1,5 +1,4 @@
 // skuactl grant add, remove, list: which clients may read, write or scan a table (control/core/grants.h).
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "app/exit.h"
 #include "control/client/admin_client.h"
 #include "control/core/grants.h"
 #include "control/core/table_names.h"
@@ -45,45 +43,23 @@ std::optional<std::string> complaint_of_rights(const std::string& text) {
   return rights.ok() ? std::nullopt : std::optional(std::string(std_view(rights.status().message())));
 }
 
-/// The rights were checked when the command line was read.
-Rights rights_of(const GrantArguments& arguments) {
-  return control::parse_rights(arguments.rights).value_or(0);
-}
-
-int add(const Globals& globals, const GrantArguments& arguments) {
+/// `given`: the client is to get the rights; otherwise they are taken away.
+int change(const Globals& globals, const GrantArguments& arguments, bool given) {
   const control::CredentialsPtr credentials = credentials_of(globals);
   const std::string principal = principal_of(arguments.identity, credentials);
-  const Rights rights = rights_of(arguments);
+  const std::string& table = arguments.table;
+  const Rights rights = control::parse_rights(arguments.rights).value_or(0);  // checked when the command line was read
   AdminClient admin(globals.control_address, globals.timeout_ns, credentials);
-  if (absl::Status status = admin.add_grant(principal, arguments.table, rights); !status.ok()) {
-    return report_change_failure(status, kLook);
-  }
-  if (globals.json) {
-    print_json({{"identity", principal}, {"table", arguments.table}, {"granted", rights_json(rights)}});
-  } else {
-    std::printf(
-        "%s may %s table %s, as soon as the nodes hear of it, within a second. Clients without a grant may not\n",
-        principal.c_str(), control::rights_text(rights).c_str(), arguments.table.c_str());
-  }
-  return app::kExitOk;
-}
-
-int take_away(const Globals& globals, const GrantArguments& arguments) {
-  const control::CredentialsPtr credentials = credentials_of(globals);
-  const std::string principal = principal_of(arguments.identity, credentials);
-  const Rights rights = rights_of(arguments);
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials);
-  if (absl::Status status = admin.remove_grant(principal, arguments.table, rights, arguments.open_to_all);
-      !status.ok()) {
-    return report_change_failure(status, kLook);
-  }
-  if (globals.json) {
-    print_json({{"identity", principal}, {"table", arguments.table}, {"removed", rights_json(rights)}});
-  } else {
-    std::printf("%s has no grant to %s table %s any more; skuactl grant list %s shows who has\n", principal.c_str(),
-                control::rights_text(rights).c_str(), arguments.table.c_str(), arguments.table.c_str());
-  }
-  return app::kExitOk;
+  const absl::Status changed = given ? admin.add_grant(principal, table, rights)
+                                     : admin.remove_grant(principal, table, rights, arguments.open_to_all);
+  if (!changed.ok()) return report_change_failure(changed, kLook);
+  const std::string what = absl::StrCat(control::rights_text(rights), " table ", table);
+  return answer(
+      globals, {{"identity", principal}, {"table", table}, {given ? "granted" : "removed", rights_json(rights)}},
+      given ? absl::StrCat(principal, " may ", what,
+                           ", as soon as the nodes hear of it, within a second. Clients without a grant may not\n")
+            : absl::StrCat(principal, " has no grant to ", what, " any more; skuactl grant list ", table,
+                           " shows who has\n"));
 }
 
 /// The tables to show: the one that is named, or all.
@@ -110,15 +86,10 @@ int list(const Globals& globals, const std::string& name) {
       rows.push_back({of.name, grant.principal, control::rights_text(grant.rights)});
     }
   }
-  if (globals.json) {
-    print_json(json);
-  } else if (rows.size() > 1) {
-    std::fputs(table(std::move(rows)).c_str(), stdout);
-  } else {
-    std::printf("no grants: every client may read, write and scan %s\n",
-                name.empty() ? "all tables" : absl::StrCat("table ", name).c_str());
-  }
-  return app::kExitOk;
+  if (rows.size() > 1) return answer(globals, json, table(std::move(rows)));
+  return answer(globals, json,
+                absl::StrCat("no grants: every client may read, write and scan ",
+                             name.empty() ? "all tables" : absl::StrCat("table ", name), "\n"));
 }
 
 app::Command& add_change_command(app::Command& grants, const char* name, const char* summary,
@@ -145,7 +116,7 @@ void add_grant_commands(app::Program& program, const Globals& globals) {
       .check(complaint_of_rights);
   add_command.example("skuactl grant add client/app-7 notes read,write", "others without a grant are shut out")
       .example("skuactl grant add certs/report.pem notes scan", "one more, by its certificate");
-  add_command.action([&globals, adding] { return add(globals, *adding); });
+  add_command.action([&globals, adding] { return change(globals, *adding, true); });
 
   auto removing = std::make_shared<GrantArguments>();
   app::Command& remove_command =
@@ -157,7 +128,7 @@ void add_grant_commands(app::Program& program, const Globals& globals) {
                           "It may be the table's last grant: then all clients may use the table again.");
   remove_command.example("skuactl grant remove client/app-7 notes write", "it may still read")
       .example("skuactl grant remove client/app-7 notes --open-to-all", "the last grant: the table is open again");
-  remove_command.action([&globals, removing] { return take_away(globals, *removing); });
+  remove_command.action([&globals, removing] { return change(globals, *removing, false); });
 
   auto shown = std::make_shared<std::string>();
   app::Command& list_command = grants.add_command("list", "Shows who may use which table.");

@@ -27,34 +27,25 @@ constexpr DurationNs kPauseNs = 200 * kMillisecond;
 constexpr auto kPause = std::chrono::nanoseconds(kPauseNs);
 
 int list(const Globals& globals) {
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
-  const absl::StatusOr<ClusterStatus> status = admin.status();
-  if (!status.ok()) return report_failure(status.status());
-  if (globals.json) {
-    print_json(nodes_json(*status));
-  } else {
-    std::fputs(table(node_rows(*status)).c_str(), stdout);
-  }
-  return app::kExitOk;
+  return with_status(globals, [&](AdminClient&, const ClusterStatus& status) {
+    return answer(globals, nodes_json(status), table(node_rows(status)));
+  });
 }
 
 /// Finds the node called `name` and runs `use` with it. Reports a failure if there is no such node.
 int with_node(const Globals& globals, const std::string& name,
               const std::function<int(AdminClient&, const ClusterStatus::Node&)>& use) {
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
-  const absl::StatusOr<ClusterStatus> status = admin.status();
-  if (!status.ok()) return report_failure(status.status());
-  const absl::StatusOr<ClusterStatus::Node> node = find_node(*status, name);
-  return node.ok() ? use(admin, *node) : report_failure(node.status());
+  return with_status(globals, [&](AdminClient& admin, const ClusterStatus& status) {
+    const absl::StatusOr<ClusterStatus::Node> node = find_node(status, name);
+    return node.ok() ? use(admin, *node) : report_failure(node.status());
+  });
 }
 
-void print_done(const Globals& globals, const ClusterStatus::Node& node, const char* done, const std::string& note) {
-  if (globals.json) {
-    print_json({{"uuid", node.info.uuid}, {"grpc_address", node.info.grpc_address}, {"done", done}, {"note", note}});
-  } else {
-    std::printf("node %s (%s) %s%s%s\n", node.info.uuid.c_str(), node.info.grpc_address.c_str(), done,
-                note.empty() ? "" : ": ", note.c_str());
-  }
+int report_done(const Globals& globals, const ClusterStatus::Node& node, const char* done, const std::string& note) {
+  return answer(globals,
+                {{"uuid", node.info.uuid}, {"grpc_address", node.info.grpc_address}, {"done", done}, {"note", note}},
+                absl::StrCat("node ", node.info.uuid, " (", node.info.grpc_address, ") ", done,
+                             note.empty() ? "" : ": ", note, "\n"));
 }
 
 bool is_alive(const ClusterStatus::Node& node) {
@@ -104,9 +95,9 @@ int await_empty(const Globals& globals, AdminClient& admin, app::StopSignal& sto
       const absl::StatusOr<ClusterStatus::Node> node = find_node(*status, uuid);
       if (!node.ok()) return report_failure(node.status());
       if (node->replica_count == 0 && node->owned_shard_count == 0) {
-        print_done(globals, *node, "is empty",
-                   absl::StrCat(is_alive(*node) ? "stop its process, then: " : "", "skuactl node remove ", uuid));
-        return app::kExitOk;
+        return report_done(
+            globals, *node, "is empty",
+            absl::StrCat(is_alive(*node) ? "stop its process, then: " : "", "skuactl node remove ", uuid));
       }
       left = left_of(*node);
       if (node->replica_count == node->staying_shard_count) {
@@ -141,9 +132,8 @@ int drain(const Globals& globals, const std::string& name, DurationNs wait_ns) {
     }
     if (*stop != nullptr) return await_empty(globals, admin, **stop, node.info.uuid, wait_ns);
     const std::string absence = note_on_absence(node);
-    print_done(globals, node, "drains",
-               absl::StrCat("skuactl node list tells how far it is", absence.empty() ? "" : "; ", absence));
-    return app::kExitOk;
+    return report_done(globals, node, "drains",
+                       absl::StrCat("skuactl node list tells how far it is", absence.empty() ? "" : "; ", absence));
   });
 }
 
@@ -152,8 +142,8 @@ int undrain(const Globals& globals, const std::string& name) {
     if (absl::Status status = admin.undrain_node(node.info.uuid); !status.ok()) {
       return report_change_failure(status, "skuactl node list");
     }
-    print_done(globals, node, "takes shards again", node.info.draining ? "" : "it was not drained, nothing changes");
-    return app::kExitOk;
+    return report_done(globals, node, "takes shards again",
+                       node.info.draining ? "" : "it was not drained, nothing changes");
   });
 }
 
@@ -171,8 +161,7 @@ int remove(const Globals& globals, const std::string& name, bool force, bool yes
     if (absl::Status status = admin.remove_node(node.info.uuid, force); !status.ok()) {
       return report_change_failure(status, "skuactl node list");
     }
-    print_done(globals, node, "removed", "");
-    return app::kExitOk;
+    return report_done(globals, node, "removed", "");
   });
 }
 

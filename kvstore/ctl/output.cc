@@ -100,6 +100,15 @@ void print_json(const nlohmann::json& json, int indent) {
   std::printf("%s\n", json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
+int answer(const Globals& globals, const nlohmann::json& json, const std::string& text) {
+  if (globals.json) {
+    print_json(json);
+  } else {
+    std::fputs(text.c_str(), stdout);
+  }
+  return app::kExitOk;
+}
+
 bool confirmed(bool yes, const std::string& warning, const std::string& answer) {
   if (yes) return true;
   if (isatty(STDIN_FILENO) == 0) app::fail_usage(kProgram, warning + "; add --yes to mean it");
@@ -111,9 +120,10 @@ bool confirmed(bool yes, const std::string& warning, const std::string& answer) 
   return false;
 }
 
-JsonText json_text(std::string_view bytes) {
-  if (is_utf8(bytes)) return {std::string(bytes), "utf-8"};
-  return {absl::Base64Escape(absl_view(bytes)), "base64"};
+void set_text(nlohmann::json& object, const char* name, const char* encoding_name, std::string_view bytes) {
+  const bool as_it_is = is_utf8(bytes);
+  object[name] = as_it_is ? std::string(bytes) : absl::Base64Escape(absl_view(bytes));
+  object[encoding_name] = as_it_is ? "utf-8" : "base64";
 }
 
 std::string table(std::vector<std::vector<std::string>> rows) {

@@ -58,17 +58,18 @@ absl::StatusOr<std::unique_ptr<app::StopSignal>> stop_signal_of_wait(DurationNs 
 
 void print_json(const nlohmann::json& json, int indent = 2);
 
+/// Prints a command's answer: `json` with --output json, otherwise `text`, which has its line breaks. Returns the exit
+/// code 0.
+int answer(const Globals& globals, const nlohmann::json& json, const std::string& text);
+
 /// Asks the user to confirm. True if `yes`, or if the user types `answer` after the text `warning`. Ends the program
 /// with a usage error if standard input is not a terminal. Callers check first that the objects named by the warning
 /// exist, so that nobody confirms a change that cannot be made.
 bool confirmed(bool yes, const std::string& warning, const std::string& answer);
 
-/// A value for JSON: the value itself if it is UTF-8, otherwise its base64. `encoding` says which.
-struct JsonText {
-  std::string text;
-  std::string_view encoding;  // "utf-8" or "base64"
-};
-JsonText json_text(std::string_view bytes);
+/// Sets two members of `object`. `name`: the bytes if they are UTF-8, otherwise their base64. `encoding_name`: which of
+/// the two, "utf-8" or "base64".
+void set_text(nlohmann::json& object, const char* name, const char* encoding_name, std::string_view bytes);
 
 /// A table as text, with its columns aligned by blanks. The first row is the heading. Cells are made printable, and
 /// cut.

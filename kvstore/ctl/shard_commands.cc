@@ -63,28 +63,23 @@ absl::Status check_shard(const ClusterStatus& status, const std::string& name, i
 
 int show(const Globals& globals, const ShardArguments& arguments) {
   const int64_t only = shard_number(arguments.shard);
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
-  const absl::StatusOr<ClusterStatus> status = admin.status();
-  if (!status.ok()) return report_failure(status.status());
-  if (const absl::Status known = check_shard(*status, arguments.table, only); !known.ok()) return report_failure(known);
-  const absl::StatusOr<control::ShardMap> map = admin.shard_map();
-  if (!map.ok()) return report_failure(map.status());
-  const control::MapTable* found = map->find_table(arguments.table);
-  if (found == nullptr) {
-    return report_failure(absl::NotFoundError(absl::StrCat("table ", arguments.table, " was dropped just now")));
-  }
-  std::vector<ShardView> views;
-  for (uint32_t shard = 0; shard < found->shard_count(); ++shard) {
-    if (only != kAllShards && only != shard) continue;
-    ShardView view = view_of(*status, *map, *found, shard);
-    if (!arguments.unsettled || !view.settled) views.push_back(std::move(view));
-  }
-  if (globals.json) {
-    print_json(shards_json(*found, map->revision, views));
-  } else {
-    std::fputs(shards_text(*status, *found, views).c_str(), stdout);
-  }
-  return app::kExitOk;
+  return with_status(globals, [&](AdminClient& admin, const ClusterStatus& status) {
+    if (const absl::Status known = check_shard(status, arguments.table, only); !known.ok())
+      return report_failure(known);
+    const absl::StatusOr<control::ShardMap> map = admin.shard_map();
+    if (!map.ok()) return report_failure(map.status());
+    const control::MapTable* found = map->find_table(arguments.table);
+    if (found == nullptr) {
+      return report_failure(absl::NotFoundError(absl::StrCat("table ", arguments.table, " was dropped just now")));
+    }
+    std::vector<ShardView> views;
+    for (uint32_t shard = 0; shard < found->shard_count(); ++shard) {
+      if (only != kAllShards && only != shard) continue;
+      ShardView view = view_of(status, *map, *found, shard);
+      if (!arguments.unsettled || !view.settled) views.push_back(std::move(view));
+    }
+    return answer(globals, shards_json(*found, map->revision, views), shards_text(status, *found, views));
+  });
 }
 
 /// Finds the nodes that the arguments name, runs `change` with their uuids, and prints `done`. If `warning` is not
@@ -114,17 +109,12 @@ int change_shard(
   if (!changed.ok()) {
     return report_change_failure(changed, absl::StrCat("skuactl shard show ", arguments.table, " ", shard));
   }
-  if (globals.json) {
-    nlohmann::json json = {{"table", arguments.table}, {"shard", shard}, {"done", done}};
-    if (!uuids[0].empty()) json["from"] = uuids[0];
-    if (!uuids[1].empty()) json["to"] = uuids[1];
-    print_json(json);
-  } else {
-    std::printf("shard %lld of table %s %s; skuactl shard show %s %lld tells how far it is\n",
-                static_cast<long long>(shard), arguments.table.c_str(), done, arguments.table.c_str(),
-                static_cast<long long>(shard));
-  }
-  return app::kExitOk;
+  nlohmann::json json = {{"table", arguments.table}, {"shard", shard}, {"done", done}};
+  if (!uuids[0].empty()) json["from"] = uuids[0];
+  if (!uuids[1].empty()) json["to"] = uuids[1];
+  return answer(globals, json,
+                absl::StrCat("shard ", shard, " of table ", arguments.table, " ", done, "; skuactl shard show ",
+                             arguments.table, " ", shard, " tells how far it is\n"));
 }
 
 int recover(const Globals& globals, const ShardArguments& arguments) {

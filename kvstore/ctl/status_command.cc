@@ -1,7 +1,6 @@
 // skuactl status: prints what the control plane knows of nodes and tables, and what is wrong with them.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "app/exit.h"
 #include "app/signals.h"
 #include "app/value_text.h"
@@ -62,47 +62,40 @@ absl::StatusOr<Report> look(AdminClient& admin) {
   return report;
 }
 
-void print_text(const Report& report) {
+std::string text_of(const Report& report) {
   const ClusterStatus& status = report.status;
-  std::printf("cluster %s (%s), shard map revision %llu, control up %.1f s\n\n", printable(status.cluster_name).c_str(),
-              status.cluster_id.c_str(), static_cast<unsigned long long>(status.map_revision),
-              static_cast<double>(status.uptime_ns) / 1e9);
-  std::fputs(table(node_rows(status)).c_str(), stdout);
-  std::printf("\n%s", table(table_rows(status.tables)).c_str());
+  std::string text =
+      absl::StrFormat("cluster %s (%s), shard map revision %d, control up %.1f s\n\n", printable(status.cluster_name),
+                      status.cluster_id, status.map_revision, static_cast<double>(status.uptime_ns) / 1e9);
+  absl::StrAppend(&text, table(node_rows(status)), "\n", table(table_rows(status.tables)));
   for (const auto& node : status.nodes) {
     if (node.trouble.empty()) continue;
-    std::printf("\nTROUBLE at %s: %s\n", printable(node.info.uuid).c_str(), printable(node.trouble).c_str());
+    absl::StrAppend(&text, "\nTROUBLE at ", printable(node.info.uuid), ": ", printable(node.trouble), "\n");
   }
-  for (const std::string& trouble : status.troubles) std::printf("\nTROUBLE: %s\n", printable(trouble).c_str());
-  if (report.unsettled.empty()) return;
-  std::printf("\nNot settled:\n");
+  for (const std::string& trouble : status.troubles) absl::StrAppend(&text, "\nTROUBLE: ", printable(trouble), "\n");
+  if (!report.unsettled.empty()) absl::StrAppend(&text, "\nNot settled:\n");
   for (size_t i = 0; i < std::min(report.unsettled.size(), kLinesMax); ++i) {
-    const Unsettled& one = report.unsettled[i];
-    std::printf("  shard %u of table %s: %s\n", one.shard.shard, one.table.c_str(), printable(one.shard.lacks).c_str());
+    const auto& [table, shard] = report.unsettled[i];
+    absl::StrAppend(&text, "  shard ", shard.shard, " of table ", table, ": ", printable(shard.lacks), "\n");
   }
   if (report.unsettled.size() > kLinesMax) {
-    std::printf("  and %zu more: skuactl shard show TABLE --unsettled\n", report.unsettled.size() - kLinesMax);
+    absl::StrAppend(&text, "  and ", report.unsettled.size() - kLinesMax,
+                    " more: skuactl shard show TABLE --unsettled\n");
   }
+  return text + hints_text(status);
 }
 
-void print_status_json(const Report& report) {
+nlohmann::json json_of(const Report& report) {
   const ClusterStatus& status = report.status;
-  nlohmann::json tables = nlohmann::json::array();
-  for (const control::TableSummary& summary : status.tables) tables.push_back(table_json(summary));
   nlohmann::json unsettled = nlohmann::json::array();
   for (const Unsettled& one : report.unsettled) {
     unsettled.push_back({{"table", one.table}, {"shard", one.shard.shard}, {"lacks", one.shard.lacks}});
   }
-  print_json({{"cluster_id", status.cluster_id},
-              {"cluster_name", status.cluster_name},
-              {"map_revision", status.map_revision},
-              {"uptime_s", static_cast<double>(status.uptime_ns) / 1e9},
-              {"settled", all_settled(status)},
-              {"nodes", nodes_json(status)},
-              {"tables", tables},
-              {"unsettled_shards", unsettled},
-              {"troubles", status.troubles},
-              {"hints", status.hints}});
+  return {{"cluster_id", status.cluster_id},      {"cluster_name", status.cluster_name},
+          {"map_revision", status.map_revision},  {"uptime_s", static_cast<double>(status.uptime_ns) / 1e9},
+          {"settled", all_settled(status)},       {"nodes", nodes_json(status)},
+          {"tables", tables_json(status.tables)}, {"unsettled_shards", unsettled},
+          {"troubles", status.troubles},          {"hints", status.hints}};
 }
 
 /// Waits until all shards are settled, the limit has passed, or Ctrl-C (sets `stopped`). Returns the newest report. If
@@ -128,12 +121,7 @@ int print_status(const Globals& globals, DurationNs wait_settled_ns) {
   bool stopped = false;
   const absl::StatusOr<Report> report = look_until_settled(admin, wait_settled_ns, stop->get(), stopped);
   if (!report.ok()) return report_failure(report.status());
-  if (globals.json) {
-    print_status_json(*report);
-  } else {
-    print_text(*report);
-    std::fputs(hints_text(report->status).c_str(), stdout);
-  }
+  answer(globals, json_of(*report), text_of(*report));
   if (wait_settled_ns == 0 || all_settled(report->status)) return app::kExitOk;
   const std::string shards = counted(report->unsettled.size(), "shard");
   const char* const more = ": what they lack stands above; skuactl shard show TABLE --unsettled tells more";

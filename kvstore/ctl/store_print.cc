@@ -271,17 +271,9 @@ int dump_store(const Globals& globals, const OpenedStore& opened, const DumpArgu
     }
     ++rows;
     if (globals.json) {
-      const JsonText key = json_text(row.key);
-      nlohmann::json out = {{"table", id.table_id},
-                            {"shard", id.shard},
-                            {"key", key.text},
-                            {"key_encoding", key.encoding},
-                            {"version", row.version}};
-      if (arguments.values) {
-        const JsonText value = json_text(as_string_view(row.value));
-        out["value"] = value.text;
-        out["encoding"] = value.encoding;
-      }
+      nlohmann::json out = {{"table", id.table_id}, {"shard", id.shard}, {"version", row.version}};
+      set_text(out, "key", "key_encoding", row.key);
+      if (arguments.values) set_text(out, "value", "encoding", as_string_view(row.value));
       print_json(out, kOneLine);
     } else {
       std::printf("%s\t%llu\t%s%s%s\n", name_of(id).c_str(), static_cast<unsigned long long>(row.version),

@@ -1,6 +1,5 @@
 // skuactl table create, list, drop.
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -39,20 +38,18 @@ struct CreateArguments {
   DurationNs wait_ns = kWaitReady;
 };
 
-void print_created(const control::CreatedTable& made) {
+void print_created(const Globals& globals, const control::CreatedTable& made) {
   const control::Table& table = made.table.table;
-  std::printf("table %s %s: %s, %s", table.name.c_str(), made.created ? "created" : "exists",
-              counted(table.shard_count, "shard").c_str(), counted(table.replicas, "replica").c_str());
-  if (table.replicas > 1) std::printf(", writes need %u of them", table.min_insync);
-  std::printf(", %s\n", made.ready ? "ready" : "not ready on all nodes yet");
-}
-
-void print_created_json(const control::CreatedTable& made) {
   nlohmann::json json = table_json(made.table);
   json["created"] = made.created;
   json["ready"] = made.ready;
   json["waiting_for"] = made.waiting_for;
-  print_json(json);
+  const std::string needs =
+      table.replicas > 1 ? absl::StrCat(", writes need ", table.min_insync, " of them") : std::string();
+  answer(globals, json,
+         absl::StrCat(
+             "table ", table.name, made.created ? " created: " : " exists: ", counted(table.shard_count, "shard"), ", ",
+             counted(table.replicas, "replica"), needs, made.ready ? ", ready\n" : ", not ready on all nodes yet\n"));
 }
 
 /// For a table that exists but is not served by all of its nodes: names the nodes that are missing, and says what to
@@ -100,7 +97,7 @@ int create(const Globals& globals, const CreateArguments& arguments) {
   if (!made.ok()) return report_change_failure(made.status(), "skuactl table list");
   absl::Status ready;
   if (*stop != nullptr) ready = await_ready(admin, wanted, *made, end, **stop);
-  globals.json ? print_created_json(*made) : print_created(*made);
+  print_created(globals, *made);
   if (ready.ok()) return app::kExitOk;
   const std::string& name = made->table.table.name;
   if (absl::IsDeadlineExceeded(ready)) {
@@ -121,14 +118,7 @@ int list(const Globals& globals) {
   AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
   const absl::StatusOr<std::vector<control::TableSummary>> tables = admin.list_tables();
   if (!tables.ok()) return report_failure(tables.status());
-  if (!globals.json) {
-    std::fputs(table(table_rows(*tables)).c_str(), stdout);
-    return app::kExitOk;
-  }
-  nlohmann::json json = nlohmann::json::array();
-  for (const control::TableSummary& summary : *tables) json.push_back(table_json(summary));
-  print_json(json);
-  return app::kExitOk;
+  return answer(globals, tables_json(*tables), table(table_rows(*tables)));
 }
 
 int drop(const Globals& globals, const std::string& name, bool yes) {
@@ -139,12 +129,7 @@ int drop(const Globals& globals, const std::string& name, bool yes) {
   if (!confirmed(yes, absl::StrCat("Dropping table ", name, " deletes all its data"), name)) return app::kExitFailure;
   const absl::StatusOr<uint64_t> dropped = admin.drop_table(name);
   if (!dropped.ok()) return report_change_failure(dropped.status(), "skuactl table list");
-  if (globals.json) {
-    print_json({{"dropped", name}});
-  } else {
-    std::printf("table %s dropped\n", name.c_str());
-  }
-  return app::kExitOk;
+  return answer(globals, {{"dropped", name}}, absl::StrCat("table ", name, " dropped\n"));
 }
 
 void add_create_command(app::Command& tables, const Globals& globals) {

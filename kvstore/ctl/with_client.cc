@@ -40,6 +40,13 @@ int with_client(const Globals& globals, const std::string& table, const std::fun
   return client.ok() ? use(**client) : report_failure(client.status());
 }
 
+int with_status(const Globals& globals,
+                const std::function<int(control::AdminClient&, const control::ClusterStatus&)>& use) {
+  control::AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
+  const absl::StatusOr<control::ClusterStatus> status = admin.status();
+  return status.ok() ? use(admin, *status) : report_failure(status.status());
+}
+
 absl::Status check_table(const std::vector<control::TableSummary>& tables, const std::string& name) {
   std::vector<std::string> names;
   names.reserve(tables.size());

@@ -21,6 +21,11 @@ namespace skua::kv::ctl {
 /// includes that time.
 int with_client(const Globals& globals, const std::string& table, const std::function<int(Client&)>& use);
 
+/// Runs `use` with the cluster's status and the client of the control plane that told it, and returns its exit code.
+/// Reports the failure if there is no status.
+int with_status(const Globals& globals,
+                const std::function<int(control::AdminClient&, const control::ClusterStatus&)>& use);
+
 /// OK if `tables` has a table of this name. NOT_FOUND otherwise; it names the most similar name or the existing tables.
 absl::Status check_table(const std::vector<control::TableSummary>& tables, const std::string& name);
 

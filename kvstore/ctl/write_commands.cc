@@ -1,9 +1,10 @@
 // skuactl put, add, append, expire, del.
 #include <chrono>
-#include <cstdio>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -36,28 +37,6 @@ struct WriteArguments {
   const app::Option* ttl_option = nullptr;
   Durability durability = Durability::kDefault;
 };
-
-int report_write(const Globals& globals, const WriteArguments& arguments, const std::string& key,
-                 const WriteResult& result, const char* what, bool has_value = false) {
-  if (absl::IsNotFound(result.status)) {
-    return report_failure(absl::NotFoundError(
-        absl::StrCat("table ", arguments.table, " has no key ", shell_word(key_text(key)), "; nothing was changed")));
-  }
-  // The status says so if the write may have been applied.
-  if (!result.ok()) return report_failure(result.status);
-  if (globals.json) {
-    nlohmann::json json = {
-        {"done", what}, {"version", result.version}, {"durability", durability_name(result.durability)}};
-    if (has_value) json["value"] = result.value;
-    print_json(json);
-  } else if (has_value) {
-    std::printf("%s, now %lld, version %llu\n", what, static_cast<long long>(result.value),
-                static_cast<unsigned long long>(result.version));
-  } else {
-    std::printf("%s, version %llu\n", what, static_cast<unsigned long long>(result.version));
-  }
-  return app::kExitOk;
-}
 
 WriteOptions options_of(const WriteArguments& arguments) {
   if (arguments.if_version_option->origin() == app::Origin::kFlag && arguments.if_version < 0) {
@@ -95,56 +74,77 @@ std::string value_of(const WriteArguments& arguments) {
   return value;
 }
 
-int put(const Globals& globals, const WriteArguments& arguments) {
-  const std::string key = key_of(globals, "KEY", arguments.key);
-  const WriteOptions options = options_of(arguments);
-  const std::string value = value_of(arguments);
-  return with_client(globals, arguments.table, [&](Client& client) {
-    return report_write(globals, arguments, key, client.put(arguments.table, key, value, options), "written");
+/// What a write is made with.
+struct WriteTarget {
+  std::string table;
+  std::string key;
+  WriteOptions options;
+};
+
+WriteTarget target_of(const Globals& globals, const WriteArguments& arguments) {
+  std::string key = key_of(globals, "KEY", arguments.key);
+  return {arguments.table, std::move(key), options_of(arguments)};
+}
+
+/// Makes the write by `write(client)`, and prints `done` with the result.
+int report_write(const Globals& globals, const WriteTarget& to, const char* done,
+                 const std::function<WriteResult(Client&)>& write, bool has_value = false) {
+  return with_client(globals, to.table, [&](Client& client) {
+    const WriteResult result = write(client);
+    if (absl::IsNotFound(result.status)) {
+      return report_failure(absl::NotFoundError(
+          absl::StrCat("table ", to.table, " has no key ", shell_word(key_text(to.key)), "; nothing was changed")));
+    }
+    // The status says so if the write may have been applied.
+    if (!result.ok()) return report_failure(result.status);
+    nlohmann::json json = {
+        {"done", done}, {"version", result.version}, {"durability", durability_name(result.durability)}};
+    if (has_value) json["value"] = result.value;
+    return answer(
+        globals, json,
+        absl::StrCat(done, has_value ? absl::StrCat(", now ", result.value) : "", ", version ", result.version, "\n"));
   });
+}
+
+int put(const Globals& globals, const WriteArguments& arguments) {
+  const WriteTarget to = target_of(globals, arguments);
+  const std::string value = value_of(arguments);
+  return report_write(globals, to, "written",
+                      [&](Client& client) { return client.put(to.table, to.key, value, to.options); });
 }
 
 int append(const Globals& globals, const WriteArguments& arguments) {
-  const std::string key = key_of(globals, "KEY", arguments.key);
-  const WriteOptions options = options_of(arguments);
+  const WriteTarget to = target_of(globals, arguments);
   const std::string value = value_of(arguments);
-  return with_client(globals, arguments.table, [&](Client& client) {
-    return report_write(globals, arguments, key, client.append(arguments.table, key, value, options), "appended");
-  });
+  return report_write(globals, to, "appended",
+                      [&](Client& client) { return client.append(to.table, to.key, value, to.options); });
 }
 
 int add(const Globals& globals, const WriteArguments& arguments) {
-  const std::string key = key_of(globals, "KEY", arguments.key);
+  const WriteTarget to = target_of(globals, arguments);
   int64_t delta = 1;
   if (is_given(*arguments.value_option, arguments.value) && !absl::SimpleAtoi(arguments.value, &delta)) {
     app::fail_usage(kProgram,
                     absl::StrCat("DELTA is '", printable(arguments.value), "', which is no integer of 64 bits"));
   }
-  const WriteOptions options = options_of(arguments);
-  return with_client(globals, arguments.table, [&](Client& client) {
-    return report_write(globals, arguments, key, client.add(arguments.table, key, delta, options), "added", true);
-  });
+  return report_write(
+      globals, to, "added", [&](Client& client) { return client.add(to.table, to.key, delta, to.options); }, true);
 }
 
 int expire(const Globals& globals, const WriteArguments& arguments) {
-  const std::string key = key_of(globals, "KEY", arguments.key);
+  const WriteTarget to = target_of(globals, arguments);
   const bool never = arguments.value == "never";
   absl::StatusOr<std::chrono::nanoseconds> ttl = std::chrono::nanoseconds(0);
   if (!never) ttl = parse_ttl(arguments.value);
   if (!ttl.ok()) app::fail_usage(kProgram, absl::StrCat("TTL ", ttl.status().message(), "; or never"));
-  const WriteOptions options = options_of(arguments);
-  return with_client(globals, arguments.table, [&](Client& client) {
-    const WriteResult result = client.expire(arguments.table, key, *ttl, options);
-    return report_write(globals, arguments, key, result, never ? "lives for ever" : "expiry set");
-  });
+  return report_write(globals, to, never ? "lives for ever" : "expiry set",
+                      [&](Client& client) { return client.expire(to.table, to.key, *ttl, to.options); });
 }
 
 int del(const Globals& globals, const WriteArguments& arguments) {
-  const std::string key = key_of(globals, "KEY", arguments.key);
-  const WriteOptions options = options_of(arguments);
-  return with_client(globals, arguments.table, [&](Client& client) {
-    return report_write(globals, arguments, key, client.remove(arguments.table, key, options), "deleted");
-  });
+  const WriteTarget to = target_of(globals, arguments);
+  return report_write(globals, to, "deleted",
+                      [&](Client& client) { return client.remove(to.table, to.key, to.options); });
 }
 
 void add_write_options(app::Command& command, WriteArguments& arguments) {
