@@ -1,5 +1,6 @@
 #include "kvstore/service/stats.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rpc/base/status.h"
 
@@ -19,13 +20,23 @@ void family(std::string& out, std::span<const WorkerStats> workers, const char* 
   }
 }
 
-template <typename Value>
-void simple(std::string& out, std::span<const WorkerStats> workers, const char* name, const char* type,
-            const char* help, Value value) {
-  family(out, workers, name, type, help, [&](const WorkerStats& worker, auto add) { add("", value(worker)); });
+/// A metric with one figure for each worker.
+struct Metric {
+  const char* name;
+  const char* help;
+  uint64_t (*value)(const WorkerStats&);
+};
+
+/// A metric whose name ends with _total is a counter; the others are gauges.
+void append(std::string& out, std::span<const WorkerStats> workers, std::span<const Metric> metrics) {
+  for (const Metric& metric : metrics) {
+    const char* const type = absl::EndsWith(metric.name, "_total") ? "counter" : "gauge";
+    family(out, workers, metric.name, type, metric.help,
+           [&](const WorkerStats& worker, auto add) { add("", metric.value(worker)); });
+  }
 }
 
-void format_requests(std::string& out, std::span<const WorkerStats> workers) {
+void format_answers(std::string& out, std::span<const WorkerStats> workers) {
   family(out, workers, "skua_requests_total", "counter", "Requests answered, by method and status.",
          [](const WorkerStats& worker, auto add) {
            for (size_t m = 1; m < kMethodCount; ++m) {
@@ -37,22 +48,6 @@ void format_requests(std::string& out, std::span<const WorkerStats> workers) {
              }
            }
          });
-  simple(out, workers, "skua_requests_expired_total", "counter", "Requests whose deadline had passed on arrival.",
-         [](const WorkerStats& w) { return w.requests.deadline_expired; });
-  simple(out, workers, "skua_request_bytes_total", "counter", "Bytes of requests.",
-         [](const WorkerStats& w) { return w.requests.request_bytes; });
-  simple(out, workers, "skua_reply_bytes_total", "counter", "Bytes of replies.",
-         [](const WorkerStats& w) { return w.requests.reply_bytes; });
-  simple(out, workers, "skua_value_copied_bytes_total", "counter", "Value bytes copied into replies.",
-         [](const WorkerStats& w) { return w.requests.value_copied_bytes; });
-  simple(out, workers, "skua_value_zero_copy_bytes_total", "counter",
-         "Value bytes sent from where the storage engine keeps them.",
-         [](const WorkerStats& w) { return w.requests.value_zero_copy_bytes; });
-  simple(out, workers, "skua_reads_deferred_total", "counter", "Reads that went to the reader pool.",
-         [](const WorkerStats& w) { return w.requests.reads_deferred; });
-  simple(out, workers, "skua_backup_reads_total", "counter",
-         "Reads answered by replicas that are not their shard's primary (read_anywhere).",
-         [](const WorkerStats& w) { return w.requests.backup_reads; });
 }
 
 void format_commits(std::string& out, std::span<const WorkerStats> workers) {
@@ -72,59 +67,7 @@ void format_commits(std::string& out, std::span<const WorkerStats> workers) {
   }
 }
 
-void format_memory(std::string& out, std::span<const WorkerStats> workers) {
-  const auto memory = [&](const char* name, const char* type, const char* help, auto field) {
-    simple(out, workers, name, type, help, [field](const WorkerStats& w) { return w.storage.memory.*field; });
-  };
-  using Memory = MemoryTier::Counters;
-  memory("skua_memory_hits_total", "counter", "Lookups that found their key in memory.", &Memory::hits);
-  memory("skua_memory_absent_hits_total", "counter", "Lookups that memory knew to be absent.", &Memory::absent_hits);
-  memory("skua_memory_misses_total", "counter", "Lookups that needed the database.", &Memory::misses);
-  memory("skua_memory_evicted_items_total", "counter", "Items that left memory for others.", &Memory::evicted_items);
-  memory("skua_memory_value_copied_bytes_total", "counter", "Value bytes copied into memory, by writes and reads.",
-         &Memory::value_bytes_copied);
-  memory("skua_memory_items", "gauge", "Items in memory.", &Memory::items);
-  memory("skua_memory_dirty_bytes", "gauge", "Bytes in memory that their databases do not have yet.",
-         &Memory::dirty_bytes);
-  memory("skua_memory_resident_bytes", "gauge", "Bytes of memory in use, of the worker's share of --memory.",
-         &Memory::resident_bytes);
-  memory("skua_memory_pinned_regions", "gauge", "Regions that replies under way are sent from.",
-         &Memory::pinned_regions);
-}
-
-void format_storage(std::string& out, std::span<const WorkerStats> workers) {
-  const auto figure = [&](const char* name, const char* type, const char* help, auto value) {
-    simple(out, workers, name, type, help, [value](const WorkerStats& w) { return value(w.storage); });
-  };
-  using Storage = WorkerEngine::Counters;
-  figure("skua_writes_refused_total", "counter", "Writes answered RESOURCE_EXHAUSTED.",
-         [](const Storage& s) { return s.writes_refused; });
-  figure("skua_writes_unfinished", "gauge", "Writes that wait for a disk or for memory.",
-         [](const Storage& s) { return s.unfinished; });
-  figure("skua_log_syncs_total", "counter", "Syncs of the log.", [](const Storage& s) { return s.log.syncs; });
-  figure("skua_log_groups_total", "counter", "Groups of records written to the log.",
-         [](const Storage& s) { return s.log.groups; });
-  figure("skua_log_records_total", "counter", "Records in these groups.",
-         [](const Storage& s) { return s.log.records; });
-  figure("skua_log_written_bytes_total", "counter", "Bytes written to the log.",
-         [](const Storage& s) { return s.log.bytes_written; });
-  figure("skua_log_segments", "gauge", "Segments of the log that are in use.",
-         [](const Storage& s) { return s.log.segments_in_use; });
-  figure("skua_log_failed", "gauge", "1 if the log failed and the worker's shards refuse writes.",
-         [](const Storage& s) { return uint64_t{s.log_health.ok() ? 0U : 1U}; });
-  figure("skua_applied_effects_total", "counter", "Committed effects that went to the databases.",
-         [](const Storage& s) { return s.applier.effects; });
-  figure("skua_applied_effects_written_total", "counter", "Of these, those that no later one of their batch replaced.",
-         [](const Storage& s) { return s.applier.effects_written; });
-  figure("skua_database_flushes_total", "counter", "Flushes that let the log go.",
-         [](const Storage& s) { return s.applier.flushes; });
-  figure("skua_fetches_total", "counter", "Reads of databases for single keys.",
-         [](const Storage& s) { return s.fetches; });
-  figure("skua_fetches_shared_total", "counter", "Misses that the read for an earlier one answered.",
-         [](const Storage& s) { return s.fetches_shared; });
-}
-
-void format_engine(std::string& out, std::span<const WorkerStats> workers) {
+void format_drops(std::string& out, std::span<const WorkerStats> workers) {
   family(out, workers, "skua_rpc_dropped_packets_total", "counter", "Packets dropped, by reason.",
          [](const WorkerStats& worker, auto add) {
            for (size_t i = 0; i < rpc::kDropReasonCount; ++i) {
@@ -133,42 +76,103 @@ void format_engine(std::string& out, std::span<const WorkerStats> workers) {
                  worker.endpoint.drops[i]);
            }
          });
-  simple(out, workers, "skua_rpc_requests_served_total", "counter", "Requests given to handlers.",
-         [](const WorkerStats& w) { return w.endpoint.requests_served; });
-  simple(out, workers, "skua_rpc_requests_refused_total", "counter", "Requests refused by the engine.",
-         [](const WorkerStats& w) { return w.endpoint.requests_refused; });
-  simple(out, workers, "skua_rpc_retransmitted_packets_total", "counter", "Packets sent again.",
-         [](const WorkerStats& w) { return w.endpoint.retransmits; });
-  simple(out, workers, "skua_rpc_rx_copied_bytes_total", "counter", "Payload bytes that the engine copied on receive.",
-         [](const WorkerStats& w) { return w.endpoint.rx_copied_bytes; });
-  simple(out, workers, "skua_rpc_rx_zero_copy_bytes_total", "counter",
-         "Payload bytes handed on where the transport put them.",
-         [](const WorkerStats& w) { return w.endpoint.rx_zero_copy_bytes; });
-  simple(out, workers, "skua_transport_tx_copied_bytes_total", "counter",
-         "Payload bytes that the transport copied on transmit.",
-         [](const WorkerStats& w) { return w.transport.tx_copied_bytes; });
-  simple(out, workers, "skua_transport_tx_zero_copy_bytes_total", "counter",
-         "Payload bytes given to the wire in place.",
-         [](const WorkerStats& w) { return w.transport.tx_zero_copy_bytes; });
-  simple(out, workers, "skua_transport_rx_copied_bytes_total", "counter",
-         "Payload bytes that the transport copied on receive.",
-         [](const WorkerStats& w) { return w.transport.rx_copied_bytes; });
 }
+
+using Worker = const WorkerStats&;
+
+constexpr Metric kHeldMetrics[] = {
+    {"skua_shards", "Shards held.", [](Worker w) { return w.shards; }},
+    {"skua_sessions", "Sessions of the data path.", [](Worker w) { return w.sessions; }},
+    {"skua_pending_requests", "Requests that wait for a disk or a wire.", [](Worker w) { return w.pending_requests; }},
+};
+
+constexpr Metric kRequestMetrics[] = {
+    {"skua_requests_expired_total", "Requests whose deadline had passed on arrival.",
+     [](Worker w) { return w.requests.deadline_expired; }},
+    {"skua_request_bytes_total", "Bytes of requests.", [](Worker w) { return w.requests.request_bytes; }},
+    {"skua_reply_bytes_total", "Bytes of replies.", [](Worker w) { return w.requests.reply_bytes; }},
+    {"skua_value_copied_bytes_total", "Value bytes copied into replies.",
+     [](Worker w) { return w.requests.value_copied_bytes; }},
+    {"skua_value_zero_copy_bytes_total", "Value bytes sent from where the storage engine keeps them.",
+     [](Worker w) { return w.requests.value_zero_copy_bytes; }},
+    {"skua_reads_deferred_total", "Reads that went to the reader pool.",
+     [](Worker w) { return w.requests.reads_deferred; }},
+    {"skua_backup_reads_total", "Reads answered by replicas that are not their shard's primary (read_anywhere).",
+     [](Worker w) { return w.requests.backup_reads; }},
+};
+
+constexpr Metric kMemoryMetrics[] = {
+    {"skua_memory_hits_total", "Lookups that found their key in memory.",
+     [](Worker w) { return w.storage.memory.hits; }},
+    {"skua_memory_absent_hits_total", "Lookups that memory knew to be absent.",
+     [](Worker w) { return w.storage.memory.absent_hits; }},
+    {"skua_memory_misses_total", "Lookups that needed the database.", [](Worker w) { return w.storage.memory.misses; }},
+    {"skua_memory_evicted_items_total", "Items that left memory for others.",
+     [](Worker w) { return w.storage.memory.evicted_items; }},
+    {"skua_memory_value_copied_bytes_total", "Value bytes copied into memory, by writes and reads.",
+     [](Worker w) { return w.storage.memory.value_bytes_copied; }},
+    {"skua_memory_items", "Items in memory.", [](Worker w) { return w.storage.memory.items; }},
+    {"skua_memory_dirty_bytes", "Bytes in memory that their databases do not have yet.",
+     [](Worker w) { return w.storage.memory.dirty_bytes; }},
+    {"skua_memory_resident_bytes", "Bytes of memory in use, of the worker's share of --memory.",
+     [](Worker w) { return w.storage.memory.resident_bytes; }},
+    {"skua_memory_pinned_regions", "Regions that replies under way are sent from.",
+     [](Worker w) { return w.storage.memory.pinned_regions; }},
+};
+
+constexpr Metric kStorageMetrics[] = {
+    {"skua_writes_refused_total", "Writes answered RESOURCE_EXHAUSTED.",
+     [](Worker w) { return w.storage.writes_refused; }},
+    {"skua_writes_unfinished", "Writes that wait for a disk or for memory.",
+     [](Worker w) { return w.storage.unfinished; }},
+    {"skua_log_syncs_total", "Syncs of the log.", [](Worker w) { return w.storage.log.syncs; }},
+    {"skua_log_groups_total", "Groups of records written to the log.", [](Worker w) { return w.storage.log.groups; }},
+    {"skua_log_records_total", "Records in these groups.", [](Worker w) { return w.storage.log.records; }},
+    {"skua_log_written_bytes_total", "Bytes written to the log.", [](Worker w) { return w.storage.log.bytes_written; }},
+    {"skua_log_segments", "Segments of the log that are in use.",
+     [](Worker w) { return w.storage.log.segments_in_use; }},
+    {"skua_log_failed", "1 if the log failed and the worker's shards refuse writes.",
+     [](Worker w) { return uint64_t{w.storage.log_health.ok() ? 0U : 1U}; }},
+    {"skua_applied_effects_total", "Committed effects that went to the databases.",
+     [](Worker w) { return w.storage.applier.effects; }},
+    {"skua_applied_effects_written_total", "Of these, those that no later one of their batch replaced.",
+     [](Worker w) { return w.storage.applier.effects_written; }},
+    {"skua_database_flushes_total", "Flushes that let the log go.", [](Worker w) { return w.storage.applier.flushes; }},
+    {"skua_fetches_total", "Reads of databases for single keys.", [](Worker w) { return w.storage.fetches; }},
+    {"skua_fetches_shared_total", "Misses that the read for an earlier one answered.",
+     [](Worker w) { return w.storage.fetches_shared; }},
+};
+
+constexpr Metric kEngineMetrics[] = {
+    {"skua_rpc_requests_served_total", "Requests given to handlers.",
+     [](Worker w) { return w.endpoint.requests_served; }},
+    {"skua_rpc_requests_refused_total", "Requests refused by the engine.",
+     [](Worker w) { return w.endpoint.requests_refused; }},
+    {"skua_rpc_retransmitted_packets_total", "Packets sent again.", [](Worker w) { return w.endpoint.retransmits; }},
+    {"skua_rpc_rx_copied_bytes_total", "Payload bytes that the engine copied on receive.",
+     [](Worker w) { return w.endpoint.rx_copied_bytes; }},
+    {"skua_rpc_rx_zero_copy_bytes_total", "Payload bytes handed on where the transport put them.",
+     [](Worker w) { return w.endpoint.rx_zero_copy_bytes; }},
+    {"skua_transport_tx_copied_bytes_total", "Payload bytes that the transport copied on transmit.",
+     [](Worker w) { return w.transport.tx_copied_bytes; }},
+    {"skua_transport_tx_zero_copy_bytes_total", "Payload bytes given to the wire in place.",
+     [](Worker w) { return w.transport.tx_zero_copy_bytes; }},
+    {"skua_transport_rx_copied_bytes_total", "Payload bytes that the transport copied on receive.",
+     [](Worker w) { return w.transport.rx_copied_bytes; }},
+};
 
 }  // namespace
 
 std::string format_metrics(std::span<const WorkerStats> workers) {
   std::string out;
-  simple(out, workers, "skua_shards", "gauge", "Shards held.", [](const WorkerStats& w) { return w.shards; });
-  simple(out, workers, "skua_sessions", "gauge", "Sessions of the data path.",
-         [](const WorkerStats& w) { return w.sessions; });
-  simple(out, workers, "skua_pending_requests", "gauge", "Requests that wait for a disk or a wire.",
-         [](const WorkerStats& w) { return w.pending_requests; });
-  format_requests(out, workers);
+  append(out, workers, kHeldMetrics);
+  format_answers(out, workers);
+  append(out, workers, kRequestMetrics);
   format_commits(out, workers);
-  format_memory(out, workers);
-  format_storage(out, workers);
-  format_engine(out, workers);
+  append(out, workers, kMemoryMetrics);
+  append(out, workers, kStorageMetrics);
+  format_drops(out, workers);
+  append(out, workers, kEngineMetrics);
   return out;
 }
 
