@@ -9,22 +9,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/client/bootstrap_client.h"
 #include "control/core/bootstrap.h"
 #include "control/core/shard_map.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
-
-/// The worker to open a session with, and the client's half of the handshake.
-struct SessionRequest {
-  std::string grpc_address;
-  std::string cluster_id;
-  std::string node_uuid;
-  uint64_t incarnation = 0;
-  uint32_t worker = 0;
-  control::TransportDescriptor transport;
-  std::string offer;
-};
 
 /// Thread: the client's, for all methods. Callbacks may run on any thread. They must not block, and must not call a
 /// method of this class. A DescribeFn or AnswerFn runs exactly once.
@@ -53,7 +43,7 @@ class ClusterAccess {
   virtual void describe(const std::string& grpc_address, const std::string& cluster_id, DurationNs timeout_ns,
                         DescribeFn done) = 0;
   /// Hands the offer to the node's endpoint.
-  virtual void open_session(const SessionRequest& request, DurationNs timeout_ns, AnswerFn done) = 0;
+  virtual void open_session(const control::OpenSessionRequest& request, DurationNs timeout_ns, AnswerFn done) = 0;
 };
 
 }  // namespace skua::kv

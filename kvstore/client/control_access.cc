@@ -42,22 +42,10 @@ class ControlAccess final : public ClusterAccess {
     }
   }
 
-  void open_session(const SessionRequest& request, DurationNs timeout_ns, AnswerFn done) override {
-    control::OpenSessionRequest wanted;
-    wanted.grpc_address = request.grpc_address;
-    wanted.cluster_id = request.cluster_id;
-    wanted.node_uuid = request.node_uuid;
-    wanted.incarnation = request.incarnation;
-    wanted.worker = request.worker;
-    wanted.transport = request.transport;
-    wanted.offer = request.offer;
+  void open_session(const control::OpenSessionRequest& request, DurationNs timeout_ns, AnswerFn done) override {
     absl::Status status =
-        bootstrap_->open_session_async(wanted, timeout_ns, [done](absl::StatusOr<control::OpenSessionAnswer> answer) {
-          if (answer.ok()) {
-            done(std::move(answer->answer));
-          } else {
-            done(answer.status());
-          }
+        bootstrap_->open_session_async(request, timeout_ns, [done](absl::StatusOr<control::OpenSessionAnswer> answer) {
+          done(answer.ok() ? absl::StatusOr<std::string>(std::move(answer->answer)) : answer.status());
         });
     if (!status.ok()) done(std::move(status));
   }

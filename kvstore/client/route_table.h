@@ -77,7 +77,6 @@ class RouteTable {
   [[nodiscard]] std::vector<std::string> table_names() const;
 
   [[nodiscard]] const Target& target(TargetId id) const { return targets_[id]; }
-  [[nodiscard]] size_t target_count() const { return targets_.size(); }
 
  private:
   TargetId target_of(const control::MapNode& node, uint32_t worker);

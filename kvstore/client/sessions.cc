@@ -87,7 +87,7 @@ void Sessions::on_described(TargetId target, uint64_t opening, const absl::Statu
   entry.state = State::kAwaiting;
   entry.session = offer->session;
 
-  SessionRequest request;
+  control::OpenSessionRequest request;
   request.grpc_address = whom.grpc_address;
   request.cluster_id = routes_.cluster_id();
   request.node_uuid = whom.node_uuid;

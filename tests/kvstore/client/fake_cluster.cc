@@ -357,7 +357,7 @@ class FakeAccess final : public ClusterAccess {
     done(std::move(description));
   }
 
-  void open_session(const SessionRequest& request, DurationNs, AnswerFn done) override {
+  void open_session(const control::OpenSessionRequest& request, DurationNs, AnswerFn done) override {
     if (is_silent(request.grpc_address)) return;
     const absl::StatusOr<FakeNode*> node = find(request.grpc_address);
     if (!node.ok()) return done(node.status());

