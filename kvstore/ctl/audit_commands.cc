@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "app/exit.h"
 #include "app/file.h"
 #include "control/security/audit_chain.h"
@@ -166,25 +167,22 @@ void print_verdict_json(const std::vector<Chain>& chains, const std::vector<Resu
 
 void print_verdict(const Result& result) {
   const AuditLine& first = *result.chain.first();
-  std::printf("%llu lines are as they were written, each following the one before it\n",
-              static_cast<unsigned long long>(result.lines));
-  std::printf("first   number %llu, %s\n", static_cast<unsigned long long>(first.self.sequence),
-              printable(first.time).c_str());
-  std::printf("last    number %llu, %s\n", static_cast<unsigned long long>(result.chain.head().sequence),
-              printable(result.chain.last_time()).c_str());
-  std::printf("hash    %s\n", result.chain.head().hash.c_str());
+  absl::PrintF("%d lines are as they were written, each following the one before it\n", result.lines);
+  absl::PrintF("first   number %d, %s\n", first.self.sequence, printable(first.time));
+  absl::PrintF("last    number %d, %s\n", result.chain.head().sequence, printable(result.chain.last_time()));
+  absl::PrintF("hash    %s\n", result.chain.head().hash);
   if (first.self.sequence > 1) {
-    std::printf("Numbers 1 to %llu are not in these files: old files are removed, so this may be all right.\n",
-                static_cast<unsigned long long>(first.self.sequence - 1));
+    absl::PrintF("Numbers 1 to %d are not in these files: old files are removed, so this may be all right.\n",
+                 first.self.sequence - 1);
   }
   if (result.torn_bytes > 0) {
-    std::printf("The last line is not complete (%zu bytes): a crash leaves that, or it is just being written.\n",
-                result.torn_bytes);
+    absl::PrintF("The last line is not complete (%d bytes): a crash leaves that, or it is just being written.\n",
+                 result.torn_bytes);
   }
 }
 
 void print_limits() {
-  std::printf(
+  absl::PrintF(
       "Lines cut off at the end, and a log written anew as a whole, show only by a hash that was noted\n"
       "elsewhere: skuactl audit verify --contains HASH FILE...\n");
 }
@@ -199,7 +197,7 @@ int verify(const Globals& globals, const Arguments& arguments) {
     print_verdict_json(chains, results, fault);
   } else if (fault.empty()) {
     for (size_t i = 0; i < chains.size(); ++i) {
-      if (!chains[i].front().chain.empty()) std::printf("\n%s:\n", printable(chains[i].front().chain).c_str());
+      if (!chains[i].front().chain.empty()) absl::PrintF("\n%s:\n", printable(chains[i].front().chain));
       print_verdict(results[i]);
     }
     print_limits();
@@ -214,7 +212,7 @@ void print_line(const AuditLine& line) {
     const bool plain = !value.empty() && value.find_first_of(" \"=") == std::string::npos;
     absl::StrAppend(&text, " ", name, "=", plain ? value : nlohmann::json(value).dump());
   }
-  std::printf("%s\n", printable(text).c_str());
+  absl::PrintF("%s\n", printable(text));
 }
 
 struct ShownLine {

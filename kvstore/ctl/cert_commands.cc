@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <memory>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "app/exit.h"
@@ -96,10 +96,10 @@ int init(const InitArguments& arguments) {
   if (!made.ok()) app::fail_usage(kProgram, absl::StrCat("--cluster-id: ", made.status().message()));
   if (absl::Status status = make_directory(arguments.directory); !status.ok()) return report_failure(status);
   if (absl::Status status = write_pair(arguments.directory + "/ca", *made); !status.ok()) return report_failure(status);
-  std::printf("%s/ca.pem, ca.key: the authority of cluster %s, valid until %s\n", arguments.directory.c_str(),
-              cluster_id.c_str(), control::wall_time_text(now + arguments.days * kDayS).c_str());
-  std::printf("Keep ca.key secret and safe: whoever has it can be anybody in the cluster.\n");
-  std::printf("Next: skuactl cert issue control NAME --authority %s\n", arguments.directory.c_str());
+  absl::PrintF("%s/ca.pem, ca.key: the authority of cluster %s, valid until %s\n", arguments.directory, cluster_id,
+               control::wall_time_text(now + arguments.days * kDayS));
+  absl::PrintF("Keep ca.key secret and safe: whoever has it can be anybody in the cluster.\n");
+  absl::PrintF("Next: skuactl cert issue control NAME --authority %s\n", arguments.directory);
   return app::kExitOk;
 }
 
@@ -136,11 +136,10 @@ int issue(const IssueArguments& arguments) {
   if (absl::Status status = make_directory(arguments.out); !status.ok()) return report_failure(status);
   const std::string stem = absl::StrCat(arguments.out, "/", identity.name);
   if (absl::Status status = write_pair(stem, *made); !status.ok()) return report_failure(status);
-  std::printf("%s.pem, %s.key: %s of cluster %s, valid until %s\n", stem.c_str(), identity.name.c_str(),
-              identity.describe().c_str(), identity.cluster_id.c_str(),
-              control::wall_time_text(control::inspect_certificate(made->certificate)->valid.until).c_str());
-  std::printf("Use: --cert %s.pem --key %s.key --ca %s/ca.pem\n", stem.c_str(), stem.c_str(),
-              arguments.authority.c_str());
+  absl::PrintF("%s.pem, %s.key: %s of cluster %s, valid until %s\n", stem, identity.name, identity.describe(),
+               identity.cluster_id,
+               control::wall_time_text(control::inspect_certificate(made->certificate)->valid.until));
+  absl::PrintF("Use: --cert %s.pem --key %s.key --ca %s/ca.pem\n", stem, stem, arguments.authority);
   return app::kExitOk;
 }
 

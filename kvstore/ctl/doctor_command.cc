@@ -1,12 +1,12 @@
 // skuactl doctor: prints the findings of examine().
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "absl/strings/str_format.h"
 #include "app/exit.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/doctor.h"
@@ -38,11 +38,10 @@ int report(const std::vector<Finding>& findings, bool json) {
     print_json(out);
   } else {
     for (const Finding& finding : findings) {
-      std::printf("%-4s  %-8s %-15s %s\n", verdict_name(finding.verdict), finding.area.c_str(), finding.name.c_str(),
-                  finding.detail.c_str());
+      absl::PrintF("%-4s  %-8s %-15s %s\n", verdict_name(finding.verdict), finding.area, finding.name, finding.detail);
       if (finding.verdict == Verdict::kOk) continue;
-      std::printf("%31s%s\n", "", finding.why.c_str());
-      if (!finding.remedy.empty()) std::printf("%31s-> %s\n", "", finding.remedy.c_str());
+      absl::PrintF("%31s%s\n", "", finding.why);
+      if (!finding.remedy.empty()) absl::PrintF("%31s-> %s\n", "", finding.remedy);
     }
   }
   const bool failed = std::any_of(findings.begin(), findings.end(),

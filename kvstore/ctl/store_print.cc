@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "app/exit.h"
 #include "kvstore/codec/text.h"
 #include "kvstore/ctl/key_text.h"
@@ -181,25 +182,24 @@ void inspect_json(const OpenedStore& opened) {
 
 void print_log(const OfflineLog& log) {
   if (log.recovery == nullptr) {
-    std::printf("log %u: %s\n", log.worker, message_of(log.status).c_str());
+    absl::PrintF("log %d: %s\n", log.worker, message_of(log.status));
     return;
   }
   const std::vector<LogSegmentInfo> segments = log.recovery->segments();
   const LogTotals totals = totals_of(segments);
-  std::printf("log %u: %s, %s of %s bytes used, %s, %s\n", log.worker, counted(segments.size(), "segment").c_str(),
-              with_commas(totals.used_bytes).c_str(), with_commas(totals.bytes).c_str(),
-              counted(totals.groups, "group").c_str(), counted(totals.records, "record").c_str());
+  absl::PrintF("log %d: %s, %s of %s bytes used, %s, %s\n", log.worker, counted(segments.size(), "segment"),
+               with_commas(totals.used_bytes), with_commas(totals.bytes), counted(totals.groups, "group"),
+               counted(totals.records, "record"));
   const LogTail& tail = log.recovery->tail();
   if (tail.closed) {
-    std::printf("  closed in order\n");
+    absl::PrintF("  closed in order\n");
   } else if (!tail.path.empty()) {
-    std::printf("  %s at %s offset %llu\n", tail.torn ? "ends torn, as a crash does," : "not closed; ends",
-                tail.path.c_str(), static_cast<unsigned long long>(tail.offset));
+    absl::PrintF("  %s at %s offset %d\n", tail.torn ? "ends torn, as a crash does," : "not closed; ends", tail.path,
+                 tail.offset);
   }
   for (const LogDamage& damage : log.recovery->damages()) {
-    std::printf("  DAMAGED at %s offset %llu: groups %llu to %llu\n", damage.path.c_str(),
-                static_cast<unsigned long long>(damage.offset), static_cast<unsigned long long>(damage.first_group),
-                static_cast<unsigned long long>(damage.last_group));
+    absl::PrintF("  DAMAGED at %s offset %d: groups %d to %d\n", damage.path, damage.offset, damage.first_group,
+                 damage.last_group);
   }
 }
 
@@ -210,10 +210,9 @@ int inspect_store(const Globals& globals, const OpenedStore& opened) {
     inspect_json(opened);
     return app::kExitOk;
   }
-  std::printf("node %s of cluster %s, format %lld, %s\n\n", opened.identity.node_uuid.c_str(),
-              opened.identity.cluster_id.empty() ? "(none yet)" : opened.identity.cluster_id.c_str(),
-              static_cast<long long>(opened.identity.format_version),
-              counted(opened.store->logs().size(), "worker log").c_str());
+  absl::PrintF("node %s of cluster %s, format %d, %s\n\n", opened.identity.node_uuid,
+               opened.identity.cluster_id.empty() ? "(none yet)" : opened.identity.cluster_id,
+               opened.identity.format_version, counted(opened.store->logs().size(), "worker log"));
   for (const OfflineLog& log : opened.store->logs()) print_log(log);
   const std::map<ShardId, KeyCount> counts = count_keys(*opened.store);
   std::vector<std::vector<std::string>> rows = {
@@ -225,7 +224,7 @@ int inspect_store(const Globals& globals, const OpenedStore& opened) {
                     absl::StrCat(shard.unapplied()), text_of(counts, shard.id), absl::StrCat(files.bytes),
                     absl::StrCat(files.tables + files.blobs), shard_state(shard)});
   }
-  std::printf("\n%s", table(rows).c_str());
+  absl::PrintF("\n%s", table(rows));
   return app::kExitOk;
 }
 
@@ -245,13 +244,12 @@ int verify_store(const Globals& globals, const OpenedStore& opened) {
                           {"remedy", finding.remedy}});
       return;
     }
-    std::printf("%-4s  %-12s %s\n", ok ? "ok" : "FAIL", finding.subject.c_str(), detail.c_str());
+    absl::PrintF("%-4s  %-12s %s\n", ok ? "ok" : "FAIL", finding.subject, detail);
     if (ok) return;
     if (!finding.file.empty()) {
-      std::printf("%19s%s%s\n", "", finding.file.c_str(),
-                  finding.offset ? absl::StrCat(" offset ", *finding.offset).c_str() : "");
+      absl::PrintF("%19s%s%s\n", "", finding.file, finding.offset ? absl::StrCat(" offset ", *finding.offset) : "");
     }
-    std::printf("%19s-> %s\n", "", finding.remedy.c_str());
+    absl::PrintF("%19s-> %s\n", "", finding.remedy);
   });
   if (globals.json) print_json({{"ok", sound}, {"findings", findings}});
   return sound ? app::kExitOk : app::kExitFailure;
@@ -264,9 +262,9 @@ int dump_store(const Globals& globals, const OpenedStore& opened, const DumpArgu
     if (arguments.limit > 0 && rows == arguments.limit) {
       std::fflush(stdout);
       const bool of_one_shard = arguments.selection.table_id && arguments.selection.shard;
-      std::fprintf(stderr, "%s: more rows follow; go on with --table %u --shard %u %s%s\n", kProgram, id.table_id,
-                   id.shard, start_option(globals, row.key).c_str(),
-                   of_one_shard ? "" : ", and then with the shards behind this one");
+      absl::FPrintF(stderr, "%s: more rows follow; go on with --table %d --shard %d %s%s\n", kProgram, id.table_id,
+                    id.shard, start_option(globals, row.key),
+                    of_one_shard ? "" : ", and then with the shards behind this one");
       return false;
     }
     ++rows;
@@ -276,25 +274,24 @@ int dump_store(const Globals& globals, const OpenedStore& opened, const DumpArgu
       if (arguments.values) set_text(out, "value", "encoding", as_string_view(row.value));
       print_json(out, kOneLine);
     } else {
-      std::printf("%s\t%llu\t%s%s%s\n", name_of(id).c_str(), static_cast<unsigned long long>(row.version),
-                  key_text(row.key).c_str(), arguments.values ? "\t" : "",
-                  arguments.values ? printable(as_string_view(row.value)).c_str() : "");
+      absl::PrintF("%s\t%d\t%s%s%s\n", name_of(id), row.version, key_text(row.key), arguments.values ? "\t" : "",
+                   arguments.values ? printable(as_string_view(row.value)) : "");
     }
     return true;
   };
   const auto refused = [&](ShardId id, const absl::Status& why) {
     complete = false;
-    std::fprintf(stderr, "%s: shard %s %s: %s\n", kProgram, name_of(id).c_str(),
-                 arguments.selection.salvage ? "is not whole" : "is left out (--salvage shows what its database holds)",
-                 message_of(why).c_str());
+    absl::FPrintF(
+        stderr, "%s: shard %s %s: %s\n", kProgram, name_of(id),
+        arguments.selection.salvage ? "is not whole" : "is left out (--salvage shows what its database holds)",
+        message_of(why));
   };
   const absl::StatusOr<uint64_t> uncommitted = opened.store->dump(arguments.selection, show, refused);
   if (!uncommitted.ok()) return report_failure(uncommitted.status());
   if (*uncommitted > 0) {
     std::fflush(stdout);
-    std::fprintf(stderr, "%s: %llu entries of shards with replicas are not known to be committed%s\n", kProgram,
-                 static_cast<unsigned long long>(*uncommitted),
-                 arguments.selection.uncommitted ? "" : " and left out; --uncommitted shows them");
+    absl::FPrintF(stderr, "%s: %d entries of shards with replicas are not known to be committed%s\n", kProgram,
+                  *uncommitted, arguments.selection.uncommitted ? "" : " and left out; --uncommitted shows them");
   }
   return complete ? app::kExitOk : app::kExitFailure;
 }
