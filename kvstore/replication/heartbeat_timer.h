@@ -21,11 +21,13 @@ class HeartbeatTimer {
   }
   /// All members have been told of all commits.
   void commit_is_told() { tell_commit_ = kTimeNever; }
-  /// Whether a heartbeat is due. If so, the next one is due after `every`.
+  /// Whether a heartbeat is due. If so, it tells of all commits, and the next one is due after `every`. A replica that
+  /// has nobody to tell, or may not speak yet, is not asked again before.
   [[nodiscard]] bool take_if_due(TimeNs now, DurationNs every) {
     if (now >= tell_commit_) next_ = std::min(next_, now);
     if (now < next_) return false;
     next_ = now + every;
+    tell_commit_ = kTimeNever;
     return true;
   }
   [[nodiscard]] TimeNs wake_at() const { return std::min(next_, tell_commit_); }

@@ -20,7 +20,6 @@
 #include "kvstore/replication/ack_latency.h"
 #include "kvstore/replication/log_levels.h"
 #include "kvstore/replication/peer_log.h"
-#include "kvstore/replication/replication_mutants.h"
 #include "kvstore/replication/view.h"
 #include "rpc/base/clock.h"
 
@@ -40,9 +39,7 @@ struct PeerReplica {
   uint64_t doubt = 0;
   uint64_t restored_at = 0;  ///< the entry that must be durable in its log for the doubt to be over
 
-  [[nodiscard]] bool is_required() const {
-    return member || (join != 0 && !replica_mutant(ReplicaMutant::kLearnerHole));
-  }
+  [[nodiscard]] bool is_required() const;
   [[nodiscard]] bool is_silent(TimeNs now, DurationNs patience) const { return now - heard_ns > patience; }
   /// Silence before `since` does not count.
   void give_time(TimeNs since) { heard_ns = std::max(heard_ns, since); }

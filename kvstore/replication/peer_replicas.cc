@@ -7,6 +7,10 @@
 
 namespace skua::kv {
 
+bool PeerReplica::is_required() const {
+  return member || (join != 0 && !replica_mutant(ReplicaMutant::kLearnerHole));
+}
+
 void PeerReplicas::match(const View& view, NodeId self, const Match& how) {
   PeerReplicas before;
   std::swap(before.peers_, peers_);

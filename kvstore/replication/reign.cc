@@ -81,12 +81,16 @@ bool Reign::is_acked(const CommitQueue::Entry& entry) const {
   return missing == 0;
 }
 
+bool Reign::may_commit_oldest() const {
+  if (waiting_.empty() || !is_acked(waiting_.oldest())) return false;
+  return state_.view.members.size() >= state_.view.min_insync || waiting_.oldest().index <= barrier_index_;
+}
+
 void Reign::advance_commit(TimeNs now) {
   if (!state_.speaks() || !state_.leads()) return;
   if (now < state_.promises.end_outside(state_.peers) && !replica_mutant(ReplicaMutant::kNoGrantWait)) return;
   const uint64_t before = state_.log.commit_index();
-  const bool enough = state_.view.members.size() >= state_.view.min_insync;
-  while (!waiting_.empty() && is_acked(waiting_.oldest()) && (enough || waiting_.oldest().index <= barrier_index_)) {
+  while (may_commit_oldest()) {
     state_.log.commit(waiting_.oldest().index);
     waiting_.drop_oldest();
   }
@@ -99,8 +103,7 @@ void Reign::advance_commit(TimeNs now) {
 }
 
 TimeNs Reign::commits_at() const {
-  // If the entry is acknowledged, it is committed when the promises have expired.
-  if (!state_.leads() || waiting_.empty() || !state_.speaks() || !is_acked(waiting_.oldest())) return kTimeNever;
+  if (!state_.leads() || !state_.speaks() || !may_commit_oldest()) return kTimeNever;
   return state_.promises.end_outside(state_.peers);
 }
 
@@ -213,7 +216,6 @@ void Reign::on(const ReplicaId& from, const ConfirmReply& reply, TimeNs now, Rep
 void Reign::heartbeat(TimeNs now, ReplicaOutput& out) {
   end_round(out);
   ask_round(out);
-  state_.timer.commit_is_told();
   for (PeerReplica& peer : state_.peers) {
     peer.asked_for_room = false;
     if (peer.log.needs_snapshot()) {

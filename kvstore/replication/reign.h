@@ -77,6 +77,8 @@ class Reign {
   void tell_agreed(PeerReplica& peer, TimeNs now, ReplicaOutput& out) const;
   void tell_restored(PeerReplica& peer, ReplicaOutput& out) const;
   [[nodiscard]] bool is_acked(const CommitQueue::Entry& entry) const;
+  /// Whether nothing but promises to former members keeps the oldest waiting entry from being committed.
+  [[nodiscard]] bool may_commit_oldest() const;
   void begin_round(ReplicaOutput& out);
   void ask_round(ReplicaOutput& out) const;
   void end_round(ReplicaOutput& out);

@@ -8,6 +8,15 @@
 #include "rpc/base/check.h"
 
 namespace skua::kv {
+namespace {
+
+/// A function for each alternative of a variant.
+template <typename... Functions>
+struct Handlers : Functions... {
+  using Functions::operator()...;
+};
+
+}  // namespace
 
 Replica::Replica(const ReplicaOptions& options, ReplicaId self, Restart restart, TimeNs now)
     : state_(options, self, std::move(restart.view), OwnLog(std::move(restart.log), restart.commit_index)),
@@ -103,21 +112,21 @@ void Replica::view_persisted(uint64_t epoch, TimeNs now, ReplicaOutput& out) {
 
 /// A message is for the part that leads, for the part that follows, or for both: then it is the replica's.
 void Replica::on_message(const ReplicaId& from, const ReplicaMessage& message, TimeNs now, ReplicaOutput& out) {
-  std::visit(
-      [&](const auto& body) {
-        if constexpr (requires { reign_.on(from, body, now, out); }) {
-          reign_.on(from, body, now, out);
-        } else if constexpr (requires { follower_.on(from, body, now, out); }) {
-          follower_.on(from, body, now, out);
-        } else {
-          on(from, body, now, out);
-        }
-      },
-      message);
-}
-
-void Replica::on(const ReplicaId& /*from*/, const StaleEpoch& stale, TimeNs /*now*/, ReplicaOutput& out) {
-  state_.hear_of(stale.view, out);
+  std::visit(Handlers{
+                 [&](const TailReport& tail) { reign_.on(from, tail, now, out); },
+                 [&](const AppendReply& reply) { reign_.on(from, reply, now, out); },
+                 [&](const ConfirmReply& reply) { reign_.on(from, reply, now, out); },
+                 [&](const StartView& start) { follower_.on(from, start, now, out); },
+                 [&](const Append& append) { follower_.on(from, append, now, out); },
+                 [&](const SnapshotNeeded& needed) { follower_.on(from, needed, now, out); },
+                 [&](const Restored& restored) { follower_.on(from, restored, now, out); },
+                 [&](const Heartbeat& heartbeat) { on(from, heartbeat, now, out); },
+                 [&](const HeartbeatReply& reply) { on(from, reply, now, out); },
+                 [&](const Confirm& confirm) { on(from, confirm, now, out); },
+                 [&](const Release& release) { on(from, release, now); },
+                 [&](const StaleEpoch& stale) { state_.hear_of(stale.view, out); },
+             },
+             message);
 }
 
 /// Asks for a promise. The answer has the levels of this log, too.
@@ -149,7 +158,7 @@ void Replica::on(const ReplicaId& from, const Confirm& confirm, TimeNs now, Repl
   out.messages.push_back({from.node, ConfirmReply{state_.view.epoch, confirm.round}});
 }
 
-void Replica::on(const ReplicaId& from, const Release& release, TimeNs now, ReplicaOutput& /*out*/) {
+void Replica::on(const ReplicaId& from, const Release& release, TimeNs now) {
   const bool current = release.epoch == state_.view.epoch && state_.peers.find(from.node) == nullptr;
   if (!state_.speaks() || (!current && !replica_mutant(ReplicaMutant::kReleaseTwice))) return;
   state_.promises.release(from.node);

@@ -154,11 +154,10 @@ class Replica {
   void adopt(const View& view, TimeNs now, ReplicaOutput& out);
   void take_change(const View& view, TimeNs now);
   void match_peers(TimeNs now, bool keep);
-  void on(const ReplicaId& from, const StaleEpoch& stale, TimeNs now, ReplicaOutput& out);
   void on(const ReplicaId& from, const Heartbeat& heartbeat, TimeNs now, ReplicaOutput& out);
   void on(const ReplicaId& from, const HeartbeatReply& reply, TimeNs now, ReplicaOutput& out);
   void on(const ReplicaId& from, const Confirm& confirm, TimeNs now, ReplicaOutput& out);
-  void on(const ReplicaId& from, const Release& release, TimeNs now, ReplicaOutput& out);
+  void on(const ReplicaId& from, const Release& release, TimeNs now);
 
   ReplicaState state_;
   Reign reign_{state_};

@@ -73,6 +73,7 @@ ShardReplica::ShardReplica(const Options& options, ReplicaId self, Replica::Rest
 }
 
 ShardReplica::~ShardReplica() {
+  shard_.entries().set_observer(nullptr);
   for (Waiter& waiter : waiters_) waiter.done(false);
 }
 

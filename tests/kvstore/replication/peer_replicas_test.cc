@@ -156,5 +156,24 @@ TEST(PeerReplica, CannotHaveMoreThanThePrimary) {
   EXPECT_EQ(peer.log.acked(), LogLevels::all(12));
 }
 
+TEST(PeerReplica, StartsAnewInANewReign) {
+  PeerReplica peer;
+  ASSERT_EQ(peer.log.take_report(EntryId{5, 1}, 1, true), PeerLog::Report::kAgrees);
+  peer.log.refuse(4);
+  peer.acknowledge({5, 5, 5}, 5, kNow);
+  peer.latency.begin(6, Durability::kSync, kNow);
+  peer.note_doubt(7, 5);
+  peer.confirmed = 3;
+  peer.start_anew(kNow + 1);
+  EXPECT_EQ(peer.confirmed, 0U) << "numbers of rounds that nobody confirmed are used again";
+  EXPECT_EQ(peer.doubt, 0U);
+  EXPECT_FALSE(peer.latency.is_measuring());
+  EXPECT_FALSE(peer.log.is_matched());
+  EXPECT_FALSE(peer.log.is_refused());
+  EXPECT_FALSE(peer.log.needs_snapshot());
+  EXPECT_EQ(peer.log.acked(), LogLevels{});
+  EXPECT_EQ(peer.heard_ns, kNow + 1);
+}
+
 }  // namespace
 }  // namespace skua::kv

@@ -2,6 +2,8 @@
 #ifndef SKUA_TESTS_KVSTORE_REPLICATION_REPLICA_GROUP_H_
 #define SKUA_TESTS_KVSTORE_REPLICATION_REPLICA_GROUP_H_
 
+#include <gtest/gtest.h>
+
 #include <deque>
 #include <map>
 #include <memory>
@@ -52,7 +54,10 @@ class Group {
       now += 10 * kMillisecond;
       for (auto& [node, replica] : replicas_) {
         ReplicaOutput out;
-        if (!cut.contains(node)) replica->tick(now, out);
+        if (!cut.contains(node)) {
+          replica->tick(now, out);
+          EXPECT_GT(replica->wake_at(), now) << "node " << node << " would be asked again at once, and again";
+        }
         take(node, out);
       }
       settle();

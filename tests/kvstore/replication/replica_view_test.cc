@@ -138,5 +138,59 @@ TEST(Replica, TakesNoViewFromAPeer) {
   }
 }
 
+/// Group::pass() checks that a replica is not due at once again.
+TEST(Replica, APrimaryThatWasRemovedHasNobodyToTellOfItsLastCommit) {
+  Group group({1, 2, 3});
+  group.view(view_of(1, 1, {1, 2, 3}));
+  group.pass(kSecond);
+  group.propose(1);
+  EXPECT_EQ(group[1].commit_index(), 2U);
+  group.view(view_of(2, 2, {2, 3}));
+  ASSERT_EQ(group[1].role(), ReplicaRole::kInactive);
+  group.pass(kSecond);
+  EXPECT_TRUE(group[2].open());
+}
+
+TEST(Replica, TooFewMembersForANewEntryAreNotAReasonToLookAgain) {
+  Group group({1, 2});
+  View view = view_of(1, 1, {1, 2});
+  view.min_insync = 2;
+  group.view(view);
+  group.pass(kSecond);
+  group.cut = {2};
+  group.propose(1);
+  view = view_of(2, 1, {1});
+  view.min_insync = 2;
+  group.view(view);
+  group.pass(kSecond);
+  EXPECT_EQ(group[1].commit_index(), 1U) << "all members have the entry, and they are too few";
+}
+
+/// Round 1 of the second reign has the number that round 1 of the first one had, which nobody confirmed.
+TEST(Replica, AnAnswerToAnEarlierReignsRoundDoesNotCount) {
+  Group group({1, 2, 3});
+  group.view(view_of(1, 1, {1, 2, 3}));
+  group.pass(kSecond);
+  group.cut = {3};
+  ReplicaOutput out;
+  const uint64_t first = group[1].begin_confirm(out);
+  group.take(1, out);
+  group.settle();  // 2 answers, 3 does not
+  EXPECT_LT(group[1].confirmed_round(), first);
+  group.view(view_of(2, 2, {1, 2, 3}));
+  group.cut = {};
+  group.pass(kSecond);
+  group.view(view_of(3, 1, {1, 2, 3}));
+  group.pass(kSecond);
+  ASSERT_TRUE(group[1].open());
+  group.cut = {2};
+  out.clear();
+  const uint64_t again = group[1].begin_confirm(out);
+  EXPECT_EQ(again, first);
+  group.take(1, out);
+  group.settle();
+  EXPECT_LT(group[1].confirmed_round(), again) << "2 has not answered in this reign";
+}
+
 }  // namespace
 }  // namespace skua::kv

@@ -46,6 +46,12 @@ TEST(StatusTest, ToStatusCode_OwnCodes) {
   EXPECT_STREQ(status_name(KvStatus::kBehindToken), "BEHIND_TOKEN");
 }
 
+TEST(StatusTest, EachOwnCodeHasAName) {
+  for (int code = static_cast<int>(KvStatus::kWrongShard); code <= static_cast<int>(KvStatus::kBehindToken); ++code) {
+    EXPECT_STRNE(status_name(static_cast<KvStatus>(code)), "UNKNOWN") << code;
+  }
+}
+
 TEST(StatusTest, ToStatusCode_UnknownBytes) {
   EXPECT_EQ(to_status_code(static_cast<KvStatus>(17)), absl::StatusCode::kUnknown);
   EXPECT_EQ(to_status_code(static_cast<KvStatus>(255)), absl::StatusCode::kUnknown);
