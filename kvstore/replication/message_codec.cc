@@ -1,6 +1,9 @@
 #include "kvstore/replication/message_codec.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -11,25 +14,15 @@
 namespace skua::kv {
 namespace {
 
-enum class Kind : uint8_t {
-  kStartView = 1,
-  kTailReport = 2,
-  kAppend = 3,
-  kAppendReply = 4,
-  kHeartbeat = 5,
-  kHeartbeatReply = 6,
-  kConfirm = 7,
-  kConfirmReply = 8,
-  kRelease = 9,
-  kSnapshotNeeded = 10,
-  kStaleEpoch = 11,
-  kRestored = 12,
-};
+/// A message's kind is its place in ReplicaMessage, from 1 on.
+constexpr uint8_t kAppendKind = 3;
+static_assert(std::is_same_v<std::variant_alternative_t<kAppendKind - 1, ReplicaMessage>, Append>);
 
 constexpr size_t kKindAt = kEnvelopeBytes - 1;
 constexpr uint8_t kReadAnywhere = 1;
 constexpr uint8_t kAcknowledgeReceived = 1;
 constexpr size_t kAppendCountAt = kEnvelopeBytes + 32;
+constexpr size_t kAppendEntriesAt = kAppendCountAt + 8;
 
 static_assert(kEnvelopeBytes + 8 + 25 + EpochHistory::kRunsMax * 16 + 24 + 16 <= kFrameBytesMax, "a TailReport fits");
 
@@ -37,61 +30,107 @@ absl::Status malformed(const char* what, size_t bytes) {
   return absl::InvalidArgumentError(absl::StrCat("malformed replication message of ", bytes, " bytes: ", what));
 }
 
-// --- Parts
+// --- Fields. Those of each part and message are listed once, in the order of their bytes.
 
-void write(ByteWriter& writer, const EntryId& id) {
-  writer.write(id.index);
-  writer.write(id.epoch);
+template <typename T, typename... Ts>
+concept OneOf = (std::is_same_v<std::remove_const_t<T>, Ts> || ...);
+
+auto fields_of(OneOf<EntryId> auto& id) {
+  return std::tie(id.index, id.epoch);
 }
-EntryId read_id(ByteReader& reader) {
-  EntryId id;
-  id.index = reader.read<uint64_t>();
-  id.epoch = reader.read<uint64_t>();
-  return id;
+auto fields_of(OneOf<LogLevels> auto& levels) {
+  return std::tie(levels.received, levels.written, levels.durable);
+}
+auto fields_of(OneOf<ReplicaId> auto& id) {
+  return std::tie(id.node, id.incarnation);
+}
+auto fields_of(OneOf<Learner> auto& learner) {
+  return std::tie(learner.id, learner.join);
+}
+auto fields_of(OneOf<StartView, StaleEpoch> auto& m) {
+  return std::tie(m.view);
+}
+auto fields_of(OneOf<AppendReply> auto& m) {
+  return std::tie(m.epoch, m.levels);
+}
+auto fields_of(OneOf<Heartbeat> auto& m) {
+  return std::tie(m.epoch, m.sent_ns, m.commit_index);
+}
+auto fields_of(OneOf<HeartbeatReply> auto& m) {
+  return std::tie(m.epoch, m.echo_ns, m.levels, m.granted);
+}
+auto fields_of(OneOf<Confirm, ConfirmReply> auto& m) {
+  return std::tie(m.epoch, m.round);
+}
+auto fields_of(OneOf<Release, SnapshotNeeded> auto& m) {
+  return std::tie(m.epoch);
+}
+auto fields_of(OneOf<Restored> auto& m) {
+  return std::tie(m.epoch, m.doubt);
 }
 
-void write(ByteWriter& writer, const LogLevels& levels) {
-  writer.write(levels.received);
-  writer.write(levels.written);
-  writer.write(levels.durable);
-}
-bool read(ByteReader& reader, LogLevels& levels) {
-  levels.received = reader.read<uint64_t>();
-  levels.written = reader.read<uint64_t>();
-  levels.durable = reader.read<uint64_t>();
-  return reader.ok();
+// What has more than fields is written and read by hand.
+bool write(ByteWriter& writer, const EpochHistory& log);
+bool write(ByteWriter& writer, const View& view);
+bool read(ByteReader& reader, EpochHistory& log);
+bool read(ByteReader& reader, View& view);
+
+/// False: it is larger than messages may be.
+template <typename T>
+bool write(ByteWriter& writer, const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    writer.write(static_cast<uint8_t>(value));
+    return true;
+  } else if constexpr (std::is_integral_v<T>) {
+    writer.write(value);
+    return true;
+  } else {
+    return std::apply([&](const auto&... fields) { return (write(writer, fields) && ...); }, fields_of(value));
+  }
 }
 
-void write(ByteWriter& writer, const EpochHistory& log) {
+/// False: the bytes are not well-formed.
+template <typename T>
+bool read(ByteReader& reader, T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    const auto byte = reader.read<uint8_t>();
+    value = byte == 1;
+    return reader.ok() && byte <= 1;
+  } else if constexpr (std::is_integral_v<T>) {
+    value = reader.read<T>();
+    return reader.ok();
+  } else {
+    return std::apply([&](auto&... fields) { return (read(reader, fields) && ...); }, fields_of(value));
+  }
+}
+
+bool write(ByteWriter& writer, const EpochHistory& log) {
+  if (log.runs().size() > EpochHistory::kRunsMax) return false;
   write(writer, log.base());
   writer.write(log.last_index());
   writer.write(static_cast<uint8_t>(log.runs().size()));
   for (const EntryId& run : log.runs()) write(writer, run);
+  return true;
 }
+
 bool read(ByteReader& reader, EpochHistory& log) {
-  const EntryId base = read_id(reader);
-  const auto last = reader.read<uint64_t>();
-  const auto count = reader.read<uint8_t>();
-  if (!reader.ok() || count > EpochHistory::kRunsMax) return false;
+  EntryId base;
+  uint64_t last = 0;
+  uint8_t count = 0;
+  if (!read(reader, base) || !read(reader, last) || !read(reader, count) || count > EpochHistory::kRunsMax)
+    return false;
   std::array<EntryId, EpochHistory::kRunsMax> runs;
-  for (size_t i = 0; i < count; ++i) runs[i] = read_id(reader);
+  for (size_t i = 0; i < count; ++i) {
+    if (!read(reader, runs[i])) return false;
+  }
   auto made = EpochHistory::from_parts(base, std::span(runs).first(count), last);
-  if (!reader.ok() || !made) return false;
+  if (!made) return false;
   log = *std::move(made);
   return true;
 }
 
-void write(ByteWriter& writer, const ReplicaId& id) {
-  writer.write(id.node);
-  writer.write(id.incarnation);
-}
-bool read(ByteReader& reader, ReplicaId& id) {
-  id.node = reader.read<uint64_t>();
-  id.incarnation = reader.read<uint64_t>();
-  return reader.ok();
-}
-
-void write(ByteWriter& writer, const View& view) {
+bool write(ByteWriter& writer, const View& view) {
+  if (view.members.size() > kViewMembersMax || view.learners.size() > kViewMembersMax) return false;
   writer.write(view.epoch);
   writer.write(view.change);
   writer.write(view.primary);
@@ -100,10 +139,8 @@ void write(ByteWriter& writer, const View& view) {
   writer.write(static_cast<uint8_t>(view.members.size()));
   writer.write(static_cast<uint8_t>(view.learners.size()));
   for (const ReplicaId& member : view.members) write(writer, member);
-  for (const Learner& learner : view.learners) {
-    write(writer, learner.id);
-    writer.write(learner.join);
-  }
+  for (const Learner& learner : view.learners) write(writer, learner);
+  return true;
 }
 
 /// Members and learners are sorted by node without duplicates, and the primary is a member or 0.
@@ -134,74 +171,23 @@ bool read(ByteReader& reader, View& view) {
   view.members.resize(members);
   for (ReplicaId& member : view.members) static_cast<void>(read(reader, member));
   view.learners.resize(learners);
-  for (Learner& learner : view.learners) {
-    static_cast<void>(read(reader, learner.id));
-    learner.join = reader.read<uint64_t>();
-  }
+  for (Learner& learner : view.learners) static_cast<void>(read(reader, learner));
   return reader.ok() && is_sound(view);
 }
 
-bool fits(const View& view) {
-  return view.members.size() <= kViewMembersMax && view.learners.size() <= kViewMembersMax;
-}
-
-// --- Bodies: each message's kind, writer and reader
-
-constexpr Kind kind_of(const StartView&) {
-  return Kind::kStartView;
-}
-bool fits(const StartView& m) {
-  return fits(m.view);
-}
-void write(ByteWriter& writer, const StartView& m) {
-  write(writer, m.view);
-}
-bool read(ByteReader& reader, StartView& m) {
-  return read(reader, m.view);
-}
-
-constexpr Kind kind_of(const StaleEpoch&) {
-  return Kind::kStaleEpoch;
-}
-bool fits(const StaleEpoch& m) {
-  return fits(m.view);
-}
-void write(ByteWriter& writer, const StaleEpoch& m) {
-  write(writer, m.view);
-}
-bool read(ByteReader& reader, StaleEpoch& m) {
-  return read(reader, m.view);
-}
-
-constexpr Kind kind_of(const TailReport&) {
-  return Kind::kTailReport;
-}
-bool fits(const TailReport& m) {
-  return m.log.runs().size() <= EpochHistory::kRunsMax;
-}
-void write(ByteWriter& writer, const TailReport& m) {
-  writer.write(m.epoch);
-  write(writer, m.log);
-  write(writer, m.levels);
-  writer.write(m.commit_index);
-  if (m.doubt != 0) writer.write(m.doubt);
+/// A doubt is only written if there is one.
+bool write(ByteWriter& writer, const TailReport& m) {
+  return write(writer, m.epoch) && write(writer, m.log) && write(writer, m.levels) && write(writer, m.commit_index) &&
+         (m.doubt == 0 || write(writer, m.doubt));
 }
 bool read(ByteReader& reader, TailReport& m) {
-  m.epoch = reader.read<uint64_t>();
-  if (!read(reader, m.log) || !read(reader, m.levels)) return false;
-  m.commit_index = reader.read<uint64_t>();
-  const bool doubts = reader.remaining() != 0;
-  m.doubt = doubts ? reader.read<uint64_t>() : 0;
-  return reader.ok() && doubts == (m.doubt != 0);
+  if (!read(reader, m.epoch) || !read(reader, m.log) || !read(reader, m.levels)) return false;
+  if (!read(reader, m.commit_index)) return false;
+  m.doubt = 0;
+  return reader.remaining() == 0 || (read(reader, m.doubt) && m.doubt != 0);
 }
 
-constexpr Kind kind_of(const Append&) {
-  return Kind::kAppend;
-}
-bool fits(const Append&) {
-  return true;
-}
-void write(ByteWriter& writer, const Append& m) {
+bool write(ByteWriter& writer, const Append& m) {
   writer.write(m.epoch);
   write(writer, m.prev);
   writer.write(m.commit_index);
@@ -209,123 +195,7 @@ void write(ByteWriter& writer, const Append& m) {
   writer.write(m.acknowledge_received ? kAcknowledgeReceived : uint8_t{0});
   writer.write(uint8_t{0});
   writer.write(uint16_t{0});
-}
-
-constexpr Kind kind_of(const AppendReply&) {
-  return Kind::kAppendReply;
-}
-bool fits(const AppendReply&) {
   return true;
-}
-void write(ByteWriter& writer, const AppendReply& m) {
-  writer.write(m.epoch);
-  write(writer, m.levels);
-}
-bool read(ByteReader& reader, AppendReply& m) {
-  m.epoch = reader.read<uint64_t>();
-  return read(reader, m.levels);
-}
-
-constexpr Kind kind_of(const Heartbeat&) {
-  return Kind::kHeartbeat;
-}
-bool fits(const Heartbeat&) {
-  return true;
-}
-void write(ByteWriter& writer, const Heartbeat& m) {
-  writer.write(m.epoch);
-  writer.write(m.sent_ns);
-  writer.write(m.commit_index);
-}
-bool read(ByteReader& reader, Heartbeat& m) {
-  m.epoch = reader.read<uint64_t>();
-  m.sent_ns = reader.read<TimeNs>();
-  m.commit_index = reader.read<uint64_t>();
-  return reader.ok();
-}
-
-constexpr Kind kind_of(const HeartbeatReply&) {
-  return Kind::kHeartbeatReply;
-}
-bool fits(const HeartbeatReply&) {
-  return true;
-}
-void write(ByteWriter& writer, const HeartbeatReply& m) {
-  writer.write(m.epoch);
-  writer.write(m.echo_ns);
-  write(writer, m.levels);
-  writer.write(static_cast<uint8_t>(m.granted));
-}
-bool read(ByteReader& reader, HeartbeatReply& m) {
-  m.epoch = reader.read<uint64_t>();
-  m.echo_ns = reader.read<TimeNs>();
-  if (!read(reader, m.levels)) return false;
-  const auto granted = reader.read<uint8_t>();
-  m.granted = granted == 1;
-  return reader.ok() && granted <= 1;
-}
-
-constexpr Kind kind_of(const Confirm&) {
-  return Kind::kConfirm;
-}
-constexpr Kind kind_of(const ConfirmReply&) {
-  return Kind::kConfirmReply;
-}
-constexpr Kind kind_of(const Release&) {
-  return Kind::kRelease;
-}
-constexpr Kind kind_of(const SnapshotNeeded&) {
-  return Kind::kSnapshotNeeded;
-}
-
-constexpr Kind kind_of(const Restored&) {
-  return Kind::kRestored;
-}
-bool fits(const Restored&) {
-  return true;
-}
-void write(ByteWriter& writer, const Restored& m) {
-  writer.write(m.epoch);
-  writer.write(m.doubt);
-}
-bool read(ByteReader& reader, Restored& m) {
-  m.epoch = reader.read<uint64_t>();
-  m.doubt = reader.read<uint64_t>();
-  return reader.ok();
-}
-
-template <typename T>
-constexpr bool kIsRound = std::is_same_v<T, Confirm> || std::is_same_v<T, ConfirmReply>;
-template <typename T>
-constexpr bool kIsEpoch = std::is_same_v<T, Release> || std::is_same_v<T, SnapshotNeeded>;
-
-template <typename T>
-requires(kIsRound<T> || kIsEpoch<T>) bool fits(const T&) {
-  return true;
-}
-template <typename T>
-requires kIsRound<T>
-void write(ByteWriter& writer, const T& m) {
-  writer.write(m.epoch);
-  writer.write(m.round);
-}
-template <typename T>
-requires kIsRound<T>
-bool read(ByteReader& reader, T& m) {
-  m.epoch = reader.read<uint64_t>();
-  m.round = reader.read<uint64_t>();
-  return reader.ok();
-}
-template <typename T>
-requires kIsEpoch<T>
-void write(ByteWriter& writer, const T& m) {
-  writer.write(m.epoch);
-}
-template <typename T>
-requires kIsEpoch<T>
-bool read(ByteReader& reader, T& m) {
-  m.epoch = reader.read<uint64_t>();
-  return reader.ok();
 }
 
 /// Reads an entry; false if the bytes are not a well-formed entry.
@@ -343,9 +213,7 @@ bool read_entry(ByteReader& reader, AppendEntry& entry) {
 
 /// Reads an Append up to its first entry. `count` becomes the number of entries.
 bool read_append_head(ByteReader& reader, Append& m, uint32_t& count) {
-  m.epoch = reader.read<uint64_t>();
-  m.prev = read_id(reader);
-  m.commit_index = reader.read<uint64_t>();
+  if (!read(reader, m.epoch) || !read(reader, m.prev) || !read(reader, m.commit_index)) return false;
   count = reader.read<uint32_t>();
   const auto flags = reader.read<uint8_t>();
   const auto reserved = reader.read<uint8_t>();
@@ -355,7 +223,7 @@ bool read_append_head(ByteReader& reader, Append& m, uint32_t& count) {
   return reader.ok() && flags <= kAcknowledgeReceived && reserved == 0 && also_reserved == 0;
 }
 
-void write_envelope(ByteWriter& writer, const ReplicaEnvelope& envelope, Kind kind) {
+void write_envelope(ByteWriter& writer, const ReplicaEnvelope& envelope, uint8_t kind) {
   writer.write(envelope.table);
   writer.write(envelope.shard);
   writer.write(envelope.from);
@@ -370,12 +238,36 @@ T& remake(ReplicaMessage& message) {
   return message.emplace<T>();
 }
 
+/// Decodes a message's body behind the envelope. `bytes`: of the whole frame.
 template <typename T>
-absl::Status decode_body(ByteReader reader, ReplicaFrame& frame, size_t bytes) {
-  if (!read(reader, remake<T>(frame.message))) return malformed("its body is not what its kind has", bytes);
-  if (!reader.complete()) return malformed("bytes follow its end", bytes);
+absl::Status decode_body(ByteReader reader, ReplicaFrame& frame, ByteSpan bytes) {
+  if (!read(reader, remake<T>(frame.message))) return malformed("its body is not what its kind has", bytes.size());
+  if (!reader.complete()) return malformed("bytes follow its end", bytes.size());
   return absl::OkStatus();
 }
+
+template <>
+absl::Status decode_body<Append>(ByteReader reader, ReplicaFrame& frame, ByteSpan bytes) {
+  auto& append = remake<Append>(frame.message);
+  uint32_t count = 0;
+  if (!read_append_head(reader, append, count)) return malformed("its body is not what its kind has", bytes.size());
+  if (count > kAppendEntriesMax) return malformed("it has too many entries", bytes.size());
+  for (uint32_t i = 0; i < count; ++i) {
+    AppendEntry entry;
+    if (!read_entry(reader, entry)) return malformed("one of its entries is none", bytes.size());
+    append.epochs.push_back(entry.epoch);
+  }
+  if (!reader.complete()) return malformed("bytes follow its end", bytes.size());
+  return absl::OkStatus();
+}
+
+using Decode = absl::Status (*)(ByteReader, ReplicaFrame&, ByteSpan);
+constexpr size_t kKinds = std::variant_size_v<ReplicaMessage>;
+template <size_t... kPlaces>
+constexpr std::array<Decode, kKinds> decoders(std::index_sequence<kPlaces...> /*places*/) {
+  return {decode_body<std::variant_alternative_t<kPlaces, ReplicaMessage>>...};
+}
+constexpr std::array<Decode, kKinds> kDecoders = decoders(std::make_index_sequence<kKinds>());
 
 }  // namespace
 
@@ -386,22 +278,16 @@ bool is_append(const ReplicaMessage& message) {
 }
 
 bool looks_like_append(ByteSpan bytes) {
-  return bytes.size() > kKindAt && bytes[kKindAt] == static_cast<std::byte>(Kind::kAppend);
+  return bytes.size() > kKindAt && bytes[kKindAt] == std::byte{kAppendKind};
 }
 
 absl::StatusOr<ByteSpan> encode_frame(const ReplicaEnvelope& envelope, const ReplicaMessage& message,
                                       FrameBuffer& buffer) {
   SKUA_CHECK(!is_append(message), "Appends have entries: use AppendBuilder");
   ByteWriter writer(buffer);
-  const bool encoded = std::visit(
-      [&](const auto& m) {
-        if (!fits(m)) return false;
-        write_envelope(writer, envelope, kind_of(m));
-        write(writer, m);
-        return writer.ok();
-      },
-      message);
-  if (encoded) return writer.written();
+  write_envelope(writer, envelope, static_cast<uint8_t>(message.index() + 1));
+  const bool fits = std::visit([&](const auto& m) { return write(writer, m); }, message);
+  if (fits && writer.ok()) return writer.written();
   return absl::ResourceExhaustedError(absl::StrCat("a message between replicas carries up to ", kViewMembersMax,
                                                    " members and learners and ", EpochHistory::kRunsMax,
                                                    " runs of epochs"));
@@ -413,36 +299,12 @@ absl::Status decode_frame(ByteSpan bytes, ReplicaFrame& frame) {
   frame.envelope.shard = reader.read<uint32_t>();
   frame.envelope.from = reader.read<uint64_t>();
   frame.envelope.incarnation = reader.read<uint64_t>();
-  const auto kind = static_cast<Kind>(reader.read<uint8_t>());
+  const auto kind = reader.read<uint8_t>();
   frame.entries = {};
-  switch (kind) {
-    case Kind::kStartView: return decode_body<StartView>(reader, frame, bytes.size());
-    case Kind::kTailReport: return decode_body<TailReport>(reader, frame, bytes.size());
-    case Kind::kAppendReply: return decode_body<AppendReply>(reader, frame, bytes.size());
-    case Kind::kHeartbeat: return decode_body<Heartbeat>(reader, frame, bytes.size());
-    case Kind::kHeartbeatReply: return decode_body<HeartbeatReply>(reader, frame, bytes.size());
-    case Kind::kConfirm: return decode_body<Confirm>(reader, frame, bytes.size());
-    case Kind::kConfirmReply: return decode_body<ConfirmReply>(reader, frame, bytes.size());
-    case Kind::kRelease: return decode_body<Release>(reader, frame, bytes.size());
-    case Kind::kSnapshotNeeded: return decode_body<SnapshotNeeded>(reader, frame, bytes.size());
-    case Kind::kStaleEpoch: return decode_body<StaleEpoch>(reader, frame, bytes.size());
-    case Kind::kRestored: return decode_body<Restored>(reader, frame, bytes.size());
-    case Kind::kAppend: {
-      auto& append = remake<Append>(frame.message);
-      uint32_t count = 0;
-      if (!read_append_head(reader, append, count)) return malformed("its body is not what its kind has", bytes.size());
-      if (count > kAppendEntriesMax) return malformed("it has too many entries", bytes.size());
-      frame.entries = AppendEntries(bytes.last(reader.remaining()));
-      for (uint32_t i = 0; i < count; ++i) {
-        AppendEntry entry;
-        if (!read_entry(reader, entry)) return malformed("one of its entries is none", bytes.size());
-        append.epochs.push_back(entry.epoch);
-      }
-      if (!reader.complete()) return malformed("bytes follow its end", bytes.size());
-      return absl::OkStatus();
-    }
-  }
-  return malformed("there is no message of its kind", bytes.size());
+  if (kind < 1 || kind > kKinds) return malformed("there is no message of its kind", bytes.size());
+  absl::Status decoded = kDecoders[kind - 1U](reader, frame, bytes);
+  if (decoded.ok() && kind == kAppendKind) frame.entries = AppendEntries(bytes.subspan(kAppendEntriesAt));
+  return decoded;
 }
 
 AppendEntries::Iterator& AppendEntries::Iterator::operator++() {
@@ -454,7 +316,7 @@ AppendEntries::Iterator& AppendEntries::Iterator::operator++() {
 // --- Parts of an Append
 
 void write_append_head(const ReplicaEnvelope& envelope, const Append& header, ByteWriter& writer) {
-  write_envelope(writer, envelope, Kind::kAppend);
+  write_envelope(writer, envelope, kAppendKind);
   write(writer, header);
 }
 

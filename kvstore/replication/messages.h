@@ -96,6 +96,7 @@ struct StaleEpoch {
   View view;
 };
 
+/// The order is that of the messages' numbers on the wire (message_codec.h): only its end may grow.
 using ReplicaMessage = std::variant<StartView, TailReport, Append, AppendReply, Heartbeat, HeartbeatReply, Confirm,
                                     ConfirmReply, Release, SnapshotNeeded, StaleEpoch, Restored>;
 
