@@ -30,19 +30,19 @@ void PeerReplicas::match(const View& view, NodeId self, const Match& how) {
     peer.member = member;
     if (join != peer.join) peer.join_goal = how.commit_index;
     peer.join = join;
-    enter(std::move(peer));
+    enter(peer);
   };
   for (const Learner& learner : view.learners) add(learner.id, false, learner.join);
   for (const ReplicaId& member : view.members) add(member, true, 0);
 }
 
-void PeerReplicas::enter(PeerReplica peer) {
+void PeerReplicas::enter(const PeerReplica& peer) {
   const auto at = std::lower_bound(peers_.begin(), peers_.end(), peer.id.node,
                                    [](const PeerReplica& known, NodeId node) { return known.id.node < node; });
   if (at != peers_.end() && at->id.node == peer.id.node) {
-    *at = std::move(peer);
+    *at = peer;
   } else {
-    peers_.insert(at, std::move(peer));
+    peers_.insert(at, peer);
   }
 }
 

@@ -72,7 +72,7 @@ class PeerReplicas {
   void paused(const Pause& pause);
 
  private:
-  void enter(PeerReplica peer);
+  void enter(const PeerReplica& peer);
 
   std::vector<PeerReplica> peers_;
 };
