@@ -23,7 +23,7 @@ CompletionResult refused(uint64_t seq) {
 TEST(ClientResultsTest, Keep_InOrderWhateverTheOrderOfArrival) {
   CompletionCounts all;
   ClientResults results(all);
-  for (const uint64_t seq : {5, 3, 9, 4}) results.keep(executed(seq));
+  for (const uint64_t seq : {5U, 3U, 9U, 4U}) results.keep(executed(seq));
   results.keep(refused(10));
   EXPECT_EQ(results.size(), 5U);
   EXPECT_EQ(results.first_seq(), 3U);

@@ -22,7 +22,7 @@ TEST(CommitQueue, KeepsTheOrderOfIndices) {
 
 TEST(CommitQueue, FindsOnlyWhatWaits) {
   CommitQueue queue;
-  for (const uint64_t index : {7, 9, 10}) queue.add(index, Durability::kFlush);
+  for (const uint64_t index : {7U, 9U, 10U}) queue.add(index, Durability::kFlush);
   queue.drop_oldest();
   EXPECT_EQ(queue.find(7), nullptr);
   EXPECT_EQ(queue.find(8), nullptr);

@@ -328,8 +328,8 @@ class World : public EntryObserver {
       case KvStatus::kStaleRetry:
       case KvStatus::kTooManyIncomplete:
       case KvStatus::kWrongShard:
-      case KvStatus::kShardReadOnly: return;  // certainly not executed
-      case KvStatus::kAborted: return;        // of a replicated shard; the test knows what becomes of it
+      case KvStatus::kShardReadOnly:    // these are certainly not executed
+      case KvStatus::kAborted: return;  // of a replicated shard; the test knows what becomes of it
       case KvStatus::kStorageFailed: shard.in_doubt.push_back(take(write)); return;
       default: break;
     }
