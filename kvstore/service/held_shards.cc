@@ -115,7 +115,10 @@ void HeldShards::forget_if_idle(HeldShard& shard) {
   if (shard.use_count > 0) return;
   auto on_idle = std::move(shard.on_idle);
   Shard* const closing = shard.shard;
-  if (shard.replica != nullptr) --replica_count_;
+  if (shard.replica != nullptr) {
+    closing->entries().set_observer(nullptr);  // the replica goes first
+    --replica_count_;
+  }
   std::erase_if(shards_, [&](const auto& held) { return held.get() == &shard; });
   if (closing == nullptr) return on_idle();
   engine_->close_shard(*closing, std::move(on_idle));

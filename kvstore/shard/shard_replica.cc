@@ -73,7 +73,6 @@ ShardReplica::ShardReplica(const Options& options, ReplicaId self, Replica::Rest
 }
 
 ShardReplica::~ShardReplica() {
-  shard_.entries().set_observer(nullptr);
   for (Waiter& waiter : waiters_) waiter.done(false);
 }
 
