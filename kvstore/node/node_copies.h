@@ -39,8 +39,8 @@ class NodeCopies {
   NodeCopies(const NodeOptions& options, RocksdbEngine& engine, const Clock& clock, SnapshotSource::ExportFn export_fn)
       : options_(options), engine_(engine), clock_(clock), export_(std::move(export_fn)) {}
 
-  /// Finishes what an earlier process left, and starts the threads. Shards that cannot be finished are `refused`. May be
-  /// called again, after an attempt to recover that failed.
+  /// Finishes what an earlier process left, and starts the threads. Shards that cannot be finished are `refused`. May
+  /// be called again, after an attempt to recover that failed.
   [[nodiscard]] absl::Status start(const std::string& cluster_id, const NodeState& state,
                                    std::map<ShardId, absl::Status>& refused);
   /// The threads' last tasks are done afterwards, and there are no snapshots any more.

@@ -2,8 +2,8 @@
 //
 //    prepare()   counts this start in the state file, and removes leftovers
 //    recover()   finishes copies, brings what the logs hold into the databases, reads views and what may be lost of
-//                writes that were not synced. A replica with damaged data gets a new storage incarnation, so that others
-//                do not take it for the member that had the data
+//                writes that were not synced. If a replica's data is damaged, the node gets a new storage incarnation,
+//                so that others do not take it for the member that had the data
 //
 // If the disk is too full for that, the spare files of the logs are given up. recover() may be called again.
 //

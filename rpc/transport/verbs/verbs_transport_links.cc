@@ -1,5 +1,5 @@
-// What an endpoint does about links: it looks at the port and at its queue pair every 50 ms, brings the queue pair back from
-// errors, and tells the engine which peers it does not reach, and why.
+// What an endpoint does about links: it looks at the port and at its queue pair every 50 ms, brings the queue pair back
+// from errors, and tells the engine which peers it does not reach, and why.
 #include <algorithm>
 #include <system_error>
 
