@@ -54,9 +54,9 @@ class OpenSslAead final : public Aead {
     return EVP_DecryptFinal_ex(open_.get(), to_uchar(wanted.data()), &size) == 1;
   }
 
-  void sign(const AeadNonce& nonce, std::span<const ByteSpan> pieces, std::byte* tag) override {
+  void sign(const AeadNonce& nonce, ByteSpan associated, std::byte* tag) override {
     must(EVP_EncryptInit_ex(seal_.get(), nullptr, nullptr, nullptr, to_uchar(nonce.data())));
-    for (const ByteSpan piece : pieces) add(piece);
+    add(associated);
     finish(tag);
   }
 
@@ -83,9 +83,9 @@ class OpenSslAead final : public Aead {
 
 }  // namespace
 
-bool Aead::verify(const AeadNonce& nonce, std::span<const ByteSpan> pieces, const std::byte* tag) {
+bool Aead::verify(const AeadNonce& nonce, ByteSpan associated, const std::byte* tag) {
   std::array<std::byte, kAeadTagBytes> expected;
-  sign(nonce, pieces, expected.data());
+  sign(nonce, associated, expected.data());
   return is_equal_tag(expected.data(), tag);
 }
 

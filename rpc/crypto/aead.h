@@ -40,17 +40,16 @@ class Aead {
   Aead(const Aead&) = delete;
   Aead& operator=(const Aead&) = delete;
 
-  /// Writes the cipher text of all `pieces`, one behind the other, to `to`, and the tag to `tag` (kAeadTagBytes).
-  /// `to` may be where a single piece lies; else it overlaps no piece.
+  /// Writes the cipher text of all `pieces`, one behind the other, to `to`, and the tag to `tag` (kAeadTagBytes). There
+  /// is at least one piece. `to` may be where a single piece lies; else it overlaps no piece.
   virtual void seal(const AeadNonce& nonce, ByteSpan associated, std::span<const ByteSpan> pieces, std::byte* to,
                     std::byte* tag) = 0;
   /// Replaces the cipher text in `text` by the plain text. False: text, tag or associated data are not what seal() made
   /// of anything; `text` then holds garbage that must not be read.
   [[nodiscard]] virtual bool open(const AeadNonce& nonce, ByteSpan associated, MutableByteSpan text,
                                   const std::byte* tag) = 0;
-  /// Writes the tag of all `pieces`, one behind the other.
-  virtual void sign(const AeadNonce& nonce, std::span<const ByteSpan> pieces, std::byte* tag) = 0;
-  [[nodiscard]] virtual bool verify(const AeadNonce& nonce, std::span<const ByteSpan> pieces, const std::byte* tag);
+  virtual void sign(const AeadNonce& nonce, ByteSpan associated, std::byte* tag) = 0;
+  [[nodiscard]] virtual bool verify(const AeadNonce& nonce, ByteSpan associated, const std::byte* tag);
 
  protected:
   Aead() = default;

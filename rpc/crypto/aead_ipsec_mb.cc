@@ -86,17 +86,18 @@ class IpsecMbAead final : public Aead {
 
   void seal(const AeadNonce& nonce, ByteSpan associated, std::span<const ByteSpan> pieces, std::byte* to,
             std::byte* tag) override {
-    if (pieces.size() == 1) {
-      IMB_AES128_GCM_ENC(library_, key_, &context_, bytes(to), bytes(pieces[0].data()), pieces[0].size(),
-                         bytes(nonce.data()), bytes(associated.data()), associated.size(), bytes(tag), kAeadTagBytes);
-      return;
+    ByteSpan text = pieces[0];
+    if (pieces.size() > 1) {
+      const size_t text_bytes = size_of(pieces);
+      if (text_bytes > kGatherMaxBytes) {
+        seal_pieces(nonce, associated, pieces, to, tag);
+        return;
+      }
+      gather(pieces, to);
+      text = {to, text_bytes};
     }
-    IMB_AES128_GCM_INIT(library_, key_, &context_, bytes(nonce.data()), bytes(associated.data()), associated.size());
-    for (const ByteSpan piece : pieces) {
-      IMB_AES128_GCM_ENC_UPDATE(library_, key_, &context_, bytes(to), bytes(piece.data()), piece.size());
-      to += piece.size();
-    }
-    IMB_AES128_GCM_ENC_FINALIZE(library_, key_, &context_, bytes(tag), kAeadTagBytes);
+    IMB_AES128_GCM_ENC(library_, key_, &context_, bytes(to), bytes(text.data()), text.size(), bytes(nonce.data()),
+                       bytes(associated.data()), associated.size(), bytes(tag), kAeadTagBytes);
   }
 
   bool open(const AeadNonce& nonce, ByteSpan associated, MutableByteSpan text, const std::byte* tag) override {
@@ -107,15 +108,37 @@ class IpsecMbAead final : public Aead {
     return is_equal_tag(expected.data(), tag);
   }
 
-  void sign(const AeadNonce& nonce, std::span<const ByteSpan> pieces, std::byte* tag) override {
-    IMB_AES128_GMAC_INIT(library_, key_, &context_, bytes(nonce.data()), kAeadNonceBytes);
-    for (const ByteSpan piece : pieces) {
-      IMB_AES128_GMAC_UPDATE(library_, key_, &context_, bytes(piece.data()), piece.size());
-    }
-    IMB_AES128_GMAC_FINALIZE(library_, key_, &context_, bytes(tag), kAeadTagBytes);
+  // GMAC is the mode without text. One call takes two thirds of the time of the library's functions for GMAC alone.
+  void sign(const AeadNonce& nonce, ByteSpan associated, std::byte* tag) override {
+    IMB_AES128_GCM_ENC(library_, key_, &context_, bytes(tag), bytes(tag), 0, bytes(nonce.data()),
+                       bytes(associated.data()), associated.size(), bytes(tag), kAeadTagBytes);
   }
 
  private:
+  /// Up to so many bytes, copying and one call take less time than one call for each piece.
+  static constexpr size_t kGatherMaxBytes = 2048;
+
+  static size_t size_of(std::span<const ByteSpan> pieces) {
+    size_t bytes = 0;
+    for (const ByteSpan piece : pieces) bytes += piece.size();
+    return bytes;
+  }
+  static void gather(std::span<const ByteSpan> pieces, std::byte* to) {
+    for (const ByteSpan piece : pieces) {
+      copy_bytes(to, piece);
+      to += piece.size();
+    }
+  }
+  void seal_pieces(const AeadNonce& nonce, ByteSpan associated, std::span<const ByteSpan> pieces, std::byte* to,
+                   std::byte* tag) {
+    IMB_AES128_GCM_INIT(library_, key_, &context_, bytes(nonce.data()), bytes(associated.data()), associated.size());
+    for (const ByteSpan piece : pieces) {
+      IMB_AES128_GCM_ENC_UPDATE(library_, key_, &context_, bytes(to), bytes(piece.data()), piece.size());
+      to += piece.size();
+    }
+    IMB_AES128_GCM_ENC_FINALIZE(library_, key_, &context_, bytes(tag), kAeadTagBytes);
+  }
+
   static uint8_t* bytes(std::byte* at) { return reinterpret_cast<uint8_t*>(at); }
   static const uint8_t* bytes(const std::byte* at) { return reinterpret_cast<const uint8_t*>(at); }
 

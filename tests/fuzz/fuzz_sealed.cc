@@ -50,7 +50,7 @@ SealFault open(FrameOpener& opener, std::string frame) {
   std::string again(kSealedHeadBytes, '\0');
   head.write(reinterpret_cast<std::byte*>(again.data()));
   require(frame.starts_with(again.substr(0, kSealedAuthenticBytes)));
-  return opener.open(head, bytes, {bytes + kSealedHeadBytes, frame.size() - kSealedHeadBytes});
+  return opener.open(head, {bytes, frame.size()});
 }
 
 void check_frames(skua::ByteSpan bytes, SealMode mode) {

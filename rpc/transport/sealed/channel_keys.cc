@@ -20,6 +20,22 @@ AeadNonce FrameKey::nonce(uint64_t number) const {
   return out;
 }
 
+void FrameKey::sign(const AeadNonce& nonce, MutableByteSpan frame) const {
+  const MutableByteSpan covered = frame.subspan(kSealedAuthenticBytes);
+  copy_bytes(covered.data(), frame.first(kSealedAuthenticBytes));
+  std::array<std::byte, kAeadTagBytes> tag;
+  aead->sign(nonce, covered, tag.data());
+  copy_bytes(covered.data(), tag);
+}
+
+bool FrameKey::verify(const AeadNonce& nonce, MutableByteSpan frame) const {
+  const MutableByteSpan covered = frame.subspan(kSealedAuthenticBytes);
+  std::array<std::byte, kAeadTagBytes> tag;
+  copy_bytes(tag.data(), covered.first(kAeadTagBytes));
+  copy_bytes(covered.data(), frame.first(kSealedAuthenticBytes));
+  return aead->verify(nonce, covered, tag.data());
+}
+
 FrameKey KeyChain::next() {
   AeadKey key;
   FrameKey out;
@@ -56,20 +72,17 @@ uint32_t FrameSealer::seal(uint32_t channel, uint8_t heard, std::span<const Byte
                         .number = next_number_++};
   head.write(frame);
   const AeadNonce nonce = key_.nonce(head.number);
-  const ByteSpan authentic(frame, kSealedAuthenticBytes);
-  std::byte* const tag = frame + kSealedAuthenticBytes;
-  std::byte* const packet = frame + kSealedHeadBytes;
+  std::byte* to = frame + kSealedHeadBytes;
   if (mode_ == SealMode::kEncrypt) {
-    key_.aead->seal(nonce, authentic, pieces, packet, tag);
+    const ByteSpan authentic(frame, kSealedAuthenticBytes);
+    key_.aead->seal(nonce, authentic, pieces, to, frame + kSealedAuthenticBytes);
     return head.frame_bytes;
   }
-  std::byte* to = packet;
   for (const ByteSpan piece : pieces) {
     if (piece.data() != to) copy_bytes(to, piece);
     to += piece.size();
   }
-  const std::array<ByteSpan, 2> covered = {authentic, ByteSpan(packet, packet_bytes)};
-  key_.aead->sign(nonce, covered, tag);
+  key_.sign(nonce, {frame, head.frame_bytes});
   return head.frame_bytes;
 }
 
@@ -102,17 +115,16 @@ void FrameOpener::advance() {
   ++generation_;
 }
 
-SealFault FrameOpener::open(const SealedHead& head, const std::byte* head_bytes, MutableByteSpan packet) {
+SealFault FrameOpener::open(const SealedHead& head, MutableByteSpan frame) {
   if (head.mode != mode_) return SealFault::kMode;
   if (!window_.is_new(head.number)) return SealFault::kReplay;
   FrameKey* const key = key_of(head.generation);
   if (key == nullptr) return SealFault::kGeneration;
   const AeadNonce nonce = key->nonce(head.number);
-  const ByteSpan authentic(head_bytes, kSealedAuthenticBytes);
-  const std::byte* const tag = head_bytes + kSealedAuthenticBytes;
-  const std::array<ByteSpan, 2> covered = {authentic, packet};
-  const bool is_genuine = mode_ == SealMode::kEncrypt ? key->aead->open(nonce, authentic, packet, tag)
-                                                      : key->aead->verify(nonce, covered, tag);
+  const bool is_genuine = mode_ == SealMode::kEncrypt
+                              ? key->aead->open(nonce, frame.first(kSealedAuthenticBytes),
+                                                frame.subspan(kSealedHeadBytes), frame.data() + kSealedAuthenticBytes)
+                              : key->verify(nonce, frame);
   if (!is_genuine) return SealFault::kForged;
   window_.mark(head.number);
   if (key == &next_) advance();

@@ -55,6 +55,10 @@ struct FrameKey {
   AeadNonce iv{};
 
   [[nodiscard]] AeadNonce nonce(uint64_t number) const;
+  /// The tag of a frame that stays readable. The head's authentic bytes take the tag's place meanwhile: so they lie
+  /// beside the packet, and one call of the cipher covers both.
+  void sign(const AeadNonce& nonce, MutableByteSpan frame) const;
+  [[nodiscard]] bool verify(const AeadNonce& nonce, MutableByteSpan frame) const;
 };
 
 /// The keys of one direction, one generation after the other. A secret that is gone cannot be computed from later ones.
@@ -115,9 +119,9 @@ class FrameOpener {
  public:
   FrameOpener(const RootSecret& direction, const ChannelUse& use);
 
-  /// `frame` is the whole frame, whose head was read into `head`; the packet behind the head is opened in place. After
-  /// a fault that packet holds garbage that must not be read.
-  [[nodiscard]] SealFault open(const SealedHead& head, const std::byte* head_bytes, MutableByteSpan packet);
+  /// `frame` is the whole frame, whose head was read into `head`; the packet behind the head is opened in place. The
+  /// head's bytes are garbage afterwards, and so is the packet after a fault: it must not be read then.
+  [[nodiscard]] SealFault open(const SealedHead& head, MutableByteSpan frame);
 
   [[nodiscard]] uint64_t generation() const { return generation_; }
   /// One more than the newest number that was opened.

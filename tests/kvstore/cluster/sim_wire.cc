@@ -29,12 +29,12 @@ class WatchedAead final : public rpc::Aead {
   bool open(const rpc::AeadNonce& nonce, ByteSpan associated, MutableByteSpan text, const std::byte* tag) override {
     return aead_->open(nonce, associated, text, tag);
   }
-  void sign(const rpc::AeadNonce& nonce, std::span<const ByteSpan> pieces, std::byte* tag) override {
+  void sign(const rpc::AeadNonce& nonce, ByteSpan associated, std::byte* tag) override {
     used_(nonce);
-    aead_->sign(nonce, pieces, tag);
+    aead_->sign(nonce, associated, tag);
   }
-  bool verify(const rpc::AeadNonce& nonce, std::span<const ByteSpan> pieces, const std::byte* tag) override {
-    return aead_->verify(nonce, pieces, tag);
+  bool verify(const rpc::AeadNonce& nonce, ByteSpan associated, const std::byte* tag) override {
+    return aead_->verify(nonce, associated, tag);
   }
 
  private:

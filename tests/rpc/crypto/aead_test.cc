@@ -100,13 +100,12 @@ TEST_P(AeadTest, SignsWhatSealingNothingWouldSign) {
   Rng rng(7);
   for (size_t size = 0; size < 200; ++size) {
     const std::string data = random_text(rng, size);
-    const std::array<ByteSpan, 2> pieces = {as_byte_span(data).first(size / 3), as_byte_span(data).subspan(size / 3)};
     std::string tag(kAeadTagBytes, '\0');
-    aead->sign(nonce, pieces, reinterpret_cast<std::byte*>(tag.data()));
+    aead->sign(nonce, as_byte_span(data), reinterpret_cast<std::byte*>(tag.data()));
     EXPECT_EQ(tag, seal(*aead, nonce, data, {""}).tag) << size;
-    EXPECT_TRUE(aead->verify(nonce, pieces, as_byte_span(tag).data()));
+    EXPECT_TRUE(aead->verify(nonce, as_byte_span(data), as_byte_span(tag).data()));
     tag[size % kAeadTagBytes] ^= 1;
-    EXPECT_FALSE(aead->verify(nonce, pieces, as_byte_span(tag).data()));
+    EXPECT_FALSE(aead->verify(nonce, as_byte_span(data), as_byte_span(tag).data()));
   }
 }
 
@@ -117,8 +116,9 @@ TEST_P(AeadTest, PiecesAreOneText) {
   for (int round = 0; round < 500; ++round) {
     std::vector<std::string> pieces;
     std::string whole;
-    for (uint64_t i = rng.below(6); i-- > 0;) {
-      pieces.push_back(random_text(rng, rng.below(100)));
+    for (uint64_t i = 1 + rng.below(5); i-- > 0;) {
+      // Few bytes and many: the libraries take different ways.
+      pieces.push_back(random_text(rng, rng.below(round % 2 == 0 ? 100 : 2000)));
       whole += pieces.back();
     }
     EXPECT_EQ(seal(*aead, nonce, "head", pieces), seal(*aead, nonce, "head", {whole}));

@@ -34,7 +34,7 @@ struct End {
       return SealFault::kForged;
     }
     auto* const bytes = reinterpret_cast<std::byte*>(frame.data());
-    const SealFault fault = keys.opener.open(head, bytes, {bytes + kSealedHeadBytes, frame.size() - kSealedHeadBytes});
+    const SealFault fault = keys.opener.open(head, {bytes, frame.size()});
     if (fault == SealFault::kNone && head.number + 1 == keys.opener.numbers_end()) keys.sealer.on_heard(head.heard);
     if (packet != nullptr) *packet = frame.substr(kSealedHeadBytes);
     return fault;
