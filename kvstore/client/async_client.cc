@@ -6,6 +6,7 @@
 #include "control/security/credentials.h"
 #include "kvstore/client/async_client_impl.h"
 #include "kvstore/client/control_access.h"
+#include "rpc/base/tsc_clock.h"
 #include "rpc/transport/sealed/seal.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 
@@ -51,7 +52,7 @@ absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::create(ClientOptions o
   if (!packets.ok()) return packets.status();
   absl::StatusOr<std::shared_ptr<rpc::Transport>> transport = make_client_transport(fresh, options.make_transport);
   if (!transport.ok()) return transport.status();
-  auto clock = std::make_unique<SteadyClock>();
+  auto clock = std::make_unique<TscClock>();
   std::shared_ptr<rpc::Transport> made = *std::move(transport);
   if (*packets != rpc::PacketProtection::kOff) made = rpc::seal(std::move(made), *clock, *packets, kNodeWorkersMax);
   auto impl = std::make_unique<Impl>(std::move(clock), std::move(made),

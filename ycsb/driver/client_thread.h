@@ -19,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "rpc/base/clock.h"
+#include "rpc/base/tsc_clock.h"
 #include "ycsb/bindings/binding.h"
 #include "ycsb/core/core_workload.h"
 #include "ycsb/driver/driver_options.h"
@@ -102,7 +103,7 @@ class ClientThread {
   const uint64_t index_;
   const uint64_t quota_;  // 0: without end
   const bool verify_;
-  const SteadyClock clock_;
+  const TscClock clock_;
   OperationSource source_;
   Pacer pacer_ = Pacer::unpaced();
   MeasurementHandoff measurements_;
