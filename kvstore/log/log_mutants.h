@@ -1,7 +1,8 @@
-// Deliberate faults of the log, compiled in only for the crash test's self-test (rpc/protocol/protocol_mutants.h
-// explains the idea). In every other build log_mutant() is the constant false and costs nothing.
+// Deliberate faults of the log, for the self-test of its simulation (rpc/base/mutant.h).
 #ifndef SKUA_KVSTORE_LOG_LOG_MUTANTS_H_
 #define SKUA_KVSTORE_LOG_LOG_MUTANTS_H_
+
+#include "rpc/base/mutant.h"
 
 namespace skua::kv {
 
@@ -18,18 +19,6 @@ enum class LogMutant {
   kSameSeed,            // checksums do not depend on the segment: stale records of a recycled file pass
   kForgetTable,         // a new segment's header has no shard positions
 };
-
-#ifdef SKUA_WITH_MUTANTS
-/// Set by the crash test before it opens its first log.
-extern LogMutant g_active_log_mutant;
-[[nodiscard]] inline bool log_mutant(LogMutant which) {
-  return g_active_log_mutant == which;
-}
-#else
-[[nodiscard]] constexpr bool log_mutant(LogMutant) {
-  return false;
-}
-#endif
 
 }  // namespace skua::kv
 

@@ -168,7 +168,7 @@ class LogWriter::Impl {
     if (sync && !all) sync_wanted_.store(true, std::memory_order_release);
     const uint64_t syncs = log_->counters().syncs;
     const TimeNs started = clock_.now_ns();
-    const bool early = log_mutant(LogMutant::kReportBeforeCommit);
+    const bool early = mutant(LogMutant::kReportBeforeCommit);
     if (!early) commit(sync);
     const TimeNs committed = clock_.now_ns();
     const auto records = static_cast<int64_t>(group_.size());

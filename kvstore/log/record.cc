@@ -7,11 +7,6 @@
 #include "rpc/base/crc32c.h"
 
 namespace skua::kv {
-
-#ifdef SKUA_WITH_MUTANTS
-LogMutant g_active_log_mutant = LogMutant::kNone;
-#endif
-
 namespace {
 
 constexpr size_t kCrcBytes = sizeof(uint32_t);
@@ -66,7 +61,7 @@ std::optional<RecordView> decode_record(ByteSpan bytes, uint32_t seed, size_t& c
   if (!view) return std::nullopt;
   const ByteSpan covered = bytes.subspan(kCrcBytes, kRecordHeaderBytes - kCrcBytes + view->payload.size());
   const bool sound = crc32c_extend(seed, covered) == load_le<uint32_t>(bytes.data());
-  return sound || log_mutant(LogMutant::kAcceptBadCrc) ? view : std::nullopt;
+  return sound || mutant(LogMutant::kAcceptBadCrc) ? view : std::nullopt;
 }
 
 std::optional<RecordView> decode_sound_record(ByteSpan bytes, size_t& consumed) {

@@ -1,7 +1,8 @@
-// Deliberate faults, compiled in only for the model test's self-test (rpc/protocol/protocol_mutants.h explains the
-// idea). In every other build mutant() is the constant false and costs nothing.
+// Deliberate faults of the memory tier, for the self-test of its model test (rpc/base/mutant.h).
 #ifndef SKUA_KVSTORE_MEMORY_MEMORY_MUTANTS_H_
 #define SKUA_KVSTORE_MEMORY_MEMORY_MUTANTS_H_
+
+#include "rpc/base/mutant.h"
 
 namespace skua::kv {
 
@@ -17,18 +18,6 @@ enum class MemoryMutant {
   kKeepDroppedShard,    // the next shard gets a dropped shard's number, and so its items
   kLoseItemOnSplit,     // growing the index forgets an item of an overflow bucket
 };
-
-#ifdef SKUA_WITH_MUTANTS
-/// Set by the test before it makes its first tier.
-extern MemoryMutant g_memory_mutant;
-[[nodiscard]] inline bool mutant(MemoryMutant which) {
-  return g_memory_mutant == which;
-}
-#else
-[[nodiscard]] constexpr bool mutant(MemoryMutant) {
-  return false;
-}
-#endif
 
 }  // namespace skua::kv
 

@@ -6,7 +6,7 @@ namespace skua::kv {
 
 LogLevels Agreement::acknowledged(const LogLevels& levels) const {
   LogLevels agreed = levels.up_to(verified_);
-  if (replica_mutant(ReplicaMutant::kAckBeforeDurable)) agreed.durable = agreed.written = agreed.received;
+  if (mutant(ReplicaMutant::kAckBeforeDurable)) agreed.durable = agreed.written = agreed.received;
   return agreed;
 }
 

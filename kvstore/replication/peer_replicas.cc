@@ -8,13 +8,13 @@
 namespace skua::kv {
 
 bool PeerReplica::is_required() const {
-  return member || (join != 0 && !replica_mutant(ReplicaMutant::kLearnerHole));
+  return member || (join != 0 && !mutant(ReplicaMutant::kLearnerHole));
 }
 
 void PeerReplicas::match(const View& view, NodeId self, const Match& how) {
   PeerReplicas before;
   std::swap(before.peers_, peers_);
-  const bool keep = how.keep || replica_mutant(ReplicaMutant::kKeepOldAcks);
+  const bool keep = how.keep || mutant(ReplicaMutant::kKeepOldAcks);
   const auto add = [&](const ReplicaId& id, bool member, uint64_t join) {
     if (id.node == self) return;
     PeerReplica peer;
@@ -106,7 +106,7 @@ TimeNs PeerReplicas::promised_until() const {
 }
 
 bool PeerReplicas::hold_promises(TimeNs now) const {
-  return promised_until() > now || replica_mutant(ReplicaMutant::kServeAfterLease);
+  return promised_until() > now || mutant(ReplicaMutant::kServeAfterLease);
 }
 
 void PeerReplicas::forget_promises() {

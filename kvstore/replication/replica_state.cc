@@ -39,7 +39,7 @@ PeerReplica* ReplicaState::admit(const ReplicaId& from, uint64_t epoch, TimeNs n
   }
   if (!speaks()) return nullptr;
   PeerReplica* const sender = peers.find(from);
-  if (epoch < view.epoch && !(replica_mutant(ReplicaMutant::kSkipEpochCheck) && sender != nullptr)) {
+  if (epoch < view.epoch && !(mutant(ReplicaMutant::kSkipEpochCheck) && sender != nullptr)) {
     out.messages.push_back({from.node, StaleEpoch{view}});
     return nullptr;
   }

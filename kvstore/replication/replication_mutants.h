@@ -1,7 +1,8 @@
-// Deliberate faults of the replica, compiled in only for the simulation's self-test (rpc/protocol/protocol_mutants.h
-// explains the idea).
+// Deliberate faults of the replica, for the self-tests of the simulations (rpc/base/mutant.h).
 #ifndef SKUA_KVSTORE_REPLICATION_REPLICATION_MUTANTS_H_
 #define SKUA_KVSTORE_REPLICATION_REPLICATION_MUTANTS_H_
+
+#include "rpc/base/mutant.h"
 
 namespace skua::kv {
 
@@ -21,17 +22,6 @@ enum class ReplicaMutant {
   kKeepOldAcks,        // acknowledgements of a former reign are counted in a new one
   kBelieveUnverified,  // a member acknowledges entries of its old log that may differ from the primary's
 };
-
-#ifdef SKUA_WITH_MUTANTS
-extern ReplicaMutant g_active_replica_mutant;
-[[nodiscard]] inline bool replica_mutant(ReplicaMutant which) {
-  return g_active_replica_mutant == which;
-}
-#else
-[[nodiscard]] constexpr bool replica_mutant(ReplicaMutant) {
-  return false;
-}
-#endif
 
 }  // namespace skua::kv
 

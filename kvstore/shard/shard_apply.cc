@@ -80,7 +80,7 @@ ShardApply::Applied ShardApply::apply(const Record& record) {
     return Applied::kNoRoom;
   }
   hand_on(record);
-  if (engine_mutant(EngineMutant::kCleanWhenQueued)) shard_.worker.memory->mark_clean(shard_.number, record.index);
+  if (mutant(EngineMutant::kCleanWhenQueued)) shard_.worker.memory->mark_clean(shard_.number, record.index);
   return Applied::kDone;
 }
 

@@ -48,7 +48,7 @@ struct ShardContext {
   }
   /// The time by which the shard forgets its clients.
   [[nodiscard]] uint64_t time_ms() const {
-    if (engine_mutant(EngineMutant::kForgetByWallClock)) return worker.now_ms;
+    if (mutant(EngineMutant::kForgetByWallClock)) return worker.now_ms;
     return clock.now_ms(worker.steady_ms, worker.now_ms);
   }
   /// The time stamp of the next record.

@@ -68,7 +68,7 @@ void Shard::take(WriteOp& op, bool has_effect) {
   if (has_effect) {
     op.index = at_.last + 1;
     take_effect(op);
-  } else if (engine_mutant(EngineMutant::kAnswerFromPending)) {
+  } else if (mutant(EngineMutant::kAnswerFromPending)) {
     return finish(op);
   }
   queue_.push(op);
@@ -187,7 +187,7 @@ void Shard::fail(WriteOp& op) {
 
 /// The log refused records of the shard, and has none of its records any more.
 void Shard::settle() {
-  if (!engine_mutant(EngineMutant::kKeepIndexes)) at_.last = std::max(at_.written, at_.committed);
+  if (!mutant(EngineMutant::kKeepIndexes)) at_.last = std::max(at_.written, at_.committed);
   failing_ = false;
   if (!log_.has_unlogged()) {
     log_.clear_refusal();

@@ -19,7 +19,7 @@ void WriteIntake::take(WriteOp& op) {
 
 void WriteIntake::dispatch(WriteOp& op) {
   if (op.is_batch()) return begin_batch(op);
-  if (!parked_.empty() && !engine_mutant(EngineMutant::kOvertakeParked)) {
+  if (!parked_.empty() && !mutant(EngineMutant::kOvertakeParked)) {
     const auto parked = parked_.find(op.mutation.key);
     if (parked != parked_.end()) return parked->second->writes.push(op);
   }

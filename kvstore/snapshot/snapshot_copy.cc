@@ -427,7 +427,7 @@ void SnapshotCopies::closed(ShardId shard, uint64_t id, const absl::Status& stat
 bool SnapshotCopies::may_install(ShardId shard, const Copy& copy) const {
   const auto position = host_.position(shard);
   if (!position || position->primary != copy.from) return false;
-  if (worker_mutant(WorkerMutant::kStaleCopy)) return true;
+  if (mutant(WorkerMutant::kStaleCopy)) return true;
   const EntryId end = copy.end;
   const SnapshotFit fit = host_.fit(shard, end);
   if (fit == SnapshotFit::kNone) return false;

@@ -158,7 +158,7 @@ bool Applier::take_round() {
   Item item;
   for (;;) {
     const bool full = count >= options_.batch_max || bytes >= options_.batch_bytes_max;
-    if (full && (!in_record || engine_mutant(EngineMutant::kSplitBatch))) break;
+    if (full && (!in_record || mutant(EngineMutant::kSplitBatch))) break;
     if (!ring_.try_pop(item)) {
       if (!in_record) break;
       std::this_thread::yield();  // the worker is just adding the rest of the record
@@ -230,7 +230,7 @@ void Applier::write_batch(AppliedShard& shard) {
   if (!shard.batch.empty() && shard.failure.ok()) {
     // Goes backwards, so that the first effect seen of a key is its last one.
     for (size_t i = shard.batch.size(); i-- > 0;) {
-      const size_t at = engine_mutant(EngineMutant::kCoalesceFirst) ? shard.batch.size() - 1 - i : i;
+      const size_t at = mutant(EngineMutant::kCoalesceFirst) ? shard.batch.size() - 1 - i : i;
       if (last_of_key_.try_emplace(shard.batch[at].key, at).second) coalesced_.push_back(shard.batch[at]);
     }
     last_of_key_.clear();
@@ -294,7 +294,7 @@ void Applier::keep_in_round(AppliedShard& shard) {
 void Applier::close_in_round(AppliedShard& shard) {
   shard.closing = true;
   absl::Status flushed = shard.held_up.ok() ? end_life(shard) : shard.held_up;
-  if (flushed.ok() && !engine_mutant(EngineMutant::kCloseUnflushed)) flushed = flush(shard);
+  if (flushed.ok() && !mutant(EngineMutant::kCloseUnflushed)) flushed = flush(shard);
   Report& report = report_of(shard);
   if (is_passing(flushed)) {
     report.held_up = std::move(flushed);
@@ -327,7 +327,7 @@ void Applier::flush_pinning() {
     const auto pinning = std::find_if(attached_.begin(), attached_.end(),
                                       [&](const AppliedShard* shard) { return shard->log_shard == pin.shard; });
     if (pinning == attached_.end() || (*pinning)->db->applied_index() < pin.index) continue;
-    if (engine_mutant(EngineMutant::kTruncateUnflushed)) {
+    if (mutant(EngineMutant::kTruncateUnflushed)) {
       log_.set_durable(pin.shard, pin.index);
       continue;
     }

@@ -168,7 +168,7 @@ class Recovery {
   static void finish(ShardState& shard) {
     if (shard.db == nullptr) return;
     keep_tail(shard);
-    const bool flushes = !engine_mutant(EngineMutant::kEndUnflushed);
+    const bool flushes = !mutant(EngineMutant::kEndUnflushed);
     if (shard.refused.ok() && flushes) shard.refused = shard.db->flush().status();
     shard.db.reset();
   }

@@ -74,7 +74,7 @@ absl::Status begin_life(ShardDb& db) {
   auto life = read_life(rows);
   if (!life.ok()) return life.status();
   uint64_t index = db.applied_index();
-  if (!life->closed && !engine_mutant(EngineMutant::kReissueIndices)) {
+  if (!life->closed && !mutant(EngineMutant::kReissueIndices)) {
     life->pass_over({index, index + kIndexStep});
     index += kIndexStep;
   }

@@ -46,7 +46,7 @@ void sort_last_of_key(std::vector<AppliedEffect>& effects) {
     if (a.prefix != b.prefix) return a.prefix < b.prefix;
     const int order = effects[a.place].key.compare(effects[b.place].key);
     if (order != 0) return order < 0;
-    return engine_mutant(EngineMutant::kReplayOldest) ? a.place < b.place : a.place > b.place;
+    return mutant(EngineMutant::kReplayOldest) ? a.place < b.place : a.place > b.place;
   });
   std::vector<AppliedEffect> sorted;
   sorted.reserve(effects.size());

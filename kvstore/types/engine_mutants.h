@@ -1,9 +1,9 @@
-// Deliberate faults of the storage engine. They are compiled in only for the crash test's self-test: the test must find
-// each of them. rpc/protocol/protocol_mutants.h explains the idea; kvstore/log/log_mutants.h and
-// kvstore/memory/memory_mutants.h have the faults of the parts below. In every other build engine_mutant() is the
-// constant false and costs nothing.
+// Deliberate faults of a shard's storage, for the self-test of its simulation (rpc/base/mutant.h). The parts below have
+// mutants of their own: kvstore/log/log_mutants.h, kvstore/memory/memory_mutants.h.
 #ifndef SKUA_KVSTORE_TYPES_ENGINE_MUTANTS_H_
 #define SKUA_KVSTORE_TYPES_ENGINE_MUTANTS_H_
+
+#include "rpc/base/mutant.h"
 
 namespace skua::kv {
 
@@ -25,18 +25,6 @@ enum class EngineMutant {
   kReissueIndices,     // after an end that may have lost answered writes, a shard gives out their indices again
   kSplitBatch,         // the applier may end a round in the middle of a batch
 };
-
-#ifdef SKUA_WITH_MUTANTS
-/// Set by the crash test before it makes its first engine.
-extern EngineMutant g_engine_mutant;
-[[nodiscard]] inline bool engine_mutant(EngineMutant which) {
-  return g_engine_mutant == which;
-}
-#else
-[[nodiscard]] constexpr bool engine_mutant(EngineMutant) {
-  return false;
-}
-#endif
 
 }  // namespace skua::kv
 

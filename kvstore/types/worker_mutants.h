@@ -1,8 +1,9 @@
-// Deliberate faults of what stands between the engine, the replicas, peers and clients. They are compiled in only for
-// the self-test of the cluster's simulation, which must find each of them. rpc/protocol/protocol_mutants.h explains the
-// idea. In every other build worker_mutant() is the constant false and costs nothing.
+// Deliberate faults of what stands between the engine, the replicas, peers and clients, for the self-test of the
+// cluster's simulation (rpc/base/mutant.h).
 #ifndef SKUA_KVSTORE_TYPES_WORKER_MUTANTS_H_
 #define SKUA_KVSTORE_TYPES_WORKER_MUTANTS_H_
+
+#include "rpc/base/mutant.h"
 
 namespace skua::kv {
 
@@ -15,17 +16,6 @@ enum class WorkerMutant {
   kOpenAnewForCopy,   // a copy that was fetched is dropped, and an empty database takes its place
   kStaleCopy,         // a copy of a shard is taken although the replica has acknowledged more meanwhile
 };
-
-#ifdef SKUA_WITH_MUTANTS
-extern WorkerMutant g_worker_mutant;
-[[nodiscard]] inline bool worker_mutant(WorkerMutant which) {
-  return g_worker_mutant == which;
-}
-#else
-[[nodiscard]] constexpr bool worker_mutant(WorkerMutant) {
-  return false;
-}
-#endif
 
 }  // namespace skua::kv
 

@@ -1,7 +1,8 @@
-// Deliberate faults, for the simulator's self-test: they show that its checkers find faults. Only that build compiles
-// them in. In every other build mutant() is the constant false and costs nothing.
+// Deliberate faults of sessions and endpoints, for the self-test of their simulation (rpc/base/mutant.h).
 #ifndef SKUA_RPC_PROTOCOL_PROTOCOL_MUTANTS_H_
 #define SKUA_RPC_PROTOCOL_PROTOCOL_MUTANTS_H_
+
+#include "rpc/base/mutant.h"
 
 namespace skua::rpc {
 
@@ -30,18 +31,6 @@ enum class Mutant {
   kReuseNumber,          // a small call has the number of the one before in its sslot
   kForgetAnswer,         // a small request that was answered is forgotten
 };
-
-#ifdef SKUA_WITH_MUTANTS
-/// Set by the simulator before it makes its first endpoint.
-extern Mutant g_active_mutant;
-[[nodiscard]] inline bool mutant(Mutant which) {
-  return g_active_mutant == which;
-}
-#else
-[[nodiscard]] constexpr bool mutant(Mutant) {
-  return false;
-}
-#endif
 
 }  // namespace skua::rpc
 

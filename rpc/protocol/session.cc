@@ -6,10 +6,6 @@
 
 namespace skua::rpc {
 
-#ifdef SKUA_WITH_MUTANTS
-Mutant g_active_mutant = Mutant::kNone;
-#endif
-
 void Session::open(const SessionAddress& address, const SessionTerms& terms, bool reliable, TimeNs now) {
   context_.address = address;
   context_.terms = terms;

@@ -56,7 +56,7 @@ bool names_a_world(const Settings& settings) {
 /// A mutant, and the world that catches it; null: the usual ones.
 simulation::NamedMutant in_world(const char* name, Mutant which, void (*choose)(Settings&) = nullptr) {
   return {name, [which, choose] {
-            g_active_mutant = which;
+            active_mutant<Mutant> = which;
             if (choose != nullptr && !names_a_world(g_settings)) choose(g_settings);
           }};
 }

@@ -7,33 +7,16 @@
 #include "tests/kvstore/cluster/cluster_world.h"
 #include "tests/kvstore/replication/seed_runner.h"
 
-namespace skua::kv {
-ReplicaMutant g_active_replica_mutant = ReplicaMutant::kNone;
-EngineMutant g_engine_mutant = EngineMutant::kNone;
-MemoryMutant g_memory_mutant = MemoryMutant::kNone;
-WorkerMutant g_worker_mutant = WorkerMutant::kNone;
-}  // namespace skua::kv
-
 namespace skua::kv::sim {
 namespace {
 
 WorldMutant g_world_mutant = WorldMutant::kNone;
 
-NamedMutant of_replica(const char* name, ReplicaMutant which) {
-  return {name, [which] { g_active_replica_mutant = which; }};
-}
-NamedMutant of_engine(const char* name, EngineMutant which) {
-  return {name, [which] { g_engine_mutant = which; }};
-}
-NamedMutant of_log(const char* name, LogMutant which) {
-  return {name, [which] { g_active_log_mutant = which; }};
-}
-NamedMutant of_worker(const char* name, WorkerMutant which) {
-  return {name, [which] { g_worker_mutant = which; }};
-}
-NamedMutant of_world(const char* name, WorldMutant which) {
-  return {name, [which] { g_world_mutant = which; }};
-}
+constexpr auto& of_replica = simulation::mutant_of<active_mutant<ReplicaMutant>>;
+constexpr auto& of_engine = simulation::mutant_of<active_mutant<EngineMutant>>;
+constexpr auto& of_log = simulation::mutant_of<active_mutant<LogMutant>>;
+constexpr auto& of_worker = simulation::mutant_of<active_mutant<WorkerMutant>>;
+constexpr auto& of_world = simulation::mutant_of<g_world_mutant>;
 
 /// Those that this simulation catches within a few seeds; kv_replication_sim and kv_shard_sim catch the others.
 const NamedMutant kMutants[] = {

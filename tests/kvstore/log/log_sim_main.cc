@@ -5,7 +5,7 @@
 namespace skua::kv::sim {
 namespace {
 
-constexpr auto& of_log = simulation::mutant_of<g_active_log_mutant>;
+constexpr auto& of_log = simulation::mutant_of<active_mutant<LogMutant>>;
 
 const simulation::NamedMutant kMutants[] = {
     of_log("skip-sync", LogMutant::kSkipSync),          of_log("acknowledge-early", LogMutant::kAcknowledgeEarly),

@@ -10,8 +10,6 @@
 
 namespace skua::kv {
 
-MemoryMutant g_memory_mutant = MemoryMutant::kNone;
-
 namespace {
 
 constexpr int kSteps = 8000;
@@ -46,7 +44,7 @@ TEST(MemoryModelTest, Property_AgreesWithTheModel) {
 
 /// Exits with 1 when a world finds a fault, with 0 when none does.
 [[noreturn]] void look_for(MemoryMutant fault) {
-  g_memory_mutant = fault;
+  active_mutant<MemoryMutant> = fault;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const std::string failure = MemoryWorld(seed).run(kSteps);
     if (failure.empty()) continue;

@@ -5,16 +5,12 @@
 #include "tests/kvstore/replication/replication_world.h"
 #include "tests/kvstore/replication/seed_runner.h"
 
-namespace skua::kv {
-ReplicaMutant g_active_replica_mutant = ReplicaMutant::kNone;
-}  // namespace skua::kv
-
 namespace skua::kv::sim {
 namespace {
 
 WorldMutant g_world_mutant = WorldMutant::kNone;
 
-constexpr auto& of_replica = simulation::mutant_of<g_active_replica_mutant>;
+constexpr auto& of_replica = simulation::mutant_of<active_mutant<ReplicaMutant>>;
 constexpr auto& of_world = simulation::mutant_of<g_world_mutant>;
 
 const NamedMutant kMutants[] = {

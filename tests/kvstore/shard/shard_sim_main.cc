@@ -4,17 +4,12 @@
 #include "kvstore/types/engine_mutants.h"
 #include "tests/kvstore/shard/crash_world.h"
 
-namespace skua::kv {
-EngineMutant g_engine_mutant = EngineMutant::kNone;
-MemoryMutant g_memory_mutant = MemoryMutant::kNone;
-}  // namespace skua::kv
-
 namespace skua::kv::sim {
 namespace {
 
-constexpr auto& of_engine = simulation::mutant_of<g_engine_mutant>;
-constexpr auto& of_log = simulation::mutant_of<g_active_log_mutant>;
-constexpr auto& of_memory = simulation::mutant_of<g_memory_mutant>;
+constexpr auto& of_engine = simulation::mutant_of<active_mutant<EngineMutant>>;
+constexpr auto& of_log = simulation::mutant_of<active_mutant<LogMutant>>;
+constexpr auto& of_memory = simulation::mutant_of<active_mutant<MemoryMutant>>;
 
 /// Those that this simulation catches; kv_memory_model_test catches the others of the memory tier.
 const simulation::NamedMutant kMutants[] = {
