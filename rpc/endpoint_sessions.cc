@@ -24,6 +24,7 @@
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
 #include "rpc/endpoint_impl.h"
+#include "rpc/protocol/protocol_mutants.h"
 
 namespace skua::rpc {
 namespace {
@@ -404,7 +405,7 @@ void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
   // What opens a session has to come from somebody whose name is known.
   if (capabilities_.keyed) return count_drop(DropReason::kRefusedHandshake);
   if (arrival.header.type == PacketType::kConnect) {
-    if (!options_.accept_by_packet) return count_drop(DropReason::kRefusedHandshake);
+    if (!options_.accept_by_packet && !mutant(Mutant::kOpenByPacket)) return count_drop(DropReason::kRefusedHandshake);
     absl::StatusOr<SessionOffer> offer = SessionOffer::decode(arrival.payload);
     if (!offer.ok()) return count_drop(DropReason::kMalformedHandshake);
     if (is_bound_elsewhere(*offer, from)) return count_drop(DropReason::kForeignSender);

@@ -30,6 +30,7 @@ enum class Mutant {
   kLoseSmallCredit,      // the credit of a small call that was repeated in a packet is not given back
   kReuseNumber,          // a small call has the number of the one before in its sslot
   kForgetAnswer,         // a small request that was answered is forgotten
+  kOpenByPacket,         // a packet opens a session although certificates are wanted
 };
 
 }  // namespace skua::rpc

@@ -2,12 +2,15 @@
 
 #include <utility>
 
+#include "rpc/transport/sealed/seal_mutants.h"
+
 namespace skua::rpc {
 namespace {
 
 RootSecret direction_secret(const RootSecret& secret, bool is_openers) {
   RootSecret out;
-  hkdf_expand(secret, is_openers ? "skua channel opener" : "skua channel acceptor", out.bytes());
+  hkdf_expand(secret, is_openers || mutant(SealMutant::kOneKey) ? "skua channel opener" : "skua channel acceptor",
+              out.bytes());
   return out;
 }
 
@@ -69,7 +72,8 @@ uint32_t FrameSealer::seal(uint32_t channel, uint8_t heard, std::span<const Byte
                         .generation = static_cast<uint8_t>(generation_),
                         .frame_bytes = static_cast<uint32_t>(kSealedHeadBytes + packet_bytes),
                         .channel = channel,
-                        .number = next_number_++};
+                        .number = next_number_};
+  if (!mutant(SealMutant::kReuseNumber) || next_number_ % 4 != 3) ++next_number_;
   head.write(frame);
   const AeadNonce nonce = key_.nonce(head.number);
   std::byte* to = frame + kSealedHeadBytes;
@@ -88,7 +92,8 @@ uint32_t FrameSealer::seal(uint32_t channel, uint8_t heard, std::span<const Byte
 
 bool FrameSealer::rotate(TimeNs now) {
   if (!is_heard_ || (next_number_ < rotate_at_number_ && now < rotate_at_ns_)) return false;
-  key_ = chain_.next();
+  if (!mutant(SealMutant::kKeepKeys)) key_ = chain_.next();
+  if (mutant(SealMutant::kRestartNumbers)) next_number_ = 0;
   ++generation_;
   is_heard_ = false;
   rotate_at_number_ = next_number_ + rotation_.frames;
@@ -116,17 +121,19 @@ void FrameOpener::advance() {
 }
 
 SealFault FrameOpener::open(const SealedHead& head, MutableByteSpan frame) {
-  if (head.mode != mode_) return SealFault::kMode;
+  const SealMode mode = mutant(SealMutant::kModeOfPacket) ? head.mode : mode_;
+  if (head.mode != mode) return SealFault::kMode;
   if (!window_.is_new(head.number)) return SealFault::kReplay;
   FrameKey* const key = key_of(head.generation);
   if (key == nullptr) return SealFault::kGeneration;
   const AeadNonce nonce = key->nonce(head.number);
-  const bool is_genuine = mode_ == SealMode::kEncrypt
+  if (mutant(SealMutant::kMarkBeforeTag)) window_.mark(head.number);
+  const bool is_genuine = mode == SealMode::kEncrypt
                               ? key->aead->open(nonce, frame.first(kSealedAuthenticBytes),
                                                 frame.subspan(kSealedHeadBytes), frame.data() + kSealedAuthenticBytes)
                               : key->verify(nonce, frame);
-  if (!is_genuine) return SealFault::kForged;
-  window_.mark(head.number);
+  if (!is_genuine && !mutant(SealMutant::kSkipTag)) return SealFault::kForged;
+  if (!mutant(SealMutant::kForgetWindow)) window_.mark(head.number);
   if (key == &next_) advance();
   return SealFault::kNone;
 }
