@@ -16,6 +16,15 @@ void add_security_options(Command& command, control::CredentialFiles* files) {
       .value_name("FILE");
 }
 
+void add_security_choice(Command& command, control::SecurityChoice* choice) {
+  using control::SecurityChoice;
+  command.add_choice<SecurityChoice>(
+      "security", choice, {{"auto", SecurityChoice::kAuto}, {"off-unsafe", SecurityChoice::kOffUnsafe}},
+      "auto: with certificates all must show theirs; without, the program listens on loopback only. off-unsafe: "
+      "without "
+      "certificates on any address. Whoever reaches it may then read, change and delete everything.");
+}
+
 void add_packets_option(Command& command, rpc::PacketProtection* packets) {
   using rpc::PacketProtection;
   command.add_choice<PacketProtection>(

@@ -90,6 +90,13 @@ std::optional<int> StopSignal::wait_for(DurationNs limit_ns) {
   return delivered_;
 }
 
+int StopSignal::wait(DurationNs every_ns, const std::function<void()>& remind) {
+  while (true) {
+    if (std::optional<int> stop = wait_for(every_ns)) return *stop;
+    remind();
+  }
+}
+
 void StopSignal::deliver() {
   signalfd_siginfo info{};
   if (read(signal_fd_, &info, sizeof info) == sizeof info) {

@@ -2,6 +2,7 @@
 #ifndef SKUA_APP_SIGNALS_H_
 #define SKUA_APP_SIGNALS_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -30,6 +31,8 @@ class StopSignal {
   int wait();
   /// The same with a limit; empty when `limit_ns` passed first. Zero polls.
   std::optional<int> wait_for(DurationNs limit_ns);
+  /// wait(), which calls `remind` each time that `every_ns` have passed.
+  int wait(DurationNs every_ns, const std::function<void()>& remind);
 
   /// Ends the wait from inside the program (an unrecoverable error on another thread).
   /// Thread: any.

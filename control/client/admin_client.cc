@@ -47,7 +47,8 @@ ClusterStatus::Node node_of(const v1::NodeStatus& status) {
           status.drain_progress(),
           status.trouble(),
           std::move(copies),
-          std::move(unserved)};
+          std::move(unserved),
+          from_proto(status.security())};
 }
 
 }  // namespace
@@ -180,6 +181,7 @@ absl::StatusOr<ClusterStatus> AdminClient::status() {
   result.watcher_count = reply.watcher_count();
   result.troubles = {reply.troubles().begin(), reply.troubles().end()};
   result.hints = {reply.hints().begin(), reply.hints().end()};
+  result.security = from_proto(reply.security());
   return result;
 }
 

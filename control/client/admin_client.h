@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/core/cluster_core.h"
+#include "control/core/program_security.h"
 #include "control/core/shard_map.h"
 #include "control/security/credentials.h"
 #include "rpc/base/clock.h"
@@ -71,6 +72,8 @@ struct ClusterStatus {
     std::vector<CopyReport> copies;
     /// Shards that it has a part in and cannot open, all of them; `why` is empty for some if they are many.
     std::vector<ShardRef> unserved;
+    /// Whom it lets in, as its last heartbeat said.
+    ProgramSecurity security{};
   };
 
   std::string cluster_id;
@@ -85,6 +88,8 @@ struct ClusterStatus {
   std::vector<std::string> troubles;
   /// What nothing depends on, but somebody may want to do, such as removing a node that is gone and holds nothing.
   std::vector<std::string> hints;
+  /// Whom the control process that answered lets in.
+  ProgramSecurity security{};
 };
 
 /// Every call is carried out once, by the control process that leads, which is looked for, and takes at

@@ -210,6 +210,7 @@ class NodeAgent::Impl {
 
   absl::Status heartbeat() {
     v1::HeartbeatRequest request = heartbeat_request();
+    *request.mutable_security() = to_proto(options_.security);
     request.set_applied_revision(take_applied_revision());
     {
       std::lock_guard lock(mutex_);

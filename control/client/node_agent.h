@@ -25,6 +25,7 @@
 #include "control/core/cluster_state.h"
 #include "control/core/events.h"
 #include "control/core/node_status.h"
+#include "control/core/program_security.h"
 #include "control/security/credentials.h"
 #include "rpc/base/clock.h"
 
@@ -48,6 +49,8 @@ struct NodeAgentOptions {
   std::string cluster_id = "";
   /// `instance` must be a fresh random UUID in each process.
   NodeInfo node;
+  /// Whom the node lets in.
+  ProgramSecurity security{};
   /// How long to go on when another live process has the identity: a predecessor that was killed
   /// looks alive until its heartbeats are missed.
   DurationNs duplicate_grace_ns = 5 * kSecond;

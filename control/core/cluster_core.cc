@@ -132,6 +132,7 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
   note_alive(event.node.uuid, event.applied_revision, now, decision);
   status_[event.node.uuid].trouble.clear();
   status_[event.node.uuid].unserved.clear();
+  status_[event.node.uuid].security = {};
   NodeInfo node = event.node;
   if (registered != state_.nodes.end()) {
     node.draining = registered->second.draining;
@@ -173,6 +174,7 @@ Decision ClusterCore::on(const NodeHeartbeat& event, TimeNs now) {
   NodeStatus& status = status_[event.uuid];
   status.trouble = cut_text(event.trouble, kTroubleBytesMax);
   status.clock_ahead_ns = event.clock_ahead_ns;
+  status.security = event.security;
   status.copies.assign(event.copies.begin(),
                        event.copies.begin() + static_cast<ptrdiff_t>(std::min(event.copies.size(), kCopiesShownMax)));
   for (CopyReport& copy : status.copies) copy.text = cut_text(copy.text, kCopyTextMax);

@@ -9,6 +9,7 @@
 
 #include "control/core/cluster_state.h"
 #include "control/core/node_status.h"
+#include "control/core/program_security.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -53,6 +54,7 @@ struct NodeHeartbeat {
   DurationNs clock_ahead_ns = 0;
   /// All shards that the node cannot open.
   std::vector<ShardRef> unserved{};
+  ProgramSecurity security{};
 };
 
 /// Takes a node out of the cluster for good.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "control/core/cluster_state.h"
+#include "control/core/program_security.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -45,6 +46,8 @@ struct NodeStatus {
   DurationNs clock_ahead_ns = 0;
   /// Shards that the node cannot serve according to its last heartbeat, and why.
   std::map<ShardKey, std::string> unserved{};
+  /// As its last heartbeat said.
+  ProgramSecurity security{};
 };
 
 /// What keeps the node from doing all its work, for people; empty: nothing.

@@ -145,6 +145,30 @@ Liveness from_proto(v1::Liveness liveness) {
   }
 }
 
+v1::ProgramSecurity to_proto(const ProgramSecurity& security) {
+  v1::ProgramSecurity to;
+  to.set_admission(static_cast<v1::Admission>(security.admission));
+  to.set_packets(static_cast<v1::PacketSafety>(security.packets));
+  return to;
+}
+
+ProgramSecurity from_proto(const v1::ProgramSecurity& security) {
+  ProgramSecurity to;
+  switch (security.admission()) {
+    case v1::ADMISSION_LOOPBACK: to.admission = Admission::kLoopback; break;
+    case v1::ADMISSION_UNSAFE: to.admission = Admission::kUnsafe; break;
+    case v1::ADMISSION_CERTIFICATES: to.admission = Admission::kCertificates; break;
+    default: break;
+  }
+  switch (security.packets()) {
+    case v1::PACKET_SAFETY_OFF: to.packets = PacketSafety::kOff; break;
+    case v1::PACKET_SAFETY_AUTHENTICATE: to.packets = PacketSafety::kAuthenticate; break;
+    case v1::PACKET_SAFETY_ENCRYPT: to.packets = PacketSafety::kEncrypt; break;
+    default: break;
+  }
+  return to;
+}
+
 v1::ShardMapSnapshot to_proto(const ShardMap& map) {
   v1::ShardMapSnapshot to;
   to.set_cluster_id(map.cluster_id);

@@ -15,6 +15,7 @@
 #include "control/core/cluster_state.h"
 #include "control/core/events.h"
 #include "control/core/node_status.h"
+#include "control/core/program_security.h"
 #include "control/core/protocol_version.h"
 #include "control/core/shard_map.h"
 #include "control/proto/bootstrap.pb.h"
@@ -31,6 +32,10 @@ namespace skua::control {
 [[nodiscard]] v1::Liveness to_proto(Liveness liveness);
 /// An unknown number counts as kUnknown.
 [[nodiscard]] Liveness from_proto(v1::Liveness liveness);
+
+[[nodiscard]] v1::ProgramSecurity to_proto(const ProgramSecurity& security);
+/// Unknown numbers count as kUnknown.
+[[nodiscard]] ProgramSecurity from_proto(const v1::ProgramSecurity& security);
 
 [[nodiscard]] v1::CopyProgress to_proto(const CopyReport& copy);
 [[nodiscard]] CopyReport from_proto(const v1::CopyProgress& copy);

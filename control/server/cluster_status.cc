@@ -22,11 +22,12 @@ void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core) {
 }
 
 StatusDesk::StatusDesk(Controller& controller, MapHub& hub, CredentialsPtr credentials,
-                       std::shared_ptr<const Auditor> auditor)
+                       std::shared_ptr<const Auditor> auditor, ProgramSecurity security)
     : controller_(controller),
       hub_(hub),
       credentials_(std::move(credentials)),
       auditor_(std::move(auditor)),
+      security_(security),
       started_ns_(controller.now_ns()),
       board_([this] { return make(board_, &StatusDesk::fill_all); }),
       tables_([this] { return make(tables_, &StatusDesk::fill_tables); }) {}
@@ -63,6 +64,7 @@ void StatusDesk::fill_all(const ClusterCore& core, TimeNs now, v1::GetStatusRepl
   *reply.mutable_versions() = to_proto(kProtocolVersions);
   reply.set_uptime_ms(static_cast<uint64_t>((now - started_ns_) / kMillisecond));
   reply.set_watcher_count(static_cast<uint32_t>(hub_.watcher_count()));
+  *reply.mutable_security() = to_proto(security_);
   for (const auto& [uuid, node] : core.state().nodes) {
     const auto status = core.node_status(uuid).value_or(NodeStatus{});
     v1::NodeStatus& added = *reply.add_nodes();
@@ -73,6 +75,7 @@ void StatusDesk::fill_all(const ClusterCore& core, TimeNs now, v1::GetStatusRepl
     added.set_silent_ms(static_cast<uint64_t>((now - status.heard_ns) / kMillisecond));
     added.set_applied_revision(status.applied_revision);
     added.set_trouble(trouble_of(status));
+    *added.mutable_security() = to_proto(status.security);
     for (const CopyReport& copy : status.copies) *added.add_copies() = to_proto(copy);
     added.set_owned_shard_count(static_cast<uint32_t>(core.state().owned_shard_count(uuid)));
     added.set_staying_shard_count(static_cast<uint32_t>(core.state().staying_shard_count(uuid)));

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "control/core/cluster_core.h"
+#include "control/core/program_security.h"
 #include "control/proto/control.pb.h"
 #include "control/security/auditor.h"
 #include "control/security/credentials.h"
@@ -19,9 +20,10 @@ void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core);
 /// Thread: any. Controller and hub must outlive it, and it outlives the controller's thread.
 class StatusDesk {
  public:
-  /// `credentials`, `auditor`: the control plane's own, whose troubles the status shows; null: none.
+  /// `credentials`, `auditor`: the control plane's own, whose troubles the status shows; null: none. `security`: whom the control
+  /// plane lets in.
   StatusDesk(Controller& controller, MapHub& hub, CredentialsPtr credentials,
-             std::shared_ptr<const Auditor> auditor = nullptr);
+             std::shared_ptr<const Auditor> auditor = nullptr, ProgramSecurity security = {});
   StatusDesk(const StatusDesk&) = delete;
   StatusDesk& operator=(const StatusDesk&) = delete;
 
@@ -41,6 +43,7 @@ class StatusDesk {
   MapHub& hub_;
   const CredentialsPtr credentials_;
   const std::shared_ptr<const Auditor> auditor_;
+  const ProgramSecurity security_;
   const TimeNs started_ns_;
   StatusBoard board_;
   StatusBoard tables_;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "control/core/program_security.h"
 #include "control/security/auditor.h"
 #include "control/security/credentials.h"
 #include "control/server/controller.h"
@@ -27,6 +28,8 @@ struct ControlServerOptions {
   std::string advertise_address;
   /// What to show callers and nodes; null: without TLS.
   CredentialsPtr credentials;
+  /// Whom it lets in, for the status.
+  ProgramSecurity security{};
   /// What the cluster is meant to be; empty fields accept what is stored.
   ClusterIdentity cluster;
   /// The id of a cluster that is created and has none in `cluster`. Must be a fresh random UUID.

@@ -490,7 +490,8 @@ std::vector<std::unique_ptr<grpc::Service>> make_control_services(const ServiceO
   std::vector<std::unique_ptr<grpc::Service>> services;
   services.push_back(std::make_unique<MembershipService>(options, controller));
   services.push_back(std::make_unique<ShardMapService>(options, hub));
-  const auto status = std::make_shared<StatusDesk>(controller, hub, options.credentials, options.auditor);
+  const auto status =
+      std::make_shared<StatusDesk>(controller, hub, options.credentials, options.auditor, options.security);
   services.push_back(std::make_unique<TablesService>(controller, status));
   services.push_back(std::make_unique<ClusterService>(options, controller, status));
   return services;

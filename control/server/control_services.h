@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "control/core/program_security.h"
 #include "control/security/auditor.h"
 #include "control/security/credentials.h"
 #include "control/server/controller.h"
@@ -30,6 +31,8 @@ struct ServiceOptions {
   CredentialsPtr credentials = nullptr;
   /// Whose trouble the status shows; null: none.
   std::shared_ptr<const Auditor> auditor = nullptr;
+  /// Whom the control plane lets in, for the status.
+  ProgramSecurity security = {};
 };
 
 /// Membership, ShardMap, Tables and Cluster, ready for a ServerBuilder. Controller and hub must

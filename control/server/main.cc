@@ -13,6 +13,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "app/address.h"
@@ -31,6 +32,7 @@
 #include "control/security/audit_log.h"
 #include "control/security/auditor.h"
 #include "control/security/credentials.h"
+#include "control/security/exposure.h"
 #include "control/server/control_server.h"
 #include "control/server/grpc_listener.h"
 #include "control/store/embedded_store.h"
@@ -45,6 +47,9 @@ constexpr const char* kProgram = "skua-control";
 constexpr int64_t kDataFormat = 1;
 constexpr const char* kEmbedded = "embedded";
 constexpr const char* kNoAuditLog = "off";
+/// Of the certificate that a control plane needs.
+constexpr const char* kRole = "control c1";
+constexpr DurationNs kUnsafeReminderNs = 3600 * kSecond;
 
 struct Settings {
   std::string data_dir;
@@ -54,6 +59,7 @@ struct Settings {
   std::string cluster_name;
   std::string cluster_id;
   CredentialFiles credential_files;
+  SecurityChoice security = SecurityChoice::kAuto;
   std::string audit_log;
   DurationNs heartbeat_interval_ns = 500 * kMillisecond;
   DurationNs suspect_after_ns = 3 * kSecond;
@@ -65,11 +71,13 @@ struct Settings {
 
 void declare_examples(app::Program& program) {
   program.example("skua-control --data-dir /var/lib/skua/control", "a control plane for nodes on this machine");
-  program.example("skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400",
-                  "a control plane for nodes on other machines");
   program.example(
-      "skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400 --metadata "
-      "etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/skua",
+      "skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400 --cert c1.pem --key c1.key --ca "
+      "ca.pem",
+      "a control plane for nodes on other machines");
+  program.example(
+      "skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400 --cert c1.pem --key c1.key --ca "
+      "ca.pem --metadata etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/skua",
       "one of several control planes on one etcd");
 }
 
@@ -105,6 +113,7 @@ void parse_settings(int argc, char** argv, Settings& settings) {
                   "The cluster's id, a UUID: kept when it is created (a fresh one by default), checked later.")
       .value_name("UUID");
   app::add_security_options(program, &settings.credential_files);
+  app::add_security_choice(program, &settings.security);
   program
       .add_string("audit-log", &settings.audit_log,
                   "Where it is written who changed the cluster, and, with .refused behind its name, who was refused; "
@@ -322,6 +331,19 @@ CredentialsPtr load_credentials(Settings& settings) {
   return credentials;
 }
 
+std::vector<Entrance> entrances_of(const Settings& settings) {
+  const app::AddressRules rules{.zero_port_allowed = true, .any_host_allowed = true};
+  const auto address = app::parse_address(settings.listen_address, rules);
+  return {{absl::StrCat("--listen-address ", settings.listen_address), address.ok() && is_loopback(address->host)}};
+}
+
+/// Of a control plane that lets in whoever reaches it.
+void warn_if_unsafe(const Settings& settings, const app::Logger& logger) {
+  if (!settings.credential_files.empty()) return;
+  const std::string warning = unsafe_warning(entrances_of(settings), kRole);
+  if (!warning.empty()) logger.warning(warning);
+}
+
 /// Kept elsewhere, such lines show later whether the audit log was cut or written anew.
 void log_audit_head(const std::shared_ptr<Auditor>& auditor, const app::Logger& logger) {
   if (auditor == nullptr) return;
@@ -366,7 +388,8 @@ void serve(ControlServer& server, const Settings& settings, const std::shared_pt
                           {"metadata", settings.metadata},
                           {"version", app::version()}});
   log_audit_head(auditor, logger);
-  const int signal = stop.wait();
+  warn_if_unsafe(settings, logger);
+  const int signal = stop.wait(kUnsafeReminderNs, [&] { warn_if_unsafe(settings, logger); });
   logger.info("stopping", {{"signal", signal}});
   server.shutdown();
   if (auditor != nullptr) auditor->stops();
@@ -386,6 +409,8 @@ int run(int argc, char** argv) {
     if (!status.ok()) give_up(status);
   }
   const CredentialsPtr credentials = load_credentials(settings);
+  const Admission admission =
+      value_or_give_up(judge_exposure(settings.security, credentials != nullptr, entrances_of(settings), kRole));
   if (settings.check_config) {
     std::puts("the configuration is valid");
     return app::finish_output(kProgram);
@@ -410,6 +435,7 @@ int run(int argc, char** argv) {
   if (metadata.store == nullptr) metadata = open_metadata(settings);
   ControlServerOptions options = server_options(settings, std::move(cluster), logger);
   options.credentials = credentials;
+  options.security.admission = admission;
   options.auditor = open_audit_log(settings, clock);
   const auto server =
       value_or_give_up(ControlServer::start(options, std::move(metadata.store), std::move(metadata.election)));

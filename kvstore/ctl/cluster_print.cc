@@ -77,14 +77,14 @@ nlohmann::json shard_json(const ShardView& shard) {
 }  // namespace
 
 std::vector<std::vector<std::string>> node_rows(const ClusterStatus& status) {
-  std::vector<std::vector<std::string>> rows = {
-      {"NODE", "ADDRESS", "STATE", "WORKERS", "REPLICATION", "LEADS", "HOLDS", "MAP", "LAST HEARD", "DRAIN"}};
+  std::vector<std::vector<std::string>> rows = {{"NODE", "ADDRESS", "STATE", "WORKERS", "REPLICATION", "LEADS", "HOLDS",
+                                                 "MAP", "LAST HEARD", "DRAIN", "SECURITY"}};
   for (const auto& node : status.nodes) {
     const double silent_s = static_cast<double>(node.silent_ns) / 1e9;
     rows.push_back({node.info.uuid, node.info.grpc_address, state_of(node), absl::StrCat(node.info.worker_count),
                     replication_of(node.info), absl::StrCat(node.owned_shard_count), absl::StrCat(node.replica_count),
                     absl::StrCat(node.applied_revision), absl::StrFormat("%.1f s ago", silent_s),
-                    node.drain_progress.empty() ? "-" : node.drain_progress});
+                    node.drain_progress.empty() ? "-" : node.drain_progress, describe(node.security)});
   }
   return rows;
 }
@@ -137,6 +137,7 @@ nlohmann::json nodes_json(const ClusterStatus& status) {
                      {"drain_progress", node.drain_progress},
                      {"applied_revision", node.applied_revision},
                      {"trouble", node.trouble},
+                     {"security", describe(node.security)},
                      {"unserved", std::move(unserved)},
                      {"silent_s", static_cast<double>(node.silent_ns) / 1e9}});
   }

@@ -5,11 +5,20 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "app/exit.h"
+#include "control/client/admin_client.h"
+#include "control/security/credentials.h"
+#include "kvstore/ctl/cluster_view.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/doctor.h"
+#include "rpc/base/clock.h"
+#include "rpc/base/printable.h"
 #include "rpc/crypto/aead.h"
 
 namespace skua::kv::ctl {
@@ -49,6 +58,23 @@ int report(const std::vector<Finding>& findings, bool json) {
   return failed ? app::kExitFailure : app::kExitOk;
 }
 
+/// Nothing if no control plane answers at once: the doctor is for this machine.
+std::vector<ProgramSeen> programs_of_cluster(const Globals& globals) {
+  constexpr DurationNs kPatienceNs = 300 * kMillisecond;
+  const absl::StatusOr<control::CredentialsPtr> credentials = control::Credentials::load(globals.credential_files);
+  if (!credentials.ok()) return {};
+  control::AdminClient admin(globals.control_address, kPatienceNs, *credentials);
+  const absl::StatusOr<control::ClusterStatus> status = admin.status();
+  if (!status.ok()) return {};
+  std::vector<ProgramSeen> programs = {{"the control plane", status->security}};
+  for (const control::ClusterStatus::Node& node : status->nodes) {
+    programs.push_back(
+        {absl::StrCat("node ", short_uuid(*status, node.info.uuid), " (", printable(node.info.grpc_address), ")"),
+         node.security});
+  }
+  return programs;
+}
+
 }  // namespace
 
 void add_doctor_command(app::Program& program, const Globals& globals) {
@@ -74,7 +100,8 @@ void add_doctor_command(app::Program& program, const Globals& globals) {
   command.action([&globals, options] {
     options->security = {.files = globals.credential_files,
                          .now_s = std::time(nullptr),
-                         .has_fast_cipher = rpc::has_aead_library(rpc::AeadLibrary::kIpsecMb)};
+                         .has_fast_cipher = rpc::has_aead_library(rpc::AeadLibrary::kIpsecMb),
+                         .programs = programs_of_cluster(globals)};
     options->dpdk.wanted = globals.transport == TransportKind::kDpdk;
     options->dpdk.devices = globals.dpdk.devices;
     options->dpdk.huge_pages = globals.dpdk.huge_pages;

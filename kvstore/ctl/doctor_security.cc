@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "app/file.h"
 
 namespace skua::kv::ctl {
@@ -99,14 +100,39 @@ void examine_files(const SecurityPlan& plan, Findings& out) {
   examine_authority(plan.files.authorities, authorities, plan.now_s, out);
 }
 
+void examine_programs(const std::vector<ProgramSeen>& programs, Findings& out) {
+  if (programs.empty()) return;
+  constexpr size_t kNamesMax = 4;
+  std::vector<std::string> open;
+  bool all_have_certificates = true;
+  for (const ProgramSeen& program : programs) {
+    all_have_certificates &= program.security.admission == control::Admission::kCertificates;
+    if (program.security.admission != control::Admission::kUnsafe) continue;
+    if (open.size() == kNamesMax) open.emplace_back("others");
+    if (open.size() < kNamesMax) open.push_back(program.name);
+  }
+  if (!open.empty()) {
+    return out.add(
+        "cluster", Verdict::kWarning, absl::StrCat("OFF-UNSAFE: ", absl::StrJoin(open, ", ")),
+        "start them with certificates, or on 127.0.0.1, and without --security off-unsafe (docs/security.md)",
+        "whoever reaches them may read, change and delete everything");
+  }
+  out.add("cluster", Verdict::kOk,
+          all_have_certificates ? "all programs want certificates" : "no program says that it lets in everybody", "",
+          "skuactl status shows it for each");
+}
+
 }  // namespace
 
 std::vector<Finding> examine_security(const SecurityPlan& plan) {
   Findings out("security");
+  examine_programs(plan.programs, out);
   if (plan.files.empty()) {
     out.add("certificate", Verdict::kWarning, "none is given (--cert, --key, --ca)",
             "skuactl cert init makes an authority, skuactl cert issue certificates (docs/security.md)",
-            "without certificates, whoever reaches the cluster's addresses is let in, and packets are not encrypted");
+            "without certificates, servers listen on 127.0.0.1 only; elsewhere, with --security off-unsafe, whoever "
+            "reaches "
+            "them is let in, and packets are not encrypted");
     return out.take();
   }
   examine_files(plan, out);

@@ -65,8 +65,9 @@ absl::StatusOr<Report> look(AdminClient& admin) {
 std::string text_of(const Report& report) {
   const ClusterStatus& status = report.status;
   std::string text =
-      absl::StrFormat("cluster %s (%s), shard map revision %d, control up %.1f s\n\n", printable(status.cluster_name),
-                      status.cluster_id, status.map_revision, static_cast<double>(status.uptime_ns) / 1e9);
+      absl::StrFormat("cluster %s (%s), shard map revision %d, control up %.1f s\ncontrol plane's security: %s\n\n",
+                      printable(status.cluster_name), status.cluster_id, status.map_revision,
+                      static_cast<double>(status.uptime_ns) / 1e9, describe(status.security));
   absl::StrAppend(&text, table(node_rows(status)), "\n", table(table_rows(status.tables)));
   for (const auto& node : status.nodes) {
     if (node.trouble.empty()) continue;
@@ -91,11 +92,17 @@ nlohmann::json json_of(const Report& report) {
   for (const Unsettled& one : report.unsettled) {
     unsettled.push_back({{"table", one.table}, {"shard", one.shard.shard}, {"lacks", one.shard.lacks}});
   }
-  return {{"cluster_id", status.cluster_id},      {"cluster_name", status.cluster_name},
-          {"map_revision", status.map_revision},  {"uptime_s", static_cast<double>(status.uptime_ns) / 1e9},
-          {"settled", all_settled(status)},       {"nodes", nodes_json(status)},
-          {"tables", tables_json(status.tables)}, {"unsettled_shards", unsettled},
-          {"troubles", status.troubles},          {"hints", status.hints}};
+  return {{"cluster_id", status.cluster_id},
+          {"cluster_name", status.cluster_name},
+          {"map_revision", status.map_revision},
+          {"uptime_s", static_cast<double>(status.uptime_ns) / 1e9},
+          {"security", describe(status.security)},
+          {"settled", all_settled(status)},
+          {"nodes", nodes_json(status)},
+          {"tables", tables_json(status.tables)},
+          {"unsettled_shards", unsettled},
+          {"troubles", status.troubles},
+          {"hints", status.hints}};
 }
 
 /// Waits until all shards are settled, the limit has passed, or Ctrl-C (sets `stopped`). Returns the newest report. If

@@ -14,9 +14,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/security/exposure.h"
 
 namespace skua::kv {
 namespace {
+
+using control::is_loopback;
 
 constexpr uint32_t kPortMax = 65'535;
 
@@ -54,13 +57,6 @@ bool is_any(const std::string& host) {
   in6_addr v6{};
   if (is_v6(host)) return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
   return host == "0.0.0.0";
-}
-
-bool is_loopback(const std::string& ip) {
-  in_addr v4{};
-  if (inet_pton(AF_INET, ip.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
-  in6_addr v6{};
-  return inet_pton(AF_INET6, ip.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
 std::string with_port(const std::string& host, uint32_t port) {

@@ -25,6 +25,7 @@
 #include "app/version.h"
 #include "control/proto/grpc_log.h"
 #include "control/security/credentials.h"
+#include "control/security/exposure.h"
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/node/data_dir_checks.h"
 #include "kvstore/node/disk_sizes.h"
@@ -51,6 +52,9 @@ namespace skua::kv {
 namespace {
 
 constexpr const char* kProgram = "skuad";
+/// Of the certificate that the node needs.
+constexpr const char* kRole = "node";
+constexpr DurationNs kUnsafeReminderNs = 3600 * kSecond;
 constexpr int64_t kFormatVersion = 1;
 /// Window that a node offers. A session takes the smaller window of its two ends.
 constexpr uint16_t kSessionWindow = 256;
@@ -357,6 +361,13 @@ NodeOptions node_options(const SkuadOptions& config, const MemoryBudget& memory,
   return options;
 }
 
+/// Of a node that lets in whoever reaches it.
+void warn_if_unsafe(const SkuadOptions& config, const app::Logger& logger) {
+  if (!config.credentials.empty()) return;
+  const std::string warning = control::unsafe_warning(entrances_of(config), kRole);
+  if (!warning.empty()) logger.warning(warning);
+}
+
 /// Writes the first lines of the log: addresses, data directory, cluster and memory of the node.
 void log_start(const SkuadOptions& config, const app::Logger& logger, const app::DataDirIdentity& identity,
                const MemoryBudget& memory) {
@@ -371,6 +382,7 @@ void log_start(const SkuadOptions& config, const app::Logger& logger, const app:
                {"data_dir", config.data_dir},
                {"workers", config.workers}});
   log_memory(logger, memory);
+  warn_if_unsafe(config, logger);
   if (is_in_memory(config.data_dir)) {
     logger.warning(
         "the data directory is on a file system in memory (tmpfs): all its data are gone when the machine stops",
@@ -384,8 +396,9 @@ int stopped(const app::Logger& logger, const absl::Status& why) {
   return app::kExitOk;
 }
 
-int run_until_stopped(Node& node, const app::Logger& logger, app::StopSignal& stop, Ending& ending) {
-  const int signal = stop.wait();
+int run_until_stopped(Node& node, const SkuadOptions& config, const app::Logger& logger, app::StopSignal& stop,
+                      Ending& ending) {
+  const int signal = stop.wait(kUnsafeReminderNs, [&] { warn_if_unsafe(config, logger); });
   const absl::Status why = ending.why();
   if (signal != 0) {
     logger.info("stopping: the process was asked to", {{"signal", signal == SIGINT ? "SIGINT" : "SIGTERM"}});
@@ -435,6 +448,8 @@ int serve(const SkuadOptions& config, const control::CredentialsPtr& credentials
   options.secret = data.identity.secret;
   options.credentials = credentials;
   options.packets = value_or_fail(rpc::choose_protection(config.packets, credentials != nullptr));
+  options.admission =
+      value_or_fail(control::judge_exposure(config.security, credentials != nullptr, entrances_of(config), kRole));
   options.cluster_id = data.identity.cluster_id;
   if (credentials != nullptr) options.cluster_id = credentials->self().cluster_id;
   absl::Status told;
@@ -456,7 +471,7 @@ int serve(const SkuadOptions& config, const control::CredentialsPtr& credentials
                           {"data_dir", config.data_dir},
                           {"workers", config.workers},
                           {"version", app::version()}});
-  return run_until_stopped(*started, logger, stop, ending);
+  return run_until_stopped(*started, config, logger, stop, ending);
 }
 
 int run(int argc, const char* const* argv) {
@@ -479,6 +494,8 @@ int run(int argc, const char* const* argv) {
   ok_or_fail(check_listening(listening_of(config)));
   const auto credentials = value_or_fail(control::Credentials::load(config.credentials, control::Role::kNode));
   static_cast<void>(value_or_fail(rpc::choose_protection(config.packets, credentials != nullptr)));
+  static_cast<void>(
+      value_or_fail(control::judge_exposure(config.security, credentials != nullptr, entrances_of(config), kRole)));
   if (config.check_config) {
     std::puts("the configuration is valid");
     return app::finish_output(kProgram);

@@ -17,6 +17,16 @@
 namespace skua::kv {
 namespace {
 
+control::PacketSafety safety_of(rpc::PacketProtection packets) {
+  switch (packets) {
+    case rpc::PacketProtection::kDefault: break;
+    case rpc::PacketProtection::kOff: return control::PacketSafety::kOff;
+    case rpc::PacketProtection::kAuthenticate: return control::PacketSafety::kAuthenticate;
+    case rpc::PacketProtection::kEncrypt: return control::PacketSafety::kEncrypt;
+  }
+  return control::PacketSafety::kUnknown;
+}
+
 /// Replaces the host of "host:port".
 std::string with_host(const std::string& address, const std::string& host) {
   if (host.empty()) return address;
@@ -337,6 +347,7 @@ void NodeImpl::start_agent() {
                 .storage_incarnation = recovery_.state().storage_incarnation,
                 .replication_version = control::kReplicationVersion,
                 .secret = options_.secret};
+  agent.security = {options_.admission, safety_of(options_.packets)};
   agent.on_registered = [this](const control::Registration& registration) { registered(registration); };
   agent.on_refused = [this](const absl::Status& status) { fatal(status); };
   agent.on_trouble = [this](const absl::Status& status) {

@@ -35,6 +35,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/core/program_security.h"
 #include "control/security/credentials.h"
 #include "kvstore/log/durable_write.h"
 #include "kvstore/node/memory_budget.h"
@@ -80,6 +81,8 @@ struct NodeOptions {
   TransportFactory make_transport;
   /// Needs `credentials` unless it is kOff (rpc::choose_protection()).
   rpc::PacketProtection packets = rpc::PacketProtection::kOff;
+  /// Whom the node lets in, for the status.
+  control::Admission admission = control::Admission::kUnknown;
   /// While the cluster is unknown: create the transports once and discard them. So the node finds addresses in use
   /// before anybody learns of the node. Off if the addresses have been checked before, or if creating a transport
   /// checks nothing.

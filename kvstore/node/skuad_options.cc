@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "app/address.h"
 #include "app/security_options.h"
 #include "app/transport_options.h"
@@ -95,11 +96,14 @@ void declare_examples(app::Program& program) {
                   "one of several nodes on this machine");
   program.example(
       "skuad --data-dir /data --control-address control:7400 --grpc-address 0.0.0.0:7410 --data-address "
-      "0.0.0.0:7420 --advertise-host node-1",
+      "0.0.0.0:7420 --advertise-host node-1 --cert node-1.pem --key node-1.key --ca ca.pem",
       "a node in a container that others know as node-1");
-  program.example("skuad --data-dir n1 --transport dpdk --dpdk-devices 0000:3b:00.0 --dpdk-addresses 10.1.0.7/16",
-                  "sessions over a network card that DPDK drives");
-  program.example("skuad --data-dir n1 --transport verbs --verbs-device mlx5_0", "sessions over an RDMA adapter");
+  program.example(
+      "skuad --data-dir n1 --transport dpdk --dpdk-devices 0000:3b:00.0 --dpdk-addresses 10.1.0.7/16 --cert n1.pem "
+      "--key n1.key --ca ca.pem",
+      "sessions over a network card that DPDK drives");
+  program.example("skuad --data-dir n1 --transport verbs --verbs-device mlx5_0 --cert n1.pem --key n1.key --ca ca.pem",
+                  "sessions over an RDMA adapter");
 }
 
 void declare(app::Program& program, SkuadOptions& options) {
@@ -112,6 +116,7 @@ void declare(app::Program& program, SkuadOptions& options) {
       .value_name("HOST:PORT")
       .addresses();
   app::add_security_options(program, &options.credentials);
+  app::add_security_choice(program, &options.security);
   app::add_packets_option(program, &options.packets);
   program
       .add_string("grpc-address", &options.grpc_address,
@@ -169,6 +174,24 @@ Listening listening_of(const SkuadOptions& options) {
   if (out.advertise_host.starts_with('['))
     out.advertise_host = out.advertise_host.substr(1, out.advertise_host.size() - 2);
   return out;
+}
+
+std::vector<control::Entrance> entrances_of(const SkuadOptions& options) {
+  const Listening listening = listening_of(options);
+  std::vector<control::Entrance> entrances = {
+      {absl::StrCat("--grpc-address ", options.grpc_address), control::is_loopback(listening.grpc_host)}};
+  switch (options.transport) {
+    case TransportKind::kTcp:
+      entrances.push_back(
+          {absl::StrCat("--data-address ", options.data_address), control::is_loopback(listening.data_host)});
+      break;
+    case TransportKind::kDpdk:
+      entrances.push_back({absl::StrCat("--dpdk-devices ", options.dpdk.devices), options.dpdk.is_local()});
+      break;
+    // Whatever can reach the adapter's network.
+    case TransportKind::kVerbs: entrances.push_back({"--transport verbs", false}); break;
+  }
+  return entrances;
 }
 
 }  // namespace skua::kv

@@ -5,10 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "app/config.h"
 #include "app/log.h"
 #include "control/security/credential_files.h"
+#include "control/security/exposure.h"
+#include "control/security/security_choice.h"
 #include "kvstore/log/log.h"
 #include "kvstore/node/listening.h"
 #include "kvstore/node/node.h"
@@ -28,6 +31,7 @@ struct SkuadOptions {
   std::string data_dir;
   std::string control_address = "127.0.0.1:7400";
   control::CredentialFiles credentials;
+  control::SecurityChoice security = control::SecurityChoice::kAuto;
   rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
   std::string grpc_address = "127.0.0.1:7410";
   std::string data_address = "127.0.0.1:7420";
@@ -63,6 +67,8 @@ struct SkuadOptions {
 void declare(app::Program& program, SkuadOptions& options);
 /// Where the node listens. Precondition: the options hold valid addresses.
 [[nodiscard]] Listening listening_of(const SkuadOptions& options);
+/// Where connections and packets come in. Precondition: the options hold valid addresses.
+[[nodiscard]] std::vector<control::Entrance> entrances_of(const SkuadOptions& options);
 
 }  // namespace skua::kv
 

@@ -39,6 +39,18 @@ TEST(Signals, RequestStop_EndsTheWaitFromAnotherThread) {
   other.join();
 }
 
+TEST(Signals, Wait_RemindsUntilTheStop) {
+  auto stop = StopSignal::install();
+  ASSERT_TRUE(stop.ok()) << stop.status();
+  int reminders = 0;
+  EXPECT_EQ((*stop)->wait(kMillisecond,
+                          [&] {
+                            if (++reminders == 3) (*stop)->request_stop();
+                          }),
+            0);
+  EXPECT_EQ(reminders, 3);
+}
+
 TEST(Signals, Install_BrokenPipeIsAnErrorCode) {
   auto stop = StopSignal::install();
   ASSERT_TRUE(stop.ok()) << stop.status();

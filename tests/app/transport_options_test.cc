@@ -95,5 +95,17 @@ TEST(TransportOptions, TrafficOptionsRefuseWhatTheSettingsDo) {
   }
 }
 
+TEST(TransportOptions, DpdkIsLocal_OnlyWithoutANetwork) {
+  rpc::DpdkSettings settings;
+  for (const char* devices : {"net_memif0,role=server,socket=/run/a.sock", "net_ring0", "net_null0;net_memif1"}) {
+    settings.devices = devices;
+    EXPECT_TRUE(settings.is_local()) << devices;
+  }
+  for (const char* devices : {"0000:3b:00.0", "net_af_packet0,iface=eth0", "net_tap0", "net_memif0;0000:3b:00.0"}) {
+    settings.devices = devices;
+    EXPECT_FALSE(settings.is_local()) << devices;
+  }
+}
+
 }  // namespace
 }  // namespace skua::app

@@ -59,10 +59,10 @@ def why_not():
 class Cluster:
     """One for all tests: what they do to it, they mend."""
 
-    def __init__(self, base_port):
+    def __init__(self, base_port, *words):
         self.directory = tempfile.mkdtemp(prefix="skua-dpdk-test.")
         self.base_port = base_port
-        self.deploy("start", "--transport", "dpdk", "--nodes", "3", "--base-port", str(self.base_port))
+        self.deploy("start", "--transport", "dpdk", "--nodes", "3", "--base-port", str(self.base_port), *words)
 
     def deploy(self, command, *arguments):
         result = run(f"{SOURCE}/deploy/cluster", command, "--dir", self.directory, *arguments)
@@ -105,7 +105,7 @@ class Cluster:
 class DpdkClusterTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(10_000 + 128 * random.randrange(300))
+        cls.cluster = Cluster(10_000 + 128 * random.randrange(300), "--secure", "false")
 
     @classmethod
     def tearDownClass(cls):
@@ -180,9 +180,13 @@ class DpdkClusterTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn("--base-port", result.stderr)
 
-    def test_Stop_CleansUpAfterKill9(self):
+    def test_ByDefault_WithCertificates_AndStopCleansUpAfterKill9(self):
         cluster = Cluster(self.cluster.base_port + 128 * 16)
         self.addCleanup(shutil.rmtree, cluster.directory, ignore_errors=True)
+        self.ok(cluster.client("skuactl", "table", "create", "sealed", "--shards", "3"))
+        self.ok(cluster.client("skuactl", "put", "sealed", "k", "v"))
+        self.assertEqual(self.ok(cluster.client("skuactl", "get", "sealed", "k")).strip(), "v")
+        self.assertEqual(self.ok(cluster.client("skuactl", "status")).count("certificates, packets encrypt"), 3)
         for name in ("node0", "node1", "node2", "control"):
             cluster.kill9(name)
         self.assertNotEqual(cluster.leftovers(), [])

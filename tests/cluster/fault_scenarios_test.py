@@ -74,7 +74,8 @@ class FaultCluster(Cluster):
         self.control_address = f"{self.place.address('control')}:{self.control_port}"
         metadata = ("--metadata", f"etcd://127.0.0.1:{self.etcd_ports[0]}/skua") if self.has_etcd else ()
         self.processes["control"] = Process(self.directory, "control", *self.place.command(
-            "control", f"{cluster_test.BIN}/skua-control", "--listen-address", self.control_address, "--data-dir",
+            "control", f"{cluster_test.BIN}/skua-control", "--listen-address", self.control_address,
+            *cluster_test.UNSAFE, "--data-dir",
             f"{self.directory}/control", *metadata))
 
     def start_etcd(self):
@@ -90,7 +91,7 @@ class FaultCluster(Cluster):
         self.processes[node_name(index)] = Process(self.directory, node_name(index), *self.place.command(
             node_name(index), f"{cluster_test.BIN}/skuad", "--control-address", self.control_address, "--data-dir",
             f"{self.directory}/node{index}", "--grpc-address", f"{address}:{self.grpc_ports[index]}", "--data-address",
-            f"{address}:0"))
+            f"{address}:0", *cluster_test.UNSAFE))
 
     def is_settled(self):
         return settled(self)

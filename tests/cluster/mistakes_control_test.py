@@ -198,7 +198,7 @@ class OptionsTest(mistakes.MistakesTest):
         for address, words in (("8.8.8.8:7400", ("Choose an address of this machine",)),
                                ("no-such-host.invalid:7400", ("Give an IP address of this machine",))):
             self.refused(self.program("skua-control"), "--data-dir", self.directory + "/data",
-                         "--listen-address", address, words=words)
+                         "--listen-address", address, *cluster_test.UNSAFE, words=words)
             self.assertEqual(os.listdir(self.directory), [])
 
     def test_damaged_data_directory(self):

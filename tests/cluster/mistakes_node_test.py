@@ -207,7 +207,8 @@ class NodeTest(mistakes.MistakesTest):
 
     def test_AdvertiseHost_MayBeAName(self):
         port = free_port()
-        node = self.start("--grpc-address", f"0.0.0.0:{port}", "--data-address", "0.0.0.0:0", "--advertise-host", "localhost")
+        node = self.start("--grpc-address", f"0.0.0.0:{port}", "--data-address", "0.0.0.0:0", "--advertise-host", "localhost",
+                          *cluster_test.UNSAFE)
         self.assertEqual(self.joined(node)["grpc_address"], f"localhost:{port}")
         self.assertIn("other machines cannot reach this node", node.log())
         self.ok(self.cluster.ctl("table", "create", "named", "--shards", "1"))
@@ -217,9 +218,44 @@ class NodeTest(mistakes.MistakesTest):
 
     def test_AdvertiseHost_ThatListensElsewhereIsWarnedOf(self):
         # Of an address that this machine has not: nobody gets through, and the log says so before the control plane does.
-        node = self.start("--grpc-address", f"0.0.0.0:{free_port()}", "--advertise-host", "192.0.2.1")
+        node = self.start("--grpc-address", f"0.0.0.0:{free_port()}", "--advertise-host", "192.0.2.1", *cluster_test.UNSAFE)
         wait_for("the warning", lambda: "other machines cannot reach this node" in node.log() or self.ended(node))
         self.assertIn("--data-address 127.0.0.1:0", node.log())
+
+    # --- who is let in
+
+    def test_WithoutCertificates_OnlyThisMachineIsLetIn(self):
+        before = len(self.status()["nodes"])
+        ways_out = ("skuactl cert init ca", "skuactl cert issue node", "--security off-unsafe")
+        elsewhere = ("--advertise-host", "node-1")
+        for options, word in ((("--grpc-address", "0.0.0.0:7410", *elsewhere), "--grpc-address 0.0.0.0:7410"),
+                              (("--data-address", "[::]:7420", *elsewhere), "--data-address [::]:7420"),
+                              (("--data-address", "10.0.0.4:7420"), "--data-address 10.0.0.4:7420"),
+                              (("--grpc-address", "node-1:7410"), "--grpc-address node-1:7410"),
+                              (("--transport", "verbs"), "--transport verbs"),
+                              (("--transport", "dpdk", "--dpdk-devices", "0000:3b:00.0", "--dpdk-addresses", "10.1.0.7/16"),
+                               "--dpdk-devices 0000:3b:00.0")):
+            with self.subTest(options=options):
+                self.node_refused("--check-config", *options, words=(word, *ways_out))
+                allowed = mistakes.run(*self.node("--check-config", *options, *cluster_test.UNSAFE))
+                self.assertEqual(allowed.returncode, 0, allowed.stderr)
+        self.node_refused("--grpc-address", "0.0.0.0:0", "--advertise-host", "localhost", words=ways_out)
+        self.assertFalse(os.path.exists(self.data))
+        self.assertEqual(len(self.status()["nodes"]), before)
+        for options in ((), ("--transport", "dpdk", "--dpdk-devices", "net_memif0,role=server", "--dpdk-addresses", "10.7.0.1/24")):
+            self.assertEqual(mistakes.run(*self.node("--check-config", *options)).returncode, 0, options)
+
+    def test_OffUnsafe_IsSaidInTheLogAndTheStatus(self):
+        node = self.start("--grpc-address", f"0.0.0.0:{free_port()}", "--advertise-host", "localhost", *cluster_test.UNSAFE)
+        uuid = self.joined(node)["uuid"]
+        self.assertIn("security is off: whoever reaches --grpc-address 0.0.0.0", node.log())
+        wait_for("its word in the status", lambda: next(one for one in self.status()["nodes"] if one["uuid"] == uuid)[
+            "security"] == "OFF-UNSAFE")
+        self.assertIn("OFF-UNSAFE", self.ok(self.cluster.ctl("status")))
+        self.assertIn("control plane's security: off, loopback only", self.ok(self.cluster.ctl("status")))
+        self.assertIn(f"OFF-UNSAFE: node {uuid[:8]}", self.cluster.ctl("doctor").stdout)
+
+    # --- transports
 
     def test_Transport_OptionsOfAnotherAreRefused(self):
         for option, value, transport in (("--dpdk-devices", "0000:3b:00.0", "dpdk"), ("--verbs-device", "mlx5_0", "verbs")):
@@ -237,7 +273,7 @@ class NodeTest(mistakes.MistakesTest):
                 with self.subTest(option=option):
                     self.node_refused(option, f"127.0.0.1:{port}", words=(option, str(port), "ss -ltnp"))
                     self.assertFalse(os.path.exists(self.data))
-        self.node_refused("--grpc-address", "192.0.2.1:7410", words=("192.0.2.1", "ip addr"))
+        self.node_refused("--grpc-address", "192.0.2.1:7410", *cluster_test.UNSAFE, words=("192.0.2.1", "ip addr"))
         self.assertFalse(os.path.exists(self.data))
         self.assertEqual(len(self.status()["nodes"]), before)
 

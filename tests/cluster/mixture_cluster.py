@@ -95,7 +95,8 @@ class MixtureCluster(Cluster):
         self.control_address = f"{self.place.address('control')}:{self.control_port}"
         self.begin_life("control")
         self.processes["control"] = Process(self.directory, "control", *self.place.command(
-            "control", f"{cluster_test.BIN}/skua-control", "--listen-address", self.control_address, "--data-dir",
+            "control", f"{cluster_test.BIN}/skua-control", "--listen-address", self.control_address,
+            *cluster_test.UNSAFE, "--data-dir",
             f"{self.directory}/control", "--replace-after", self.replace_after))
 
     def start_node(self, index):
@@ -109,7 +110,7 @@ class MixtureCluster(Cluster):
         self.processes[name] = Process(self.directory, name, *self.place.command(
             name, f"{cluster_test.BIN}/skuad", "--control-address", self.control_address, "--data-dir",
             f"{self.directory}/{name}", "--grpc-address", f"{address}:{self.grpc_ports[index]}", "--data-address",
-            f"{address}:0", *self.node_arguments), environment=environment)
+            f"{address}:0", *cluster_test.UNSAFE, *self.node_arguments), environment=environment)
 
     def begin_life(self, name):
         self.lives[name] = self.lives.get(name, 0) + 1

@@ -168,6 +168,15 @@ class SecureClusterTest(mistakes.MistakesTest):
         self.assertEqual(result.returncode, 1)
         self.assertIn("may not call OpenSession", result.stderr)
 
+    def test_Status_ShowsThatCertificatesAreWanted(self):
+        status = self.ok(self.cluster.ctl("status"))
+        self.assertIn("control plane's security: certificates\n", status)
+        self.assertEqual(status.count("certificates, packets encrypt"), NODES)
+        self.assertIn("all programs want certificates", self.cluster.ctl("doctor").stdout)
+        self.refused(f"{cluster_test.BIN}/skua-control", "--data-dir", self.cluster.path("other"), "--listen-address",
+                     "127.0.0.1:0", *self.cluster.credentials("control"), *cluster_test.UNSAFE,
+                     words=("--security off-unsafe is for programs without certificates",))
+
     def test_Strangers_GetOneLineThatSaysWhy(self):
         def without(*more):
             return subprocess.run([f"{cluster_test.BIN}/skuactl", "--control-address", self.cluster.control_address, "--timeout",

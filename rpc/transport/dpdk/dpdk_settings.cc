@@ -2,11 +2,24 @@
 
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "rpc/transport/dpdk/address.h"
 
 namespace skua::rpc {
+
+bool DpdkSettings::is_local() const {
+  for (const absl::string_view device : absl::StrSplit(devices, ';', absl::SkipWhitespace())) {
+    const absl::string_view name = absl::StripLeadingAsciiWhitespace(device);
+    const bool stays =
+        absl::StartsWith(name, "net_memif") || absl::StartsWith(name, "net_ring") || absl::StartsWith(name, "net_null");
+    if (!stays) return false;
+  }
+  return true;
+}
 
 absl::StatusOr<DpdkOptions> DpdkSettings::to_options(uint16_t lanes) const {
   const std::vector<std::string> device_list = absl::StrSplit(devices, ';', absl::SkipWhitespace());

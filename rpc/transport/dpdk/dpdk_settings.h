@@ -26,6 +26,10 @@ struct DpdkSettings {
 
   /// INVALID_ARGUMENT names the setting and says what is expected.
   [[nodiscard]] absl::StatusOr<DpdkOptions> to_options(uint16_t lanes) const;
+  /// Packets come from programs of this machine only: all devices are memifs (shared memory with the process at the
+  /// other end of a socket file), rings of this process (net_ring) or net_null. A switch at the other end of a memif
+  /// may bring packets from elsewhere; who runs one decides that. All other devices count as a network.
+  [[nodiscard]] bool is_local() const;
 };
 
 /// Calls declare(name, pointer to the value, help) for each setting.

@@ -34,6 +34,20 @@ TEST(NodeAgent, RegistersAndLearnsTheCluster) {
   EXPECT_EQ(liveness_of(admin, 1), Liveness::kAlive);
 }
 
+TEST(NodeAgent, HeartbeatsTellWhomTheNodeLetsIn) {
+  ControlHarness control;
+  NodeAgentOptions options = agent_options(control, 1);
+  options.security = {Admission::kCertificates, PacketSafety::kEncrypt};
+  NodeAgent agent(options);
+  agent.start();
+  ASSERT_TRUE(agent.wait_registered(kGenerous).ok());
+  AdminClient admin(control.address(), kGenerous);
+  EXPECT_TRUE(eventually([&] {
+    const auto status = admin.status();
+    return status.ok() && status->nodes.size() == 1 && status->nodes[0].security == options.security;
+  }));
+}
+
 TEST(NodeAgent, WaitsForAControlPlaneThatIsNotThereYet) {
   ControlHarness control;
   const NodeAgentOptions options = agent_options(control, 1);

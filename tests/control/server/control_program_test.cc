@@ -150,6 +150,16 @@ TEST_F(ControlProgramTest, BadAddress) {
   expect_refusal({"--data-dir", dir_.path(), "--listen-address", "nonsense"}, "has no port: write HOST:PORT");
 }
 
+TEST_F(ControlProgramTest, WithoutCertificates_OnlyThisMachineIsLetIn) {
+  const std::vector<std::string> open = {"--data-dir", dir_.path(), "--listen-address", "0.0.0.0:0"};
+  expect_refusal(open, "--listen-address 0.0.0.0:0 can be reached from other machines");
+  expect_refusal(open, "skuactl cert issue control c1");
+  std::vector<std::string> unsafe = open;
+  unsafe.insert(unsafe.end(), {"--security", "off-unsafe"});
+  Process process(unsafe);
+  EXPECT_THAT(process.line_with("security is off"), HasSubstr("whoever reaches --listen-address 0.0.0.0:0"));
+}
+
 TEST_F(ControlProgramTest, DataDirectoryInUse) {
   Process process(arguments());
   ASSERT_THAT(process.line_with("serving"), HasSubstr("address"));

@@ -55,6 +55,18 @@ TEST_F(DoctorSecurityTest, WithoutCertificatesItSaysWhoIsLetIn) {
   EXPECT_NE(finding.why.find("is let in"), std::string::npos) << finding.why;
 }
 
+TEST_F(DoctorSecurityTest, ProgramsThatLetEverybodyInAreNamed) {
+  EXPECT_EQ(find("cluster").name, "");
+  using control::Admission;
+  plan_.programs = {{"the control plane", {Admission::kLoopback}}, {"node 1b9d6bcd", {Admission::kUnsafe}}};
+  EXPECT_EQ(find("cluster").verdict, Verdict::kWarning);
+  EXPECT_EQ(find("cluster").detail, "OFF-UNSAFE: node 1b9d6bcd");
+  plan_.programs.pop_back();
+  EXPECT_EQ(find("cluster").verdict, Verdict::kOk);
+  plan_.programs = {{"the control plane", {Admission::kCertificates}}};
+  EXPECT_EQ(find("cluster").detail, "all programs want certificates");
+}
+
 TEST_F(DoctorSecurityTest, GoodFilesAreFourGoodFindings) {
   issue(kNow - kDay, kNow + 90 * kDay);
   const std::vector<Finding> findings = examine_security(plan_);
