@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "app/address.h"
 #include "app/config.h"
@@ -38,6 +39,7 @@
 #include "control/store/embedded_store.h"
 #include "control/store/etcd_election.h"
 #include "control/store/etcd_store.h"
+#include "control/store/etcd_tls.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -59,6 +61,7 @@ struct Settings {
   std::string cluster_name;
   std::string cluster_id;
   CredentialFiles credential_files;
+  EtcdTlsFiles etcd_tls;
   SecurityChoice security = SecurityChoice::kAuto;
   std::string audit_log;
   DurationNs heartbeat_interval_ns = 500 * kMillisecond;
@@ -77,7 +80,8 @@ void declare_examples(app::Program& program) {
       "a control plane for nodes on other machines");
   program.example(
       "skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400 --cert c1.pem --key c1.key --ca "
-      "ca.pem --metadata etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/skua",
+      "ca.pem --metadata etcds://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/skua --etcd-ca etcd-ca.pem --etcd-cert "
+      "etcd-c1.pem --etcd-key etcd-c1.key",
       "one of several control planes on one etcd");
 }
 
@@ -94,8 +98,21 @@ void parse_settings(int argc, char** argv, Settings& settings) {
   program
       .add_string("metadata", &settings.metadata,
                   "Where the cluster's metadata is kept: \"embedded\" (in the data directory; one control process) or "
-                  "etcd://HOST:PORT,.../PREFIX (several control processes with the same value; one leads).")
+                  "etcd://HOST:PORT,.../PREFIX (several control processes with the same value; one leads); etcds:// "
+                  "for an etcd "
+                  "with TLS.")
       .value_name("WHERE");
+  program
+      .add_string(
+          "etcd-ca", &settings.etcd_tls.authorities,
+          "With etcds://: certificates of the authorities whose etcd is believed. Read again when it changes, as "
+          "the next two.")
+      .value_name("FILE");
+  program
+      .add_string("etcd-cert", &settings.etcd_tls.certificate,
+                  "With etcds://: the certificate that this program shows etcd, if it asks for one.")
+      .value_name("FILE");
+  program.add_string("etcd-key", &settings.etcd_tls.key, "The private key of --etcd-cert.").value_name("FILE");
   program
       .add_string("listen-address", &settings.listen_address,
                   "Where nodes, clients and skuactl reach it; port 0 takes a free one.")
@@ -211,6 +228,16 @@ absl::StatusOr<EtcdAddress> etcd_address(const Settings& settings) {
   return address;
 }
 
+/// What is said about TLS with etcd goes together.
+absl::Status check_etcd_options(const Settings& settings) {
+  const bool tls = settings.metadata != kEmbedded && absl::StartsWith(settings.metadata, std::string(kEtcdTlsScheme));
+  if (tls) return check_etcd_tls(settings.etcd_tls);
+  if (settings.etcd_tls.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--etcd-ca, --etcd-cert and --etcd-key are for an etcd with TLS, and --metadata is ",
+                   settings.metadata, ": write etcds:// there, or leave them away"));
+}
+
 /// Without etcd nobody is told another address.
 absl::Status check_addresses(const Settings& settings) {
   if (settings.metadata == kEmbedded) {
@@ -257,22 +284,29 @@ struct Metadata {
 };
 
 /// The etcd could not be used: what stands at its addresses instead.
-absl::Status explain_etcd_failure(const absl::Status& status, const EtcdAddress& address) {
+absl::Status explain_etcd_failure(const absl::Status& status, const EtcdAddress& address, const EtcdTlsFiles& tls) {
   for (const std::string& endpoint : address.endpoints) {
     const Answerer answerer = what_answers(endpoint);
     const std::string there = absl::StrCat("--metadata names ", endpoint, ", and there is ", describe(answerer));
     switch (answerer) {
-      case Answerer::kNobody:
-      case Answerer::kEtcd: continue;
+      case Answerer::kNobody: continue;
+      case Answerer::kEtcd:
+        if (!address.tls) continue;
+        return absl::FailedPreconditionError(
+            absl::StrCat(there, " without TLS: write etcd:// in --metadata, or give etcd a certificate"));
       case Answerer::kSilent:
         return {status.code(), absl::StrCat(there,
                                             ": an etcd that hangs, or another program. Check --metadata, or start the "
                                             "etcd there again")};
       case Answerer::kTls:
+        if (address.tls) {
+          // An etcd that was reached, and has no leader for example, is only waited for in vain.
+          if (!absl::StrContains(status.message(), "cannot be reached")) return status;
+          return absl::FailedPreconditionError(
+              explain_etcd_tls(std::string(status.message()), !tls.certificate.empty()));
+        }
         return absl::FailedPreconditionError(
-            absl::StrCat(there,
-                         ", which Skua does not speak. If it is an etcd, let it take clients without TLS, too: "
-                         "--listen-client-urls http://HOST:PORT"));
+            absl::StrCat(there, ". If it is an etcd, write etcds:// in --metadata, and give --etcd-ca FILE"));
       default:
         return absl::FailedPreconditionError(absl::StrCat(
             there, ", no etcd. Give the client addresses of an etcd: --metadata etcd://HOST:2379,HOST:2379/PREFIX"));
@@ -286,8 +320,8 @@ Metadata open_metadata(const Settings& settings) {
     return {value_or_give_up(open_embedded_store({.directory = settings.data_dir + "/metadata"})), nullptr};
   }
   const auto address = value_or_give_up(etcd_address(settings));
-  auto store = EtcdStore::open({.address = address});
-  if (!store.ok()) give_up(explain_etcd_failure(store.status(), address));
+  auto store = EtcdStore::open({.address = address, .tls = settings.etcd_tls});
+  if (!store.ok()) give_up(explain_etcd_failure(store.status(), address, settings.etcd_tls));
   auto election = make_etcd_election(**store);
   return {*std::move(store), std::move(election)};
 }
@@ -404,8 +438,9 @@ int run(int argc, char** argv) {
   Settings settings;
   parse_settings(argc, argv, settings);
   const app::Logger logger = app::Logger(settings.log).with_component("control");
-  for (const absl::Status& status : {check_addresses(settings), check_data_dir(settings.data_dir),
-                                     ControlServer::check(server_options(settings, named_cluster(settings), logger))}) {
+  for (const absl::Status& status :
+       {check_addresses(settings), check_etcd_options(settings), check_data_dir(settings.data_dir),
+        ControlServer::check(server_options(settings, named_cluster(settings), logger))}) {
     if (!status.ok()) give_up(status);
   }
   const CredentialsPtr credentials = load_credentials(settings);

@@ -13,7 +13,8 @@ namespace {
 absl::Status wrong(std::string_view text, std::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat("metadata address \"", absl_view(text), "\" ", absl_view(what),
-                   ". Give etcd://HOST:PORT,HOST:PORT/PREFIX, for example etcd://10.0.0.1:2379/skua, or embedded"));
+                   ". Give etcd://HOST:PORT,HOST:PORT/PREFIX, for example etcd://10.0.0.1:2379/skua, etcds:// for an "
+                   "etcd with TLS, or embedded"));
 }
 
 bool is_endpoint(std::string_view text) {
@@ -37,7 +38,7 @@ bool is_prefix_character(char c) {
 }  // namespace
 
 std::string EtcdAddress::text() const {
-  return absl::StrCat(absl_view(kEtcdScheme), absl::StrJoin(endpoints, ","), "/", prefix);
+  return absl::StrCat(absl_view(tls ? kEtcdTlsScheme : kEtcdScheme), absl::StrJoin(endpoints, ","), "/", prefix);
 }
 
 std::string EtcdAddress::key_prefix() const {
@@ -49,9 +50,10 @@ std::string EtcdAddress::leader_key() const {
 }
 
 absl::StatusOr<EtcdAddress> parse_etcd_address(std::string_view text) {
-  if (!text.starts_with(kEtcdScheme)) return wrong(text, "does not start with etcd://");
   EtcdAddress address;
-  std::string_view rest = text.substr(kEtcdScheme.size());
+  address.tls = text.starts_with(kEtcdTlsScheme);
+  if (!address.tls && !text.starts_with(kEtcdScheme)) return wrong(text, "does not start with etcd:// or etcds://");
+  std::string_view rest = text.substr(address.tls ? kEtcdTlsScheme.size() : kEtcdScheme.size());
   if (const size_t slash = rest.find('/'); slash != std::string_view::npos) {
     std::string_view prefix = rest.substr(slash);
     rest = rest.substr(0, slash);

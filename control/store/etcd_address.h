@@ -3,7 +3,7 @@
 //    etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/prod
 //           └──────── members of one etcd ─────────┘ └─ prefix: one for each Skua cluster
 //
-// and which keys that means:
+// or etcds://... for members that speak TLS, and which keys that means:
 //
 //    /prod/kv/<key>   the keys of the metadata store
 //    /prod/leader     who leads (etcd_election.h)
@@ -20,6 +20,7 @@
 namespace skua::control {
 
 inline constexpr std::string_view kEtcdScheme = "etcd://";
+inline constexpr std::string_view kEtcdTlsScheme = "etcds://";
 inline constexpr const char* kEtcdDefaultPrefix = "skua";
 inline constexpr size_t kEtcdEndpointsMax = 16;
 inline constexpr size_t kEtcdPrefixMax = 128;
@@ -33,6 +34,8 @@ struct EtcdAddress {
   std::vector<std::string> endpoints;
   /// Without slashes at its ends.
   std::string prefix = kEtcdDefaultPrefix;
+  /// etcds://
+  bool tls = false;
 
   /// "etcd://host:port,.../prefix".
   [[nodiscard]] std::string text() const;

@@ -20,7 +20,8 @@ constexpr int kMessageMax = 256 << 20;
 constexpr DurationNs kConnectMax = kSecond;
 constexpr DurationNs kPause = 50 * kMillisecond;
 
-std::shared_ptr<grpc::Channel> make_etcd_channel(const std::string& address) {
+std::shared_ptr<grpc::Channel> make_etcd_channel(const std::string& address,
+                                                 const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
@@ -31,7 +32,7 @@ std::shared_ptr<grpc::Channel> make_etcd_channel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMessageMax);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
 /// Another member, or the same a little later, may answer.
@@ -50,10 +51,11 @@ void ask_for_leader(grpc::ClientContext& context) {
   context.AddMetadata("hasleader", "true");
 }
 
-EtcdClient::EtcdClient(EtcdAddress address, DurationNs call_timeout_ns)
-    : address_(std::move(address)), call_timeout_ns_(call_timeout_ns) {
+EtcdClient::EtcdClient(EtcdAddress address, DurationNs call_timeout_ns, EtcdTlsFiles tls)
+    : address_(std::move(address)), call_timeout_ns_(call_timeout_ns), tls_(std::move(tls)) {
+  const auto credentials = address_.tls ? etcd_credentials(tls_) : grpc::InsecureChannelCredentials();
   for (const std::string& endpoint : address_.endpoints) {
-    auto channel = make_etcd_channel(endpoint);
+    auto channel = make_etcd_channel(endpoint, credentials);
     auto kv = etcdserverpb::KV::NewStub(channel);
     auto watch = etcdserverpb::Watch::NewStub(channel);
     auto lease = etcdserverpb::Lease::NewStub(channel);
@@ -85,10 +87,18 @@ EtcdClient::Member* EtcdClient::connected_member(WallTime deadline) {
   }
 }
 
-absl::Status EtcdClient::unreachable() const {
-  return absl::UnavailableError(absl::StrCat("etcd at ", absl::StrJoin(address_.endpoints, ", "),
-                                             " cannot be reached. Start it there, or give its addresses with "
-                                             "--metadata etcd://HOST:PORT,HOST:PORT/PREFIX"));
+absl::Status EtcdClient::unreachable() {
+  const std::string who = absl::StrCat("etcd at ", absl::StrJoin(address_.endpoints, ", "), " cannot be reached");
+  if (address_.tls) {
+    // Only a call tells why the connection cannot be made.
+    grpc::ClientContext context;
+    context.set_deadline(system_clock::now() + nanoseconds(kConnectMax));
+    etcdserverpb::RangeResponse response;
+    const grpc::Status status = member().kv->Range(&context, etcdserverpb::RangeRequest(), &response);
+    return absl::UnavailableError(absl::StrCat(who, ": ", status.error_message()));
+  }
+  return absl::UnavailableError(
+      absl::StrCat(who, ". Start it there, or give its addresses with --metadata etcd://HOST:PORT,HOST:PORT/PREFIX"));
 }
 
 absl::Status EtcdClient::translate(const grpc::Status& status, const Member& member) const {

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "control/store/etcd_address.h"
 #include "control/store/etcd_rpc.grpc.pb.h"
+#include "control/store/etcd_tls.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -38,9 +39,11 @@ class EtcdClient {
     std::unique_ptr<etcdserverpb::Lease::Stub> lease;
   };
 
-  EtcdClient(EtcdAddress address, DurationNs call_timeout_ns);
+  /// `tls`: for an address with TLS; check_etcd_tls() is OK.
+  EtcdClient(EtcdAddress address, DurationNs call_timeout_ns, EtcdTlsFiles tls);
 
   [[nodiscard]] const EtcdAddress& address() const { return address_; }
+  [[nodiscard]] const EtcdTlsFiles& tls() const { return tls_; }
 
   /// Linearizable. OUT_OF_RANGE: the revision is compacted or in the future (is_compacted() tells). `timeout_ns` 0: the
   /// client's.
@@ -68,13 +71,14 @@ class EtcdClient {
   using WallTime = std::chrono::system_clock::time_point;
 
   Member* connected_member(WallTime deadline);
-  [[nodiscard]] absl::Status unreachable() const;
+  [[nodiscard]] absl::Status unreachable();
   /// One call of a kv or lease method on a connected member.
   template <typename Call>
   absl::Status call_once(WallTime deadline, DurationNs attempt_ns, const Call& call);
 
   const EtcdAddress address_;
   const DurationNs call_timeout_ns_;
+  const EtcdTlsFiles tls_;
   std::vector<std::unique_ptr<Member>> members_;
   std::atomic<size_t> in_use_{0};
 };

@@ -35,7 +35,10 @@ etcdserverpb::TxnRequest campaign_request(const std::string& key, const std::str
 class EtcdElection final : public Election {
  public:
   EtcdElection(EtcdStore& store, const ElectionOptions& options)
-      : store_(store), options_(options), client_(store.address(), kCallTimeout), core_(options) {}
+      : store_(store),
+        options_(options),
+        client_(store.address(), kCallTimeout, store.client().tls()),
+        core_(options) {}
   ~EtcdElection() override { EtcdElection::stop(); }
 
   void start(const std::string& own_address, std::function<void(const Leadership&)> changed) override {

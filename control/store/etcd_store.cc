@@ -83,7 +83,10 @@ EtcdStore::EtcdStore(std::unique_ptr<EtcdClient> client)
 EtcdStore::~EtcdStore() = default;
 
 absl::StatusOr<std::unique_ptr<EtcdStore>> EtcdStore::open(const EtcdStoreOptions& options) {
-  auto client = std::make_unique<EtcdClient>(options.address, options.call_timeout_ns);
+  if (options.address.tls) {
+    if (absl::Status status = check_etcd_tls(options.tls); !status.ok()) return status;
+  }
+  auto client = std::make_unique<EtcdClient>(options.address, options.call_timeout_ns, options.tls);
   etcdserverpb::RangeRequest request;
   request.set_key(options.address.leader_key());
   request.set_count_only(true);

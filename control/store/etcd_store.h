@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/store/etcd_address.h"
+#include "control/store/etcd_tls.h"
 #include "control/store/metadata_store.h"
 #include "rpc/base/clock.h"
 
@@ -33,6 +34,8 @@ class EtcdClient;
 
 struct EtcdStoreOptions {
   EtcdAddress address;
+  /// For an address with TLS.
+  EtcdTlsFiles tls{};
   /// Each call is over by then.
   DurationNs call_timeout_ns = 2 * kSecond;
   /// How long open() tries.
@@ -41,7 +44,8 @@ struct EtcdStoreOptions {
 
 class EtcdStore final : public MetadataStore {
  public:
-  /// Waits until etcd answers. UNAVAILABLE, PERMISSION_DENIED: name the addresses and the way out.
+  /// Waits until etcd answers. UNAVAILABLE, PERMISSION_DENIED: name the addresses and the way out; of an etcd with TLS
+  /// that cannot be reached, also gRPC's reason. INVALID_ARGUMENT, FAILED_PRECONDITION: as check_etcd_tls().
   static absl::StatusOr<std::unique_ptr<EtcdStore>> open(const EtcdStoreOptions& options);
   ~EtcdStore() override;
 

@@ -148,7 +148,7 @@ class WrongServerTest(mistakes.MistakesTest):
         address = self.servers.etcd("https")
         self.refused(self.program("skua-control"), "--data-dir", f"{self.cluster.directory}/meta-tls",
                      "--listen-address", "127.0.0.1:0", "--metadata", f"etcd://{address}/skua",
-                     words=(address, "a server that expects TLS", "--listen-client-urls http://"), without=("no etcd",))
+                     words=(address, "a server that expects TLS", "write etcds://", "--etcd-ca FILE"), without=("no etcd",))
 
     def test_port_of_another_server(self):
         directory = f"{self.cluster.directory}/second-control"

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "control/security/certificates.h"
@@ -32,8 +33,10 @@ class CertificateOffice {
         cluster_(std::move(cluster)),
         authority_(*make_authority(cluster_, {now(), now() + 100 * kDay})) {}
 
-  CredentialFiles issue(Role role, const std::string& name, ValidTime valid = {now(), now() + kDay}) {
-    const CertificateAndKey made = *issue_certificate(authority_, {cluster_, role, name}, {}, valid);
+  /// `hosts`: those that the certificate names.
+  CredentialFiles issue(Role role, const std::string& name, ValidTime valid = {now(), now() + kDay},
+                        const std::vector<std::string>& hosts = {}) {
+    const CertificateAndKey made = *issue_certificate(authority_, {cluster_, role, name}, hosts, valid);
     const std::string stem = absl::StrCat(directory_, "/", name_, "-", ++count_);
     write(absl::StrCat(stem, ".pem"), made.certificate);
     write(absl::StrCat(stem, ".key"), made.key);

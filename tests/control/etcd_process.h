@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/security/credential_files.h"
 #include "control/store/etcd_address.h"
 #include "rpc/base/check.h"
 #include "tests/control/temp_dir.h"
@@ -40,6 +41,17 @@ class EtcdProcess {
       : arguments_(std::move(arguments)), client_port_(free_port()), peer_port_(free_port()) {
     start();
   }
+  /// With TLS for clients: shows `files`, and wants certificates of their authority if `wants_certificates`.
+  EtcdProcess(const CredentialFiles& files, bool wants_certificates)
+      : tls_(true),
+        arguments_({"--cert-file=" + files.certificate, "--key-file=" + files.key}),
+        client_port_(free_port()),
+        peer_port_(free_port()) {
+    if (wants_certificates) {
+      arguments_.insert(arguments_.end(), {"--client-cert-auth=true", "--trusted-ca-file=" + files.authorities});
+    }
+    start();
+  }
   ~EtcdProcess() { kill9(); }
   EtcdProcess(const EtcdProcess&) = delete;
   EtcdProcess& operator=(const EtcdProcess&) = delete;
@@ -47,7 +59,7 @@ class EtcdProcess {
   /// On the same data and ports.
   void start() {
     SKUA_CHECK(pid_ < 0, "etcd runs already");
-    const std::string client = absl::StrCat("http://", endpoint());
+    const std::string client = absl::StrCat(tls_ ? "https://" : "http://", endpoint());
     const std::string peer = absl::StrCat("http://127.0.0.1:", peer_port_);
     std::vector<std::string> words = {
         kEtcdProgram, "--name=test", "--log-level=error", absl::StrCat("--data-dir=", dir_.path(), "/etcd"),
@@ -81,7 +93,7 @@ class EtcdProcess {
   }
 
   [[nodiscard]] std::string endpoint() const { return absl::StrCat("127.0.0.1:", client_port_); }
-  [[nodiscard]] EtcdAddress address(const std::string& prefix) const { return {{endpoint()}, prefix}; }
+  [[nodiscard]] EtcdAddress address(const std::string& prefix) const { return {{endpoint()}, prefix, tls_}; }
 
   /// Below what the kernel gives to connections: one of those could take it before etcd does.
   [[nodiscard]] static int free_port() {
@@ -108,7 +120,8 @@ class EtcdProcess {
   }
 
   const TempDir dir_{parent()};
-  const std::vector<std::string> arguments_;
+  const bool tls_ = false;
+  std::vector<std::string> arguments_;
   const int client_port_;
   const int peer_port_;
   pid_t pid_ = -1;

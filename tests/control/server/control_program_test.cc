@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/client/admin_client.h"
 #include "control/store/etcd_store.h"
+#include "tests/control/certificate_office.h"
 #include "tests/control/etcd_process.h"
 #include "tests/control/temp_dir.h"
 #include "tests/control/wait.h"
@@ -198,6 +199,41 @@ TEST_F(ControlProgramTest, MetadataElsewhere) {
   expect_refusal(arguments({"--metadata", "zookeeper"}), "Give etcd://HOST:PORT");
   expect_refusal(arguments({"--metadata", absl::StrCat("etcd://127.0.0.1:", EtcdProcess::free_port(), "/p")}),
                  "cannot be reached. Start it there, or give its addresses", 1);
+}
+
+TEST_F(ControlProgramTest, EtcdWithTls) {
+  expect_refusal(arguments({"--metadata", "etcds://127.0.0.1:1/p"}), "etcds:// needs --etcd-ca");
+  expect_refusal(arguments({"--etcd-ca", "ca.pem"}), "--metadata is embedded: write etcds://");
+  if (!EtcdProcess::is_installed()) GTEST_SKIP() << kNoEtcd;
+  TempDir files;
+  CertificateOffice office(files.path(), "office");
+  CertificateOffice stranger(files.path(), "stranger");
+  const ValidTime today = {CertificateOffice::now(), CertificateOffice::now() + CertificateOffice::kDay};
+  EtcdProcess etcd(office.issue(Role::kControl, "etcd", today, {"127.0.0.1"}), true);
+  const CredentialFiles own = office.issue(Role::kControl, "c1");
+  const std::string where = etcd.address("p").text();
+  ASSERT_TRUE(EtcdStore::open({.address = etcd.address("p"),
+                               .tls = {own.authorities, own.certificate, own.key},
+                               .open_timeout_ns = kGenerous})
+                  .ok());
+  const auto with = [&](const CredentialFiles& shown, const std::string& ca, const std::string& metadata) {
+    return arguments(
+        {"--metadata", metadata, "--etcd-ca", ca, "--etcd-cert", shown.certificate, "--etcd-key", shown.key});
+  };
+  const CredentialFiles other = stranger.issue(Role::kControl, "c1");
+  expect_refusal(with(own, other.authorities, where), "No authority in --etcd-ca has signed etcd's certificate");
+  expect_refusal(with(other, own.authorities, where), "its --trusted-ca-file must have the authority of --etcd-cert");
+  expect_refusal(arguments({"--metadata", where, "--etcd-ca", own.authorities}), "give --etcd-cert and --etcd-key");
+  expect_refusal(arguments({"--metadata", absl::StrCat("etcd://", etcd.endpoint(), "/p")}),
+                 "write etcds:// in --metadata, and give --etcd-ca");
+  EtcdProcess plain;
+  ASSERT_TRUE(EtcdStore::open({.address = plain.address("p"), .open_timeout_ns = kGenerous}).ok());
+  expect_refusal(with(own, own.authorities, absl::StrCat("etcds://", plain.endpoint(), "/p")),
+                 "an etcd without TLS: write etcd:// in --metadata");
+  Process process(with(own, own.authorities, where));
+  EXPECT_THAT(process.line_with("serving"), HasSubstr("metadata=etcds://"));
+  process.send_signal(SIGTERM);
+  EXPECT_EQ(process.wait(), 0);
 }
 
 TEST_F(ControlProgramTest, EmbeddedMetadataIsNotLeftBehind) {

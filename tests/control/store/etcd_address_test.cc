@@ -15,6 +15,14 @@ TEST(ParseEtcdAddress, TakesMembersAndPrefix) {
   EXPECT_EQ(address->leader_key(), "/skua/prod/leader");
 }
 
+TEST(ParseEtcdAddress, SaysWhetherMembersSpeakTls) {
+  EXPECT_FALSE(parse_etcd_address("etcd://h:1/p")->tls);
+  const auto address = parse_etcd_address("etcds://h:1/p");
+  ASSERT_TRUE(address.ok()) << address.status();
+  EXPECT_EQ(*address, (EtcdAddress{{"h:1"}, "p", true}));
+  EXPECT_EQ(address->text(), "etcds://h:1/p");
+}
+
 TEST(ParseEtcdAddress, MissingPrefixIsTheDefault) {
   for (const char* text : {"etcd://h:1", "etcd://h:1/", "etcd://h:1//"}) {
     EXPECT_EQ(parse_etcd_address(text)->prefix, kEtcdDefaultPrefix) << text;
