@@ -38,6 +38,7 @@ using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
 using Store = std::unique_ptr<X509_STORE, Freed<X509_STORE_free>>;
 using StoreContext = std::unique_ptr<X509_STORE_CTX, Freed<X509_STORE_CTX_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, Freed<X509_EXTENSION_free>>;
+using Request = std::unique_ptr<X509_REQ, Freed<X509_REQ_free>>;
 using Names = std::unique_ptr<GENERAL_NAMES, Freed<GENERAL_NAMES_free>>;
 
 constexpr int64_t kVersion3 = 2;
@@ -87,14 +88,26 @@ std::vector<Certificate> read_certificates(std::string_view pem) {
   return all;
 }
 
-absl::StatusOr<CertificateAndKey> as_pem(X509* certificate, EVP_PKEY* key) {
-  const Bio certificate_bio(BIO_new(BIO_s_mem()));
-  const Bio key_bio(BIO_new(BIO_s_secmem()));
-  if (PEM_write_bio_X509(certificate_bio.get(), certificate) != 1 ||
-      PEM_write_bio_PrivateKey(key_bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1) {
-    return openssl_error("a certificate cannot be written");
+absl::StatusOr<std::string> pem_of(X509* certificate) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  if (PEM_write_bio_X509(bio.get(), certificate) != 1) return openssl_error("a certificate cannot be written");
+  return text_of(bio.get());
+}
+
+absl::StatusOr<std::string> pem_of(EVP_PKEY* key) {
+  const Bio bio(BIO_new(BIO_s_secmem()));
+  if (PEM_write_bio_PrivateKey(bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1) {
+    return openssl_error("a private key cannot be written");
   }
-  return CertificateAndKey{text_of(certificate_bio.get()), text_of(key_bio.get())};
+  return text_of(bio.get());
+}
+
+absl::StatusOr<CertificateAndKey> as_pem(X509* certificate, EVP_PKEY* key) {
+  absl::StatusOr<std::string> certificate_text = pem_of(certificate);
+  if (!certificate_text.ok()) return certificate_text.status();
+  absl::StatusOr<std::string> key_text = pem_of(key);
+  if (!key_text.ok()) return key_text.status();
+  return CertificateAndKey{*std::move(certificate_text), *std::move(key_text)};
 }
 
 bool add_extension(X509* certificate, X509* issuer, int kind, const std::string& value) {
@@ -233,6 +246,75 @@ std::string refusal_text(int error) {
   }
 }
 
+/// Who signs.
+struct Issuer {
+  Certificate certificate;
+  Key key;
+  CertificateInfo info;
+};
+
+absl::StatusOr<Issuer> read_issuer(const CertificateAndKey& authority) {
+  std::vector<Certificate> certificates = read_certificates(authority.certificate);
+  Key key = read_key(authority.key);
+  if (certificates.empty() || key == nullptr || X509_check_private_key(certificates[0].get(), key.get()) != 1) {
+    ERR_clear_error();
+    return absl::InvalidArgumentError("the authority's certificate and key do not belong together");
+  }
+  absl::StatusOr<CertificateInfo> info = info_of(certificates[0].get());
+  if (!info.ok()) return info.status();
+  if (!info->is_authority) return absl::InvalidArgumentError("the authority's certificate is not an authority's");
+  return Issuer{std::move(certificates[0]), std::move(key), *std::move(info)};
+}
+
+absl::StatusOr<Certificate> sign(const Issuer& issuer, EVP_PKEY* key, const Identity& identity,
+                                 const std::vector<std::string>& hosts, ValidTime valid) {
+  if (absl::Status status = check_identity(identity); !status.ok()) return status;
+  if (absl::Status status = check_hosts(hosts); !status.ok()) return status;
+  if (issuer.info.cluster_id != identity.cluster_id) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the authority is that of cluster ", issuer.info.cluster_id, ", not of ", identity.cluster_id));
+  }
+  valid.until = std::min(valid.until, issuer.info.valid.until);
+  absl::StatusOr<Certificate> made = blank(identity.describe().substr(0, 64), key, valid);
+  if (!made.ok()) return made.status();
+  X509* const certificate = made->get();
+  X509* const of_issuer = issuer.certificate.get();
+  const bool serves = identity.role == Role::kControl || identity.role == Role::kNode;
+  if (X509_set_issuer_name(certificate, X509_get_subject_name(of_issuer)) != 1 ||
+      !add_extension(certificate, of_issuer, NID_basic_constraints, "critical,CA:FALSE") ||
+      !add_extension(certificate, of_issuer, NID_key_usage, "critical,digitalSignature") ||
+      !add_extension(certificate, of_issuer, NID_ext_key_usage, serves ? "serverAuth,clientAuth" : "clientAuth") ||
+      !add_extension(certificate, of_issuer, NID_authority_key_identifier, "keyid:always") ||
+      !add_extension(certificate, of_issuer, NID_subject_alt_name, alternative_names(identity_uri(identity), hosts)) ||
+      X509_sign(certificate, issuer.key.get(), EVP_sha256()) == 0) {
+    return openssl_error("a certificate cannot be issued");
+  }
+  return made;
+}
+
+/// The public key that a request is for, if the request is signed with its private key.
+absl::StatusOr<Key> key_of_request(std::string_view request) {
+  absl::Status refused =
+      absl::InvalidArgumentError("not a request for a certificate of a P-256 key, signed with that key");
+  if (request.size() > kCertificateRequestMax) return refused;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(request.data());
+  const auto* const end = bytes + request.size();
+  const Request parsed(d2i_X509_REQ(nullptr, &bytes, static_cast<long>(request.size())));
+  Key key(parsed == nullptr || bytes != end ? nullptr : X509_REQ_get_pubkey(parsed.get()));
+  std::array<char, 32> group{};
+  const bool good = key != nullptr && EVP_PKEY_get_base_id(key.get()) == EVP_PKEY_EC &&
+                    EVP_PKEY_get_group_name(key.get(), group.data(), group.size(), nullptr) == 1 &&
+                    std::string_view(group.data()) == "prime256v1" && X509_REQ_verify(parsed.get(), key.get()) == 1;
+  ERR_clear_error();
+  if (!good) return refused;
+  return key;
+}
+
+/// Without the time by which it is antedated.
+WallSeconds issued_at(const CertificateInfo& info) {
+  return std::min(info.valid.from + kClockSkewS, info.valid.until);
+}
+
 }  // namespace
 
 absl::StatusOr<CertificateAndKey> make_authority(const std::string& cluster_id, ValidTime valid) {
@@ -256,39 +338,60 @@ absl::StatusOr<CertificateAndKey> make_authority(const std::string& cluster_id, 
 
 absl::StatusOr<CertificateAndKey> issue_certificate(const CertificateAndKey& authority, const Identity& identity,
                                                     const std::vector<std::string>& hosts, ValidTime valid) {
-  if (absl::Status status = check_identity(identity); !status.ok()) return status;
-  if (absl::Status status = check_hosts(hosts); !status.ok()) return status;
-  const std::vector<Certificate> issuers = read_certificates(authority.certificate);
-  const Key issuer_key = read_key(authority.key);
-  if (issuers.empty() || issuer_key == nullptr || X509_check_private_key(issuers[0].get(), issuer_key.get()) != 1) {
-    ERR_clear_error();
-    return absl::InvalidArgumentError("the authority's certificate and key do not belong together");
-  }
-  X509* const issuer = issuers[0].get();
-  const absl::StatusOr<CertificateInfo> of_issuer = info_of(issuer);
-  if (!of_issuer.ok()) return of_issuer.status();
-  if (!of_issuer->is_authority) return absl::InvalidArgumentError("the authority's certificate is not an authority's");
-  if (of_issuer->cluster_id != identity.cluster_id) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the authority is that of cluster ", of_issuer->cluster_id, ", not of ", identity.cluster_id));
-  }
+  const absl::StatusOr<Issuer> issuer = read_issuer(authority);
+  if (!issuer.ok()) return issuer.status();
   const Key key(EVP_EC_gen("P-256"));
   if (key == nullptr) return openssl_error("no key can be made");
-  valid.until = std::min(valid.until, of_issuer->valid.until);
-  absl::StatusOr<Certificate> made = blank(identity.describe().substr(0, 64), key.get(), valid);
+  const absl::StatusOr<Certificate> made = sign(*issuer, key.get(), identity, hosts, valid);
   if (!made.ok()) return made.status();
-  X509* const certificate = made->get();
-  const bool serves = identity.role == Role::kControl || identity.role == Role::kNode;
-  if (X509_set_issuer_name(certificate, X509_get_subject_name(issuer)) != 1 ||
-      !add_extension(certificate, issuer, NID_basic_constraints, "critical,CA:FALSE") ||
-      !add_extension(certificate, issuer, NID_key_usage, "critical,digitalSignature") ||
-      !add_extension(certificate, issuer, NID_ext_key_usage, serves ? "serverAuth,clientAuth" : "clientAuth") ||
-      !add_extension(certificate, issuer, NID_authority_key_identifier, "keyid:always") ||
-      !add_extension(certificate, issuer, NID_subject_alt_name, alternative_names(identity_uri(identity), hosts)) ||
-      X509_sign(certificate, issuer_key.get(), EVP_sha256()) == 0) {
-    return openssl_error("a certificate cannot be issued");
+  return as_pem(made->get(), key.get());
+}
+
+absl::StatusOr<std::string> make_private_key() {
+  const Key key(EVP_EC_gen("P-256"));
+  return key == nullptr ? openssl_error("no key can be made") : pem_of(key.get());
+}
+
+absl::StatusOr<std::string> make_certificate_request(std::string_view key) {
+  const Key private_key = read_key(key);
+  if (private_key == nullptr) return absl::InvalidArgumentError("not a private key in PEM form");
+  const Request request(X509_REQ_new());
+  if (request == nullptr || X509_REQ_set_pubkey(request.get(), private_key.get()) != 1 ||
+      X509_REQ_sign(request.get(), private_key.get(), EVP_sha256()) == 0) {
+    return openssl_error("a request for a certificate cannot be made");
   }
-  return as_pem(certificate, key.get());
+  unsigned char* bytes = nullptr;
+  const int size = i2d_X509_REQ(request.get(), &bytes);
+  if (size <= 0) return openssl_error("a request for a certificate cannot be written");
+  std::string text(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
+  OPENSSL_free(bytes);
+  return text;
+}
+
+absl::StatusOr<std::string> inspect_certificate_request(std::string_view request) {
+  const absl::StatusOr<Key> key = key_of_request(request);
+  if (!key.ok()) return key.status();
+  unsigned char* bytes = nullptr;
+  const int size = i2d_PUBKEY(key->get(), &bytes);
+  if (size <= 0) return openssl_error("a public key cannot be written");
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int digest_size = 0;
+  const bool hashed =
+      EVP_Digest(bytes, static_cast<size_t>(size), digest.data(), &digest_size, EVP_sha256(), nullptr) == 1;
+  OPENSSL_free(bytes);
+  if (!hashed) return openssl_error("no hash of a public key");
+  return hexadecimal(digest.data(), digest_size);
+}
+
+absl::StatusOr<std::string> sign_certificate_request(const CertificateAndKey& authority, std::string_view request,
+                                                     const Identity& identity, ValidTime valid) {
+  const absl::StatusOr<Issuer> issuer = read_issuer(authority);
+  if (!issuer.ok()) return issuer.status();
+  const absl::StatusOr<Key> key = key_of_request(request);
+  if (!key.ok()) return key.status();
+  const absl::StatusOr<Certificate> made = sign(*issuer, key->get(), identity, {}, valid);
+  if (!made.ok()) return made.status();
+  return pem_of(made->get());
 }
 
 absl::StatusOr<CertificateInfo> inspect_certificate(std::string_view pem) {
@@ -340,13 +443,17 @@ absl::Status check_credentials(const CertificateAndKey& own, std::string_view au
 
 std::string expiry_trouble(const CertificateInfo& info, WallSeconds now) {
   const WallSeconds left = info.valid.until - now;
-  if (left > std::min(kExpirySoonS, (info.valid.until - info.valid.from) / 8)) return "";
+  if (left > std::min(kExpirySoonS, (info.valid.until - issued_at(info)) / 8)) return "";
   const std::string until = wall_time_text(info.valid.until);
   if (left <= 0) {
     return absl::StrCat("expired at ", until,
                         ": no new connection can be made with it; have a new one issued, into the same files");
   }
   return absl::StrCat("expires at ", until, ": have a new one issued, into the same files");
+}
+
+WallSeconds renewal_time(const CertificateInfo& info) {
+  return issued_at(info) + (info.valid.until - issued_at(info)) / 2;
 }
 
 std::string wall_time_text(WallSeconds at) {

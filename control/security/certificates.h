@@ -9,6 +9,7 @@
 #ifndef SKUA_CONTROL_SECURITY_CERTIFICATES_H_
 #define SKUA_CONTROL_SECURITY_CERTIFICATES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,6 +46,25 @@ struct ValidTime {
                                                                   const std::vector<std::string>& hosts,
                                                                   ValidTime valid);
 
+/// A new private key, as PEM text.
+[[nodiscard]] absl::StatusOr<std::string> make_private_key();
+
+/// What a program that keeps its key to itself sends to have a certificate made: its public key, and the proof that it has
+/// the private one (PKCS #10, DER). `key`: PEM text. INVALID_ARGUMENT: it is none.
+[[nodiscard]] absl::StatusOr<std::string> make_certificate_request(std::string_view key);
+
+/// Bytes of a request for a certificate.
+inline constexpr size_t kCertificateRequestMax = 4096;
+
+/// SHA-256 of the public key of a request for a certificate, hexadecimal. INVALID_ARGUMENT: these bytes are no request, its
+/// key is not of P-256, or whoever made it does not have the private key. Names in a request count for nothing.
+[[nodiscard]] absl::StatusOr<std::string> inspect_certificate_request(std::string_view request);
+
+/// As issue_certificate(), for the key of a request. Errors of inspect_certificate_request(), too.
+[[nodiscard]] absl::StatusOr<std::string> sign_certificate_request(const CertificateAndKey& authority,
+                                                                   std::string_view request, const Identity& identity,
+                                                                   ValidTime valid);
+
 struct CertificateInfo {
   /// Nothing for an authority.
   std::optional<Identity> identity;
@@ -70,6 +90,9 @@ struct CertificateInfo {
 /// Text for people about a certificate that has expired or soon will: in its last week, or in the last eighth of its time
 /// if that is shorter. Empty: it is valid for longer.
 [[nodiscard]] std::string expiry_trouble(const CertificateInfo& info, WallSeconds now);
+
+/// When half of a certificate's time is over: time for another one.
+[[nodiscard]] WallSeconds renewal_time(const CertificateInfo& info);
 
 /// "2026-11-24 09:30 UTC".
 [[nodiscard]] std::string wall_time_text(WallSeconds at);
