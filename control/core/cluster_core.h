@@ -62,6 +62,8 @@ struct Decision {
   std::vector<LivenessChange> liveness_changes;
   /// The table that was created, found or dropped.
   std::optional<Table> table;
+  /// Whose certificate the join token gives that was used or taken back.
+  std::string principal;
 };
 
 struct CoreOptions {
@@ -130,6 +132,9 @@ class ClusterCore {
   Decision on(const UnrevokeIdentity& event, TimeNs now);
   Decision on(const AddGrant& event, TimeNs now);
   Decision on(const RemoveGrant& event, TimeNs now);
+  Decision on(const AddJoinToken& event, TimeNs now);
+  Decision on(const UseJoinToken& event, TimeNs now);
+  Decision on(const RemoveJoinToken& event, TimeNs now);
   Decision on(const Tick& event, TimeNs now);
 
   /// An empty decision if the claim may be accepted; else a refusal, which may name addresses that must be asked first.

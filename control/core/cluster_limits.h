@@ -29,6 +29,9 @@ inline constexpr size_t kDeniedMax = 1024;
 inline constexpr size_t kPrincipalMax = 160;
 /// Grants of all tables together: one for each client and table (grants.h). They are sent with each map, too.
 inline constexpr size_t kGrantsMax = 4096;
+/// Join tokens that are good or were used and have not expired, and how long one may be good.
+inline constexpr size_t kJoinTokensMax = 256;
+inline constexpr int64_t kJoinTokenSecondsMax = 7 * 86'400;
 inline constexpr size_t kAddressMax = 256;
 /// Bytes of a node's trouble text (what keeps it from doing its work); the rest is cut off.
 inline constexpr size_t kTroubleBytesMax = 2048;

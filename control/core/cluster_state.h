@@ -5,6 +5,7 @@
 //                ── shards: (table, shard)  -> ShardAssignment   epoch, primary, later backups
 //                ── denied: role/name                        identities that are revoked (revocation.h)
 //                ── grants: table id      -> TableGrants     which clients may use the table (grants.h)
+//                ── join_tokens: hash      -> JoinTokenRecord who may get a certificate (join_tokens.h)
 //                ── map_revision            +1 with each change that clients or nodes must hear of
 //
 // All of it is durable. It changes only by `Changes` that were committed to the metadata store before. ClusterCore has
@@ -137,6 +138,21 @@ inline constexpr Rights kRightsAll = kRightRead | kRightWrite | kRightScan;
 /// Who may do what with one table: "client/<name>" -> rights.
 using TableGrants = std::map<std::string, Rights>;
 
+/// A join token that was given out: join_tokens.h.
+struct JoinTokenRecord {
+  /// Whose certificate it gives: "node/<uuid>", "client/app-7".
+  std::string principal;
+  /// Seconds since 1970.
+  int64_t expires_s = 0;
+  /// SHA-256 of the public key that it was used for, hexadecimal; empty: it was not used.
+  std::string used_key = {};
+
+  friend bool operator==(const JoinTokenRecord&, const JoinTokenRecord&) = default;
+};
+
+/// By the SHA-256 of their secrets, hexadecimal.
+using JoinTokens = std::map<std::string, JoinTokenRecord>;
+
 struct ClusterState {
   std::string cluster_id;
   std::string cluster_name;
@@ -149,6 +165,7 @@ struct ClusterState {
   std::set<std::string> denied;
   /// Tables that are open to all clients are not in it: grants.h.
   std::map<TableId, TableGrants> grants;
+  JoinTokens join_tokens;
 
   /// The table of this name, or null. Cost: linear in the number of tables.
   [[nodiscard]] const Table* find_table(std::string_view name) const;
@@ -174,13 +191,15 @@ struct Changes {
   std::optional<std::set<std::string>> put_denied;
   /// All grants of the tables whose grants change. Empty ones open the table to all clients.
   std::map<TableId, TableGrants> put_grants;
+  /// All tokens, if they change.
+  std::optional<JoinTokens> put_join_tokens;
   /// The state's values after the change; not used in an empty change.
   uint64_t map_revision = 0;
   TableId next_table_id = 0;
 
   [[nodiscard]] bool empty() const {
     return put_nodes.empty() && delete_nodes.empty() && put_tables.empty() && delete_tables.empty() &&
-           put_shards.empty() && !put_denied && put_grants.empty();
+           put_shards.empty() && !put_denied && put_grants.empty() && !put_join_tokens;
   }
 };
 

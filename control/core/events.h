@@ -197,12 +197,35 @@ struct RemoveGrant {
   bool open_to_all = false;
 };
 
+/// Lets whoever has a secret get one certificate: join_tokens.h.
+struct AddJoinToken {
+  std::string secret_hash;  ///< SHA-256, hexadecimal
+  std::string principal;
+  int64_t expires_s = 0;  ///< seconds since 1970, as all times of join tokens
+  int64_t now_s = 0;
+};
+
+/// Somebody shows a secret, and wants the certificate that goes with it for a key.
+struct UseJoinToken {
+  std::string secret_hash;
+  std::string key_hash;     ///< SHA-256 of the public key, hexadecimal
+  std::string wanted_role;  ///< what the joiner is; empty: whatever the token is for
+  std::string wanted_name;  ///< likewise
+  int64_t now_s = 0;
+};
+
+/// Takes a token back.
+struct RemoveJoinToken {
+  std::string token_id;  ///< join_token_id()
+  int64_t now_s = 0;
+};
+
 /// Time has passed. Send it a few times per suspect_after_ns.
 struct Tick {};
 
 using Event = std::variant<RegisterNode, NodeHeartbeat, NodeLeave, CreateTable, DropTable, ReplicaReport, DrainNode,
                            UndrainNode, MoveShard, TransferPrimary, ForceRecover, RevokeIdentity, UnrevokeIdentity,
-                           AddGrant, RemoveGrant, Tick>;
+                           AddGrant, RemoveGrant, AddJoinToken, UseJoinToken, RemoveJoinToken, Tick>;
 
 }  // namespace skua::control
 

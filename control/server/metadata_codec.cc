@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "control/core/cluster_limits.h"
 #include "control/core/grants.h"
+#include "control/core/join_tokens.h"
 #include "control/core/view_rules.h"
 #include "control/proto/metadata.pb.h"
 
@@ -40,6 +41,18 @@ std::string map_record(uint64_t map_revision, TableId next_table_id) {
 std::string denied_record(const std::set<std::string>& denied) {
   v1::DeniedRecord record;
   for (const std::string& principal : denied) record.add_principals(principal);
+  return record.SerializeAsString();
+}
+
+std::string join_tokens_record(const JoinTokens& tokens) {
+  v1::JoinTokensRecord record;
+  for (const auto& [hash, token] : tokens) {
+    v1::JoinTokenRecord& added = *record.add_tokens();
+    added.set_secret_hash(hash);
+    added.set_principal(token.principal);
+    added.set_expires_s(token.expires_s);
+    added.set_used_key(token.used_key);
+  }
   return record.SerializeAsString();
 }
 
@@ -131,6 +144,17 @@ bool decode_denied(const std::string& bytes, ClusterState& state) {
   if (!record.ParseFromString(bytes) || record.principals_size() > static_cast<int>(kDeniedMax)) return false;
   state.denied = {record.principals().begin(), record.principals().end()};
   return true;
+}
+
+bool decode_join_tokens(const std::string& bytes, ClusterState& state) {
+  v1::JoinTokensRecord record;
+  if (!record.ParseFromString(bytes) || record.tokens_size() > static_cast<int>(kJoinTokensMax)) return false;
+  for (const v1::JoinTokenRecord& token : record.tokens()) {
+    const JoinTokenRecord read{token.principal(), token.expires_s(), token.used_key()};
+    if (!is_join_token(token.secret_hash(), read)) return false;
+    if (!state.join_tokens.emplace(token.secret_hash(), read).second) return false;
+  }
+  return !state.join_tokens.empty();
 }
 
 /// A right that is not known here is refused, not left out: the next change would lose it.
@@ -290,6 +314,11 @@ std::vector<Operation> encode_changes(const Changes& changes) {
     operations.push_back(changes.put_denied->empty() ? Operation::erase(kDeniedKey)
                                                      : Operation::put(kDeniedKey, denied_record(*changes.put_denied)));
   }
+  if (changes.put_join_tokens) {
+    const JoinTokens& tokens = *changes.put_join_tokens;
+    operations.push_back(tokens.empty() ? Operation::erase(kJoinTokensKey)
+                                        : Operation::put(kJoinTokensKey, join_tokens_record(tokens)));
+  }
   for (const auto& [id, grants] : changes.put_grants) {
     operations.push_back(grants.empty() ? Operation::erase(grants_key(id))
                                         : Operation::put(grants_key(id), grants_record(id, grants)));
@@ -308,6 +337,8 @@ absl::StatusOr<ClusterState> decode_state(const std::vector<KeyValue>& kvs) {
       good = decode_map(kv.value, state);
     } else if (kv.key == kDeniedKey) {
       good = decode_denied(kv.value, state);
+    } else if (kv.key == kJoinTokensKey) {
+      good = decode_join_tokens(kv.value, state);
     } else if (kv.key.starts_with(kGrants)) {
       good = decode_grants(kv, state);
     } else if (kv.key.starts_with(kNodes)) {

@@ -4,6 +4,7 @@
 //   skua/cluster                                  ClusterRecord
 //   skua/map                                      MapRecord       in every transaction that changes the map
 //   skua/denied                                   DeniedRecord    absent while nobody is revoked
+//   skua/tokens                                   JoinTokensRecord   absent while nobody may join by a token
 //   skua/grants/<table id: 16 hex digits>         GrantsRecord    absent while the table is open to all clients
 //   skua/nodes/<uuid>                             NodeRecord
 //   skua/tables/<id: 16 hex digits>               TableRecord
@@ -24,6 +25,7 @@ inline constexpr const char* kRoot = "skua/";
 inline constexpr const char* kClusterKey = "skua/cluster";
 inline constexpr const char* kMapKey = "skua/map";
 inline constexpr const char* kDeniedKey = "skua/denied";
+inline constexpr const char* kJoinTokensKey = "skua/tokens";
 
 [[nodiscard]] std::string node_key(const std::string& uuid);
 [[nodiscard]] std::string table_key(TableId id);

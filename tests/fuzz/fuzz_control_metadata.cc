@@ -47,6 +47,8 @@ std::map<std::string, std::string> good_records() {
     changes.put_shards.push_back(record);
   }
   changes.put_shards.push_back({2, 0, 1, Replica{test_uuid(3), 0, 0}});
+  changes.put_join_tokens = JoinTokens{{std::string(64, 'a'), {"client/a", 1'900'000'000}},
+                                       {std::string(64, 'b'), {"client/b", 1'900'000'000, std::string(64, 'c')}}};
   changes.put_grants[2] = {{"client/a", kRightRead}, {"client/b", kRightsAll}};
   changes.map_revision = 7;
   changes.next_table_id = 3;
@@ -96,6 +98,7 @@ void check_stored_again(const ClusterState& state) {
   for (const auto& [id, table] : state.tables) all.put_tables.push_back(table);
   for (const auto& [key, shard] : state.shards) all.put_shards.push_back(shard);
   all.put_grants = state.grants;
+  all.put_join_tokens = state.join_tokens;
   all.map_revision = state.map_revision;
   all.next_table_id = state.next_table_id;
   std::map<std::string, std::string> records;
@@ -107,6 +110,7 @@ void check_stored_again(const ClusterState& state) {
   require(again.ok());
   require(again->nodes == state.nodes && again->tables == state.tables && again->shards == state.shards);
   require(again->grants == state.grants);
+  require(again->join_tokens == state.join_tokens);
   require(again->map_revision == state.map_revision && again->next_table_id == state.next_table_id);
 }
 

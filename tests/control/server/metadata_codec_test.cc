@@ -145,6 +145,47 @@ TEST(State, RoundTripsGrants) {
   EXPECT_FALSE(kvs.contains(grants_key(0x1f)));
 }
 
+TEST(State, RoundTripsJoinTokens) {
+  const ClusterState state = sample_state();
+  Changes given = everything(state);
+  given.put_join_tokens = JoinTokens{{std::string(64, 'a'), {"client/a", 1'800'000'000}},
+                                     {std::string(64, 'b'), {"node/b", 1'900'000'000, std::string(64, 'c')}}};
+  std::map<std::string, std::string> kvs;
+  const auto carry_out = [&](const std::vector<Operation>& operations) {
+    for (const Operation& op : operations) {
+      op.kind == Operation::Kind::kPut ? kvs[op.key] = op.value : (kvs.erase(op.key), std::string());
+    }
+    std::vector<KeyValue> result;
+    for (const auto& [key, value] : kvs) result.push_back({key, value, 1, 1});
+    return decode_state(result);
+  };
+  (void)carry_out(encode_new_cluster(state));
+  EXPECT_EQ(carry_out(encode_changes(given))->join_tokens, *given.put_join_tokens);
+  EXPECT_EQ(carry_out(encode_changes(everything(state)))->join_tokens, *given.put_join_tokens);
+  given.put_join_tokens->clear();
+  EXPECT_THAT(carry_out(encode_changes(given))->join_tokens, testing::IsEmpty());
+  EXPECT_FALSE(kvs.contains(kJoinTokensKey));
+}
+
+TEST(DecodeState, JoinTokensThatCannotBeAreDataLoss) {
+  const auto refused = [](const std::string& hash, const JoinTokenRecord& token, const std::string& behind = "") {
+    Changes changes = everything(sample_state());
+    changes.put_join_tokens = JoinTokens{{hash, token}};
+    std::vector<KeyValue> kvs = stored(sample_state());
+    for (const Operation& op : encode_changes(changes)) {
+      if (op.key == kJoinTokensKey) kvs.push_back({op.key, op.value + behind, 1, 1});
+    }
+    const absl::Status status = decode_state(kvs).status();
+    return status.code() == StatusCode::kDataLoss && status.message().find(kJoinTokensKey) != std::string::npos;
+  };
+  const std::string hash(64, 'a');
+  EXPECT_FALSE(refused(hash, {"client/a", 1'800'000'000}));
+  EXPECT_TRUE(refused(hash, {"client/a", 1'800'000'000}, "\xff"));
+  EXPECT_TRUE(refused("secret", {"client/a", 1'800'000'000}));
+  EXPECT_TRUE(refused(hash, {"control/c1", 1'800'000'000}));
+  EXPECT_TRUE(refused(hash, {"client/a", 1'800'000'000, "key"}));
+}
+
 TEST(DecodeState, GrantsThatCannotBeAreDataLoss) {
   const auto refused = [](TableId table, const TableGrants& grants, const std::string& behind = "") {
     Changes changes = everything(sample_state());

@@ -1,0 +1,40 @@
+// Join tokens: who may get a first certificate, without a file that is carried by hand.
+//
+//   skuactl cert join-token    AddJoinToken --> store (skua/tokens): hash of the secret, identity, expiry
+//        | the word (control/security/join_token.h)
+//        v
+//   skuad --join-token         UseJoinToken (secret, key) --> store: the key's hash  --> then, and only then, a
+//                                                                                        certificate for that key
+//
+// A token is for one identity, which is fixed when the token is made. So a token for a node gives no other node's
+// identity, and an administrator can revoke the identity before the token is used.
+//
+// It gives a certificate to one key. The use is in the store before the certificate exists, by the compare-and-swap that
+// all changes go by, so of two keys, or two leaders, one wins. The same key may ask again until the token expires: its
+// answer may have been lost. Whoever listened has nothing from that, because the certificate is good with the key only.
+//
+// The store has the secrets' hashes. Whoever reads it cannot join. A secret has 128 random bits, so there is nothing to
+// guess, and hashes are compared in constant time all the same.
+//
+// All refusals of a token are the same text: unknown, expired, used by another key, identity revoked. A stranger learns
+// nothing. Only who knows a good secret hears that it is for another role or name than he wants.
+//
+// Expired tokens go when the next one is added, used or taken back. Time is the wall clock of the process that leads.
+#ifndef SKUA_CONTROL_CORE_JOIN_TOKENS_H_
+#define SKUA_CONTROL_CORE_JOIN_TOKENS_H_
+
+#include <string>
+
+#include "control/core/cluster_state.h"
+
+namespace skua::control {
+
+/// What people call a token by: the first digits of the hash of its secret. No secret.
+[[nodiscard]] std::string join_token_id(const std::string& secret_hash);
+
+/// Whether the store may hold such a record.
+[[nodiscard]] bool is_join_token(const std::string& secret_hash, const JoinTokenRecord& record);
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_CORE_JOIN_TOKENS_H_
