@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "control/server/call_audit.h"
@@ -82,6 +83,12 @@ absl::Status check_listen(const std::string& address) {
 
 absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address,
                                 const CredentialsPtr& credentials, const std::shared_ptr<Auditor>& auditor) {
+  return listen_with(builder, address, server_credentials(credentials, auditor), auditor, kCallsPerConnectionMax);
+}
+
+absl::StatusOr<Listener> listen_with(grpc::ServerBuilder& builder, const std::string& address,
+                                     std::shared_ptr<grpc::ServerCredentials> credentials,
+                                     const std::shared_ptr<Auditor>& auditor, size_t calls_per_connection) {
   const auto parts = split_address(address);
   if (!parts.ok()) return parts.status();
   if (auto status = try_bind(address, *parts); !status.ok()) return status;
@@ -104,10 +111,9 @@ absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string&
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 60'000);
   // Each call that is open holds memory, a reply that its caller does not read up to a shard map's size.
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(kCallsPerConnectionMax));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(calls_per_connection));
   auto inside = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      server_credentials(credentials, auditor));
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, std::move(credentials));
   if (auditor != nullptr) audit_calls(builder, auditor);
   listener.server = builder.BuildAndStart();
   if (listener.server == nullptr) return absl::UnavailableError("gRPC could not start a server");

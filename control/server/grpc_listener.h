@@ -9,6 +9,7 @@
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -51,6 +52,12 @@ struct HostPort {
 [[nodiscard]] absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address,
                                               const CredentialsPtr& credentials = nullptr,
                                               const std::shared_ptr<Auditor>& auditor = nullptr);
+
+/// The same with credentials that are made already, and another bound on a connection's open calls.
+[[nodiscard]] absl::StatusOr<Listener> listen_with(grpc::ServerBuilder& builder, const std::string& address,
+                                                   std::shared_ptr<grpc::ServerCredentials> credentials,
+                                                   const std::shared_ptr<Auditor>& auditor,
+                                                   size_t calls_per_connection);
 
 }  // namespace skua::control
 
