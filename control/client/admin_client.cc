@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/client/channel.h"
 #include "control/client/what_answers.h"
+#include "control/proto/certificates.grpc.pb.h"
 #include "control/proto/control.grpc.pb.h"
 #include "control/proto/convert.h"
 
@@ -273,6 +274,46 @@ absl::Status AdminClient::remove_grant(const std::string& principal, const std::
   request.set_open_to_all(open_to_all);
   v1::ChangeReply reply;
   return impl_->call<v1::Cluster>(&v1::Cluster::Stub::RemoveGrant, request, reply);
+}
+
+absl::StatusOr<JoinTokenSummary> AdminClient::create_join_token(const std::string& role, const std::string& name,
+                                                                uint32_t ttl_s) {
+  v1::CreateJoinTokenRequest request;
+  request.set_role(role);
+  request.set_name(name);
+  request.set_ttl_s(ttl_s);
+  v1::CreateJoinTokenReply reply;
+  absl::Status status = impl_->call<v1::Certificates>(&v1::Certificates::Stub::CreateJoinToken, request, reply);
+  if (!status.ok()) return status;
+  return JoinTokenSummary{reply.token_id(), reply.principal(), reply.expires_s(), false, reply.token()};
+}
+
+absl::StatusOr<std::vector<JoinTokenSummary>> AdminClient::join_tokens() {
+  v1::ListJoinTokensReply reply;
+  absl::Status status =
+      impl_->call<v1::Certificates>(&v1::Certificates::Stub::ListJoinTokens, v1::ListJoinTokensRequest(), reply);
+  if (!status.ok()) return status;
+  std::vector<JoinTokenSummary> tokens;
+  for (const v1::JoinTokenInfo& token : reply.tokens()) {
+    tokens.push_back({token.token_id(), token.principal(), token.expires_s(), token.used()});
+  }
+  return tokens;
+}
+
+absl::Status AdminClient::drop_join_token(const std::string& token_id) {
+  v1::DropJoinTokenRequest request;
+  request.set_token_id(token_id);
+  v1::DropJoinTokenReply reply;
+  return impl_->call<v1::Certificates>(&v1::Certificates::Stub::DropJoinToken, request, reply);
+}
+
+absl::StatusOr<IssuedText> AdminClient::renew_certificate(const std::string& request_bytes) {
+  v1::RenewRequest request;
+  request.set_request(request_bytes);
+  v1::IssuedCertificate reply;
+  absl::Status status = impl_->call<v1::Certificates>(&v1::Certificates::Stub::Renew, request, reply);
+  if (!status.ok()) return status;
+  return IssuedText{reply.certificate(), reply.authorities()};
 }
 
 }  // namespace skua::control

@@ -92,6 +92,22 @@ struct ClusterStatus {
   ProgramSecurity security{};
 };
 
+struct JoinTokenSummary {
+  std::string token_id;
+  /// Whose certificate it gives: "node/<uuid>".
+  std::string principal;
+  int64_t expires_s = 0;  ///< seconds since 1970
+  bool used = false;
+  /// The word itself, of one that was made now; else empty.
+  std::string token{};
+};
+
+/// A certificate, and whom the control plane believes, as PEM texts.
+struct IssuedText {
+  std::string certificate;
+  std::string authorities;
+};
+
 /// Every call is carried out once, by the control process that leads, which is looked for, and takes at
 /// most the timeout (create_table: plus its wait). Errors are the control plane's own messages, or
 /// UNAVAILABLE / DEADLINE_EXCEEDED naming its address. Thread: any.
@@ -131,6 +147,14 @@ class AdminClient {
   absl::Status add_grant(const std::string& principal, const std::string& table, Rights rights);
   absl::Status remove_grant(const std::string& principal, const std::string& table, Rights rights,
                             bool open_to_all = false);
+
+  /// A token that gives one certificate (control/core/join_tokens.h). `name` may be empty for a node: a new one.
+  absl::StatusOr<JoinTokenSummary> create_join_token(const std::string& role, const std::string& name, uint32_t ttl_s);
+  /// Those that have not expired.
+  absl::StatusOr<std::vector<JoinTokenSummary>> join_tokens();
+  absl::Status drop_join_token(const std::string& token_id);
+  /// Another certificate for the identity of the credentials, for the key of the request (certificates.h).
+  absl::StatusOr<IssuedText> renew_certificate(const std::string& request);
 
  private:
   class Impl;

@@ -16,6 +16,7 @@ constexpr Roles kReaders = Role::kNode | Role::kAdmin | Role::kMonitor | Role::k
 constexpr Roles kWatchers = Role::kAdmin | Role::kMonitor;
 
 constexpr bool kAudited = true;
+constexpr bool kForStrangers = true;
 
 constexpr std::array kMethods = {
     // Membership. Leave: an admin removes a node that has stopped.
@@ -39,6 +40,12 @@ constexpr std::array kMethods = {
     MethodAccess{"/skua.control.v1.Cluster/UnrevokeIdentity", kAdmins, kAudited},
     MethodAccess{"/skua.control.v1.Cluster/AddGrant", kAdmins, kAudited},
     MethodAccess{"/skua.control.v1.Cluster/RemoveGrant", kAdmins, kAudited},
+    MethodAccess{"/skua.control.v1.Certificates/CreateJoinToken", kAdmins, kAudited},
+    MethodAccess{"/skua.control.v1.Certificates/ListJoinTokens", kWatchers},
+    MethodAccess{"/skua.control.v1.Certificates/DropJoinToken", kAdmins, kAudited},
+    MethodAccess{"/skua.control.v1.Certificates/Renew", kReaders, kAudited},
+    MethodAccess{"/skua.control.v1.Joining/GetAuthority", Roles(), false, kForStrangers},
+    MethodAccess{"/skua.control.v1.Joining/Join", Roles(), kAudited, kForStrangers},
     // A storage node. Describe: the control plane asks before it believes a registration.
     MethodAccess{"/skua.control.v1.Bootstrap/Describe", kReaders | Role::kControl},
     MethodAccess{"/skua.control.v1.Bootstrap/OpenSession", Role::kNode | Role::kAdmin | Role::kClient},
@@ -59,7 +66,7 @@ std::span<const MethodAccess> method_access() {
 
 absl::Status check_access(const Identity& caller, std::string_view method) {
   const MethodAccess* found = find(method);
-  if (found == nullptr) return absl::PermissionDeniedError("there is no such method");
+  if (found == nullptr || found->for_strangers) return absl::PermissionDeniedError("there is no such method");
   if (found->roles.contains(caller.role)) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat("a certificate of the role ", role_name(caller.role), " may not call ",

@@ -15,6 +15,8 @@ struct MethodAccess {
   std::string_view method;  ///< as in a request's path: "/skua.control.v1.Tables/CreateTable"
   Roles roles;
   bool audited = false;  ///< each call of it gets a line in the audit log
+  /// Served only where nobody shows a certificate (Credentials::for_joining()), and then to anybody.
+  bool for_strangers = false;
 };
 
 [[nodiscard]] std::span<const MethodAccess> method_access();

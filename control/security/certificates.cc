@@ -401,6 +401,12 @@ absl::StatusOr<CertificateInfo> inspect_certificate(std::string_view pem) {
   return info_of(all[0].get());
 }
 
+absl::StatusOr<std::string> first_certificate(std::string_view pem) {
+  const std::vector<Certificate> all = read_certificates(pem);
+  if (all.empty()) return absl::InvalidArgumentError("there is no certificate in PEM form");
+  return pem_of(all[0].get());
+}
+
 absl::Status check_credentials(const CertificateAndKey& own, std::string_view authorities, WallSeconds now) {
   const std::vector<Certificate> chain = read_certificates(own.certificate);
   if (chain.empty()) return absl::FailedPreconditionError("the certificate's file has no certificate in PEM form");

@@ -82,6 +82,9 @@ struct CertificateInfo {
 /// Skua's.
 [[nodiscard]] absl::StatusOr<CertificateInfo> inspect_certificate(std::string_view pem);
 
+/// The first certificate of the text alone, as PEM. INVALID_ARGUMENT: there is none.
+[[nodiscard]] absl::StatusOr<std::string> first_certificate(std::string_view pem);
+
 /// Whether a program can use these at `now`. FAILED_PRECONDITION says in one line what is wrong and what to do: the key is
 /// another certificate's, the certificate has expired or is not valid yet, none of the authorities has signed it.
 [[nodiscard]] absl::Status check_credentials(const CertificateAndKey& own, std::string_view authorities,

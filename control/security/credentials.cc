@@ -200,6 +200,42 @@ std::shared_ptr<grpc::ServerCredentials> Credentials::for_server(std::shared_ptr
   return made;
 }
 
+std::shared_ptr<grpc::ServerCredentials> Credentials::for_joining() const {
+  grpc::experimental::TlsServerCredentialsOptions options(provider_);
+  options.watch_identity_key_cert_pairs();
+  options.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+absl::StatusOr<std::string> Credentials::authorities() const {
+  return read("authorities' file", files_.authorities);
+}
+
+absl::Status Credentials::check_signed_by(std::string_view authority, WallSeconds now) const {
+  const absl::StatusOr<std::string> certificate = read("certificate", files_.certificate);
+  if (!certificate.ok()) return certificate.status();
+  const absl::StatusOr<std::string> key = read("private key", files_.key);
+  if (!key.ok()) return key.status();
+  return check_credentials({*certificate, *key}, authority, now);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> joining_channel_credentials(const std::string& authority,
+                                                                      const std::string& cluster_id) {
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_check_call_host(false);
+  if (authority.empty()) {
+    options.set_verify_server_certs(false);
+    options.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
+    return grpc::experimental::TlsCredentials(options);
+  }
+  options.set_certificate_provider(std::make_shared<grpc::experimental::StaticDataCertificateProvider>(authority));
+  options.watch_root_certs();
+  options.set_verify_server_certs(true);
+  options.set_certificate_verifier(grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(
+      cluster_id, Roles(Role::kControl), nullptr, nullptr));
+  return grpc::experimental::TlsCredentials(options);
+}
+
 std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const CredentialsPtr& credentials, Roles servers) {
   return credentials == nullptr ? grpc::InsecureChannelCredentials() : credentials->for_channel(servers);
 }

@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -72,6 +73,13 @@ class Credentials {
   /// For servers: calls of callers that are revoked, and those that access.h does not allow, end with PERMISSION_DENIED
   /// and do not reach a handler. `auditor` (null: nobody) hears of them, and of certificates that are refused.
   [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> for_server(std::shared_ptr<Auditor> auditor = nullptr) const;
+  /// For the port where those are served who have no certificate yet, and nobody else.
+  [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> for_joining() const;
+
+  /// Whom this program believes, as PEM text: what is in the file now. FAILED_PRECONDITION: it cannot be read.
+  [[nodiscard]] absl::StatusOr<std::string> authorities() const;
+  /// FAILED_PRECONDITION: this program's certificate is not signed by `authority` (PEM).
+  [[nodiscard]] absl::Status check_signed_by(std::string_view authority, WallSeconds now) const;
 
  private:
   const CredentialFiles files_;
@@ -95,6 +103,12 @@ class Credentials {
                                                                             Roles servers);
 [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> server_credentials(const CredentialsPtr& credentials,
                                                                           std::shared_ptr<Auditor> auditor = nullptr);
+
+/// For the channel of somebody who has no certificate yet, to a control plane of the cluster `cluster_id` that `authority`
+/// (one certificate, PEM) has signed. With an empty `authority` anybody is taken for one: to ask what nobody else answers
+/// right (JoinToken).
+[[nodiscard]] std::shared_ptr<grpc::ChannelCredentials> joining_channel_credentials(const std::string& authority,
+                                                                                    const std::string& cluster_id);
 
 /// Who is at the other end of a call; nothing if the connection has no TLS.
 [[nodiscard]] std::optional<Identity> peer_identity(const grpc::AuthContext& context);

@@ -36,6 +36,13 @@ constexpr std::array kIdentity = {"principal"};
 constexpr std::array kAddGrant = {"principal", "table", "read", "write", "scan"};
 constexpr std::array kRemoveGrant = {"principal", "table", "read", "write", "scan", "open_to_all"};
 
+// Of certificates: never a token, a secret or a key.
+constexpr std::array kCreateJoinToken = {"role", "name", "ttl_s"};
+constexpr std::array kJoinTokenMade = {"token_id", "principal"};
+constexpr std::array kDropJoinToken = {"token_id"};
+constexpr std::array kJoin = {"role", "name"};
+constexpr std::array kIssued = {"principal", "token_id", "serial"};
+
 constexpr std::array kArguments = {
     AuditedArguments{"/skua.control.v1.Membership/Leave", kLeave},
     AuditedArguments{"/skua.control.v1.Tables/CreateTable", kCreateTable},
@@ -49,6 +56,10 @@ constexpr std::array kArguments = {
     AuditedArguments{"/skua.control.v1.Cluster/UnrevokeIdentity", kIdentity},
     AuditedArguments{"/skua.control.v1.Cluster/AddGrant", kAddGrant},
     AuditedArguments{"/skua.control.v1.Cluster/RemoveGrant", kRemoveGrant},
+    AuditedArguments{"/skua.control.v1.Certificates/CreateJoinToken", kCreateJoinToken, kJoinTokenMade},
+    AuditedArguments{"/skua.control.v1.Certificates/DropJoinToken", kDropJoinToken, kIdentity},
+    AuditedArguments{"/skua.control.v1.Certificates/Renew", {}, kIssued},
+    AuditedArguments{"/skua.control.v1.Joining/Join", kJoin, kIssued},
 };
 
 void add_field(AuditFields& to, const Message& request, const FieldDescriptor& field) {
@@ -71,6 +82,21 @@ void add_field(AuditFields& to, const Message& request, const FieldDescriptor& f
   }
 }
 
+const AuditedArguments* find(std::string_view method) {
+  const auto* listed = std::find_if(kArguments.begin(), kArguments.end(),
+                                    [method](const AuditedArguments& at) { return at.method == method; });
+  return listed == kArguments.end() ? nullptr : listed;
+}
+
+AuditFields describe(const Message& message, std::span<const char* const> fields) {
+  AuditFields described;
+  for (const char* name : fields) {
+    const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(name);
+    if (field != nullptr) add_field(described, message, *field);
+  }
+  return described;
+}
+
 /// A CreateTable may find that the table is there: skuactl asks so while it waits for a new table.
 bool has_changed(const Message& reply) {
   const FieldDescriptor* created = reply.GetDescriptor()->FindFieldByName("created");
@@ -90,7 +116,10 @@ class CallListener final : public grpc::experimental::Interceptor {
     }
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_MESSAGE) && is_audited(call_.method())) {
       const auto* reply = static_cast<const Message*>(methods->GetSendMessage());
-      if (reply != nullptr) changed_ = has_changed(*reply);
+      if (reply != nullptr) {
+        changed_ = has_changed(*reply);
+        for (auto& field : describe_reply(call_.method(), *reply)) arguments_.push_back(std::move(field));
+      }
     }
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
       // A process that does not lead names the leader, and has done nothing.
@@ -145,15 +174,13 @@ std::span<const AuditedArguments> audited_arguments() {
 }
 
 AuditFields describe_request(std::string_view method, const Message& request) {
-  AuditFields described;
-  const auto* listed = std::find_if(kArguments.begin(), kArguments.end(),
-                                    [method](const AuditedArguments& at) { return at.method == method; });
-  if (listed == kArguments.end()) return described;
-  for (const char* name : listed->fields) {
-    const FieldDescriptor* field = request.GetDescriptor()->FindFieldByName(name);
-    if (field != nullptr) add_field(described, request, *field);
-  }
-  return described;
+  const AuditedArguments* const listed = find(method);
+  return listed == nullptr ? AuditFields() : describe(request, listed->fields);
+}
+
+AuditFields describe_reply(std::string_view method, const Message& reply) {
+  const AuditedArguments* const listed = find(method);
+  return listed == nullptr ? AuditFields() : describe(reply, listed->answer);
 }
 
 void audit_calls(grpc::ServerBuilder& builder, std::shared_ptr<Auditor> auditor) {

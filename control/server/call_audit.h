@@ -18,10 +18,11 @@ namespace skua::control {
 /// Trailing metadata of a call that changed nothing: there was nothing to do, or it failed before anything was tried.
 inline constexpr const char* kNothingDoneMetadata = "skua-nothing-done";
 
-/// Which fields of a method's request stand in its line. No secrets, and no user's data.
+/// Which fields of a method's request, and of its answer, stand in its line. No secrets, and no user's data.
 struct AuditedArguments {
   std::string_view method;  ///< as in access.h
   std::span<const char* const> fields;
+  std::span<const char* const> answer = {};
 };
 
 /// One for each method that access.h says is audited.
@@ -29,6 +30,9 @@ struct AuditedArguments {
 
 /// Those fields of `request` that are set.
 [[nodiscard]] AuditFields describe_request(std::string_view method, const google::protobuf::Message& request);
+
+/// Those fields of `reply` that are set.
+[[nodiscard]] AuditFields describe_reply(std::string_view method, const google::protobuf::Message& reply);
 
 /// Call it before the server is started.
 void audit_calls(grpc::ServerBuilder& builder, std::shared_ptr<Auditor> auditor);

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -9,7 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "control/core/cluster_limits.h"
 #include "control/core/uuid.h"
+#include "control/server/certificate_services.h"
 #include "control/server/control_services.h"
+#include "control/server/controller_limits.h"
 #include "control/server/grpc_listener.h"
 #include "control/server/map_hub.h"
 #include "rpc/base/printable.h"
@@ -46,10 +49,11 @@ class RunningServer final : public ControlServer {
                      .alone = election_ == nullptr},
                     state_store, std::move(state), clock_, hub_,
                     options.make_probe ? options.make_probe() : make_node_probe(options.credentials)),
-        services_(
-            make_control_services({cluster_id_, cluster_name_, options.heartbeat_interval_ms, options.suspect_after_ms,
-                                   options.credentials, options.auditor, options.security},
-                                  controller_, hub_)) {}
+        services_(make_control_services({cluster_id_, cluster_name_, options.heartbeat_interval_ms,
+                                         options.suspect_after_ms, options.credentials, options.auditor, options.security},
+                                        controller_, hub_)),
+        certificates_({cluster_id_, options.credentials, options.issuer, join_port_}),
+        certificates_service_(make_certificates_service(certificates_, controller_)) {}
 
   ~RunningServer() override { RunningServer::shutdown(); }
 
@@ -58,6 +62,7 @@ class RunningServer final : public ControlServer {
     controller_.start();
     grpc::ServerBuilder builder;
     for (const auto& service : services_) builder.RegisterService(service.get());
+    builder.RegisterService(certificates_service_.get());
     auto listener = listen(builder, address, credentials_, auditor_);
     if (!listener.ok()) return listener.status();
     listener_ = *std::move(listener);
@@ -68,7 +73,24 @@ class RunningServer final : public ControlServer {
     return absl::OkStatus();
   }
 
+  /// Call it before listen_on(): tokens name the port.
+  absl::Status take_joiners_on(const std::string& address) {
+    joining_service_ = make_joining_service(certificates_, controller_);
+    grpc::ServerBuilder builder;
+    builder.RegisterService(joining_service_.get());
+    builder.SetMaxReceiveMessageSize(kJoinMessageMax);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kJoinConnectionAgeMs);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, kJoinConnectionAgeMs);
+    builder.SetResourceQuota(grpc::ResourceQuota("joining").Resize(kJoinMemoryMax));
+    auto listener = listen_with(builder, address, credentials_->for_joining(), auditor_, kJoinCallsPerConnectionMax);
+    if (!listener.ok()) return listener.status();
+    join_listener_ = *std::move(listener);
+    join_port_->store(join_listener_.door->port());
+    return absl::OkStatus();
+  }
+
   const std::string& address() const override { return listener_.address; }
+  const std::string& join_address() const override { return join_listener_.address; }
   const std::string& cluster_id() const override { return cluster_id_; }
   const std::string& cluster_name() const override { return cluster_name_; }
 
@@ -76,9 +98,11 @@ class RunningServer final : public ControlServer {
     if (election_ != nullptr) election_->stop();
     hub_.close();
     controller_.stop();
-    if (listener_.server == nullptr) return;
     // Every call has its answer by now; idle connections need not be waited for.
-    listener_.shut_down(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
+    for (Listener* listener : {&listener_, &join_listener_}) {
+      if (listener->server == nullptr) continue;
+      listener->shut_down(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
+    }
   }
 
  private:
@@ -93,7 +117,12 @@ class RunningServer final : public ControlServer {
   MapHub hub_;
   Controller controller_;
   const std::vector<std::unique_ptr<grpc::Service>> services_;
+  const std::shared_ptr<std::atomic<uint16_t>> join_port_ = std::make_shared<std::atomic<uint16_t>>(0);
+  const CertificateServiceOptions certificates_;
+  const std::unique_ptr<grpc::Service> certificates_service_;
+  std::unique_ptr<grpc::Service> joining_service_;
   Listener listener_;
+  Listener join_listener_;
 };
 
 }  // namespace
@@ -125,6 +154,9 @@ absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::start(const Contro
   if (!state.ok()) return state.status();
   auto server =
       std::make_unique<RunningServer>(options, std::move(store), std::move(election), state_store, *std::move(state));
+  if (options.issuer != nullptr) {
+    if (auto status = server->take_joiners_on(options.join_address); !status.ok()) return status;
+  }
   if (auto status = server->listen_on(options.listen_address, options.advertise_address); !status.ok()) return status;
   return server;
 }

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "control/core/program_security.h"
 #include "control/security/auditor.h"
+#include "control/security/certificate_issuer.h"
 #include "control/security/credentials.h"
 #include "control/server/controller.h"
 #include "control/server/controller_limits.h"
@@ -30,6 +31,10 @@ struct ControlServerOptions {
   CredentialsPtr credentials;
   /// Whom it lets in, for the status.
   ProgramSecurity security{};
+  /// Issues certificates to those who may have one; null: none are issued. Needs credentials.
+  std::shared_ptr<const CertificateIssuer> issuer;
+  /// Where those join who have no certificate yet; used with an issuer.
+  std::string join_address = "127.0.0.1:0";
   /// What the cluster is meant to be; empty fields accept what is stored.
   ClusterIdentity cluster;
   /// The id of a cluster that is created and has none in `cluster`. Must be a fresh random UUID.
@@ -65,6 +70,8 @@ class ControlServer {
 
   /// The address with the real port.
   [[nodiscard]] virtual const std::string& address() const = 0;
+  /// Where those join who have no certificate yet; empty: nowhere.
+  [[nodiscard]] virtual const std::string& join_address() const = 0;
   [[nodiscard]] virtual const std::string& cluster_id() const = 0;
   [[nodiscard]] virtual const std::string& cluster_name() const = 0;
 

@@ -10,12 +10,12 @@
 #include "control/core/identity_rules.h"
 #include "control/proto/control.grpc.pb.h"
 #include "control/proto/convert.h"
-#include "control/proto/redirect.h"
 #include "control/proto/requests.h"
 #include "control/security/credentials.h"
 #include "control/server/call_audit.h"
 #include "control/server/cluster_status.h"
 #include "control/server/controller_limits.h"
+#include "control/server/finish_call.h"
 #include "control/server/peer_host.h"
 
 namespace skua::control {
@@ -23,23 +23,6 @@ namespace {
 
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
-
-/// Tells the caller who leads, if the status says so.
-void name_leader(CallbackServerContext& context, const absl::Status& status) {
-  if (is_leaders_answer(status)) context.AddTrailingMetadata(kLeadsMetadata, "1");
-  if (const auto leader = redirected_to(status)) context.AddTrailingMetadata(kLeaderMetadata, *leader);
-}
-
-void finish(CallbackServerContext* context, ServerUnaryReactor* reactor, const absl::Status& status) {
-  name_leader(*context, status);
-  reactor->Finish(to_grpc(status));
-}
-
-/// Finishes the call at once if the command could not be queued.
-ServerUnaryReactor* queued(CallbackServerContext* context, ServerUnaryReactor* reactor, const absl::Status& status) {
-  if (!status.ok()) finish(context, reactor, status);
-  return reactor;
-}
 
 /// Cluster and protocol that a client expects, checked against ours.
 absl::Status check_client(const CallbackServerContext& context, const ServiceOptions& options,

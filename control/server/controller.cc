@@ -456,6 +456,12 @@ void Controller::note(const Event& event, const Decision& decision, const std::s
                              printable(taken->principal, kPrincipalMax),
                              changes.put_grants.begin()->second.empty() ? ": it is open to all clients" : ""));
     }
+    if (changes.put_join_tokens && !decision.principal.empty()) {
+      const char* const what = std::holds_alternative<AddJoinToken>(event)   ? "a join token was made for "
+                               : std::holds_alternative<UseJoinToken>(event) ? "joined by a token: "
+                                                                             : "a join token was taken back, for ";
+      log(false, absl::StrCat(what, decision.principal));
+    }
     if (!changes.delete_tables.empty() && decision.table) {
       log(false, absl::StrCat("dropped table ", decision.table->name));
     }

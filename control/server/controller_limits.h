@@ -51,6 +51,17 @@ inline constexpr DurationNs kProbeTimeout = 1500 * kMillisecond;
 /// What it may answer, and how much of its excuse is shown.
 inline constexpr int kProbeReplyMax = 1 << 20;
 inline constexpr size_t kProbeTroubleMax = 200;
+/// Attempts to join of one host in a minute, and hosts that are told apart. Certificates that one identity may have in a
+/// minute, and identities that are told apart.
+inline constexpr size_t kJoinsPerMinute = 60;
+inline constexpr size_t kJoinSourcesMax = 1024;
+inline constexpr size_t kRenewalsPerMinute = 30;
+inline constexpr size_t kRenewalSourcesMax = 4096;
+/// The port of those who join: a message, open calls of a connection, a connection's age, memory of all.
+inline constexpr int kJoinMessageMax = 16 * 1024;
+inline constexpr size_t kJoinCallsPerConnectionMax = 4;
+inline constexpr int kJoinConnectionAgeMs = 30'000;
+inline constexpr size_t kJoinMemoryMax = 32 << 20;
 /// Handshake offers in Bootstrap.
 inline constexpr size_t kOfferMax = 64 * 1024;
 /// Open calls of one connection, also watches; a caller keeps further ones back itself.

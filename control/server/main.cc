@@ -6,8 +6,10 @@
 //   <data dir>/metadata/                  the embedded metadata store, unless --metadata names an etcd
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -21,6 +23,7 @@
 #include "app/config.h"
 #include "app/data_dir.h"
 #include "app/exit.h"
+#include "app/file.h"
 #include "app/lock_file.h"
 #include "app/log.h"
 #include "app/process.h"
@@ -32,6 +35,7 @@
 #include "control/proto/grpc_log.h"
 #include "control/security/audit_log.h"
 #include "control/security/auditor.h"
+#include "control/security/certificate_issuer.h"
 #include "control/security/credentials.h"
 #include "control/security/exposure.h"
 #include "control/server/control_server.h"
@@ -63,6 +67,9 @@ struct Settings {
   CredentialFiles credential_files;
   EtcdTlsFiles etcd_tls;
   SecurityChoice security = SecurityChoice::kAuto;
+  std::string authority;
+  std::string join_address;
+  DurationNs certificate_ttl_ns = kCertificateLifeS * kSecond;
   std::string audit_log;
   DurationNs heartbeat_interval_ns = 500 * kMillisecond;
   DurationNs suspect_after_ns = 3 * kSecond;
@@ -76,13 +83,33 @@ void declare_examples(app::Program& program) {
   program.example("skua-control --data-dir /var/lib/skua/control", "a control plane for nodes on this machine");
   program.example(
       "skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400 --cert c1.pem --key c1.key --ca "
-      "ca.pem",
-      "a control plane for nodes on other machines");
+      "ca.pem --authority ca",
+      "a control plane for nodes on other machines, which issues certificates to those that have a join token");
   program.example(
       "skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400 --cert c1.pem --key c1.key --ca "
       "ca.pem --metadata etcds://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/skua --etcd-ca etcd-ca.pem --etcd-cert "
       "etcd-c1.pem --etcd-key etcd-c1.key",
       "one of several control planes on one etcd");
+}
+
+void add_certificate_options(app::Program& program, Settings& settings) {
+  program
+      .add_string(
+          "authority", &settings.authority,
+          "The directory that skuactl cert init made: with its key this control plane issues certificates, to who "
+          "has a join token or a certificate that is to be renewed. Of several control processes each needs it.")
+      .value_name("DIR");
+  program
+      .add_string(
+          "join-address", &settings.join_address,
+          "With --authority: where those are served who have a join token and no certificate yet. By default the "
+          "fifth port after that of --listen-address.")
+      .value_name("HOST:PORT")
+      .address({.zero_port_allowed = true, .any_host_allowed = true});
+  program
+      .add_duration("certificate-ttl", &settings.certificate_ttl_ns,
+                    "How long certificates are good that this control plane issues; nodes renew theirs at half of it.")
+      .range(10 * kSecond, int64_t{365} * 24 * 3600 * kSecond);
 }
 
 void parse_settings(int argc, char** argv, Settings& settings) {
@@ -131,6 +158,7 @@ void parse_settings(int argc, char** argv, Settings& settings) {
       .value_name("UUID");
   app::add_security_options(program, &settings.credential_files);
   app::add_security_choice(program, &settings.security);
+  add_certificate_options(program, settings);
   program
       .add_string("audit-log", &settings.audit_log,
                   "Where it is written who changed the cluster, and, with .refused behind its name, who was refused; "
@@ -378,6 +406,44 @@ void warn_if_unsafe(const Settings& settings, const app::Logger& logger) {
   if (!warning.empty()) logger.warning(warning);
 }
 
+constexpr size_t kAuthorityFileMax = 1 << 20;
+/// From the port of --listen-address to that of --join-address.
+constexpr int kJoinPortAfter = 5;
+
+/// Null: no certificates are issued.
+std::shared_ptr<const CertificateIssuer> load_issuer(const Settings& settings, const CredentialsPtr& credentials) {
+  if (settings.authority.empty()) {
+    if (settings.join_address.empty()) return nullptr;
+    give_up(
+        absl::InvalidArgumentError("--join-address is for a control plane that issues certificates: give --authority"));
+  }
+  if (credentials == nullptr) {
+    give_up(absl::InvalidArgumentError(
+        absl::StrCat("--authority needs a certificate for the control plane itself: skuactl cert issue control NAME "
+                     "--authority ",
+                     settings.authority, ", then give --cert, --key and --ca")));
+  }
+  const CertificateAndKey authority{
+      value_or_give_up(app::read_file(settings.authority + "/ca.pem", kAuthorityFileMax)),
+      value_or_give_up(app::read_file(settings.authority + "/ca.key", kAuthorityFileMax))};
+  auto issuer =
+      CertificateIssuer::make(authority, settings.certificate_ttl_ns / kSecond, *credentials, std::time(nullptr));
+  if (!issuer.ok()) {
+    give_up(absl::FailedPreconditionError(
+        absl::StrCat("--authority ", settings.authority, ": ", issuer.status().message())));
+  }
+  return *std::move(issuer);
+}
+
+std::string join_address_of(const Settings& settings) {
+  if (!settings.join_address.empty()) return settings.join_address;
+  const HostPort listen = value_or_give_up(split_address(settings.listen_address));
+  const int port = std::stoi(listen.port);
+  const std::string host =
+      listen.host.find(':') == std::string::npos ? listen.host : absl::StrCat("[", listen.host, "]");
+  return absl::StrCat(host, ":", port == 0 ? 0 : std::min(port + kJoinPortAfter, 65'535));
+}
+
 /// Kept elsewhere, such lines show later whether the audit log was cut or written anew.
 void log_audit_head(const std::shared_ptr<Auditor>& auditor, const app::Logger& logger) {
   if (auditor == nullptr) return;
@@ -420,6 +486,7 @@ void serve(ControlServer& server, const Settings& settings, const std::shared_pt
                           {"cluster_name", server.cluster_name()},
                           {"data_dir", settings.data_dir},
                           {"metadata", settings.metadata},
+                          {"join_address", server.join_address().empty() ? "none" : server.join_address()},
                           {"version", app::version()}});
   log_audit_head(auditor, logger);
   warn_if_unsafe(settings, logger);
@@ -446,6 +513,7 @@ int run(int argc, char** argv) {
   const CredentialsPtr credentials = load_credentials(settings);
   const Admission admission =
       value_or_give_up(judge_exposure(settings.security, credentials != nullptr, entrances_of(settings), kRole));
+  const auto issuer = load_issuer(settings, credentials);
   if (settings.check_config) {
     std::puts("the configuration is valid");
     return app::finish_output(kProgram);
@@ -471,6 +539,8 @@ int run(int argc, char** argv) {
   ControlServerOptions options = server_options(settings, std::move(cluster), logger);
   options.credentials = credentials;
   options.security.admission = admission;
+  options.issuer = issuer;
+  options.join_address = join_address_of(settings);
   options.auditor = open_audit_log(settings, clock);
   const auto server =
       value_or_give_up(ControlServer::start(options, std::move(metadata.store), std::move(metadata.election)));

@@ -1,5 +1,5 @@
 // skuactl cert init, issue, show: make a cluster's authority and issue certificates. They work on files and need no
-// cluster. What needs it: revocation_commands.cc.
+// cluster. What needs it: join_commands.cc, revocation_commands.cc.
 //
 //   DIR/ca.pem, ca.key        the authority (cert init); ca.key never leaves the machine where certificates are issued
 //   OUT/NAME.pem, NAME.key    what a program needs (cert issue), besides ca.pem
@@ -220,6 +220,7 @@ void add_cert_commands(app::Program& program, const Globals& globals) {
   show_command.example("skuactl cert show node1/*.pem", "whose it is, and until when");
   show_command.action([path, &globals] { return show(globals, *path); });
 
+  add_join_commands(group, globals);
   add_revocation_commands(group, globals);
 }
 

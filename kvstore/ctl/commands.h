@@ -19,6 +19,7 @@ void add_store_commands(app::Program& program, const Globals& globals);
 void add_cert_commands(app::Program& program, const Globals& globals);
 /// The commands of `skuactl cert` that need the cluster.
 void add_revocation_commands(app::Command& group, const Globals& globals);
+void add_join_commands(app::Command& group, const Globals& globals);
 void add_grant_commands(app::Program& program, const Globals& globals);
 void add_audit_commands(app::Program& program, const Globals& globals);
 void add_status_command(app::Program& program, const Globals& globals);

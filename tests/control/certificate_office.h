@@ -51,6 +51,7 @@ class CertificateOffice {
     write(files.key, made.key);
   }
   [[nodiscard]] const std::string& certificate() const { return authority_.certificate; }
+  [[nodiscard]] const CertificateAndKey& authority() const { return authority_; }
 
   static WallSeconds now() { return std::time(nullptr); }
   static void write(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/proto/bootstrap.pb.h"
+#include "control/proto/certificates.pb.h"
 #include "control/proto/control.pb.h"
 #include "kvstore/node/admin.pb.h"
 
@@ -24,7 +25,7 @@ Identity of(Role role) {
 std::set<std::string> methods_of_services() {
   std::set<std::string> methods;
   for (const auto* file : {v1::GetStatusReply::descriptor()->file(), v1::DescribeReply::descriptor()->file(),
-                           node::v1::GetMetricsReply::descriptor()->file()}) {
+                           v1::JoinRequest::descriptor()->file(), node::v1::GetMetricsReply::descriptor()->file()}) {
     for (int s = 0; s < file->service_count(); ++s) {
       const auto* service = file->service(s);
       for (int m = 0; m < service->method_count(); ++m) {
@@ -39,7 +40,7 @@ TEST(Access, ListsEachMethodOnceAndNoOther) {
   std::set<std::string> listed;
   for (const MethodAccess& access : method_access()) {
     EXPECT_TRUE(listed.insert(std::string(access.method)).second) << access.method;
-    EXPECT_FALSE(access.roles.empty()) << access.method;
+    EXPECT_EQ(access.roles.empty(), access.for_strangers) << access.method;
   }
   EXPECT_EQ(listed, methods_of_services());
 }
@@ -48,7 +49,7 @@ TEST(Access, WhatChangesTheClusterIsForAdmins) {
   for (const char* method :
        {"Tables/CreateTable", "Tables/DropTable", "Cluster/DrainNode", "Cluster/UndrainNode", "Cluster/MoveShard",
         "Cluster/TransferPrimary", "Cluster/RecoverShard", "Cluster/RevokeIdentity", "Cluster/UnrevokeIdentity",
-        "Cluster/AddGrant", "Cluster/RemoveGrant"}) {
+        "Cluster/AddGrant", "Cluster/RemoveGrant", "Certificates/CreateJoinToken", "Certificates/DropJoinToken"}) {
     const std::string path = absl::StrCat("/skua.control.v1.", method);
     for (const Role role : {Role::kControl, Role::kNode, Role::kMonitor, Role::kClient}) {
       EXPECT_EQ(check_access(of(role), path).code(), absl::StatusCode::kPermissionDenied) << path << role_name(role);
@@ -64,6 +65,17 @@ TEST(Access, ClientsReadTheMapAndOpenSessionsAndSpeakForNoNode) {
   for (const char* method : {"Register", "Heartbeat", "ReportReplicas", "Leave"}) {
     EXPECT_FALSE(check_access(of(Role::kClient), absl::StrCat("/skua.control.v1.Membership/", method)).ok());
   }
+}
+
+TEST(Access, StrangersMayJoin_AndNothingElse) {
+  std::set<std::string> for_strangers;
+  for (const MethodAccess& access : method_access()) {
+    if (access.for_strangers) for_strangers.insert(std::string(access.method));
+  }
+  EXPECT_EQ(for_strangers,
+            (std::set<std::string>{"/skua.control.v1.Joining/GetAuthority", "/skua.control.v1.Joining/Join"}));
+  // Where certificates are shown nobody calls these.
+  for (const std::string& method : for_strangers) EXPECT_FALSE(check_access(of(Role::kAdmin), method).ok()) << method;
 }
 
 TEST(Access, UnknownMethodsAreForNobody) {

@@ -366,6 +366,11 @@ TEST(AuditedArguments, AreListedForEachMethodThatIsAudited) {
       EXPECT_NE(std::string(field), "instance") << name;
       EXPECT_NE(std::string(field), "secret") << name;
     }
+    for (const char* field : arguments.answer) {
+      EXPECT_NE(method->output_type()->FindFieldByName(field), nullptr) << name << " " << field;
+      EXPECT_NE(std::string(field), "token") << name;
+      EXPECT_NE(std::string(field), "certificate") << name;
+    }
   }
   for (const MethodAccess& access : method_access()) {
     EXPECT_EQ(listed.contains(std::string(access.method)), access.audited) << access.method;

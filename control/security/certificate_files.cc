@@ -1,0 +1,108 @@
+#include "control/security/certificate_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "control/security/certificates.h"
+
+namespace skua::control {
+namespace {
+
+constexpr size_t kCertificateFileMax = 1 << 20;
+
+absl::Status system_error(const std::string& path) {
+  const int error = errno;
+  return absl::ErrnoToStatus(error, path);
+}
+
+std::string directory_of(const std::string& path) {
+  const std::string directory = std::filesystem::path(path).parent_path().string();
+  return directory.empty() ? "." : directory;
+}
+
+absl::Status write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return absl::ErrnoToStatus(errno, "write");
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status sync_directory(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return system_error(directory);
+  absl::Status status = ::fsync(fd) == 0 ? absl::OkStatus() : system_error(directory);
+  ::close(fd);
+  return status;
+}
+
+absl::Status replace(const std::string& path, std::string_view text, mode_t mode) {
+  const std::string aside = path + ".new";
+  // Whatever an interrupted attempt left there may have another mode.
+  ::unlink(aside.c_str());
+  const int fd = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (fd < 0) return system_error(aside);
+  absl::Status status = write_all(fd, text);
+  if (status.ok() && ::fsync(fd) != 0) status = system_error(aside);
+  if (::close(fd) != 0 && status.ok()) status = system_error(aside);
+  if (status.ok() && std::rename(aside.c_str(), path.c_str()) != 0) status = system_error(path);
+  if (status.ok()) return sync_directory(directory_of(path));
+  ::unlink(aside.c_str());
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
+}  // namespace
+
+CredentialFiles certificate_files_in(const std::string& directory) {
+  return {directory + "/cert.pem", directory + "/key.pem", directory + "/ca.pem"};
+}
+
+absl::StatusOr<std::string> read_certificate_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return system_error(path);
+  std::string text(kCertificateFileMax, '\0');
+  size_t size = 0;
+  ssize_t got = 1;
+  while (got > 0 && size < text.size()) {
+    got = ::read(fd, text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR)
+      got = 1;
+    else if (got > 0)
+      size += static_cast<size_t>(got);
+  }
+  absl::Status status = got < 0 ? system_error(path) : absl::OkStatus();
+  ::close(fd);
+  if (!status.ok()) return status;
+  text.resize(size);
+  return text;
+}
+
+absl::StatusOr<std::string> load_or_make_key(const std::string& path) {
+  absl::StatusOr<std::string> there = read_certificate_file(path);
+  if (!absl::IsNotFound(there.status())) return there;
+  std::error_code error;
+  const std::filesystem::path directory = directory_of(path);
+  if (std::filesystem::create_directories(directory, error)) {
+    std::filesystem::permissions(directory, std::filesystem::perms::owner_all, error);
+  }
+  if (error) return absl::ErrnoToStatus(error.value(), directory.string());
+  absl::StatusOr<std::string> key = make_private_key();
+  if (!key.ok()) return key;
+  if (absl::Status status = replace(path, *key, 0600); !status.ok()) return status;
+  return key;
+}
+
+absl::Status replace_certificate_file(const std::string& path, std::string_view text) {
+  return replace(path, text, 0644);
+}
+
+}  // namespace skua::control

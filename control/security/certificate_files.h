@@ -1,0 +1,36 @@
+// Files of a program that makes its key itself and gets its certificate from the control plane:
+//
+//     DIR/key.pem     its private key, mode 0600: made first, and kept
+//     DIR/ca.pem      whom to believe
+//     DIR/cert.pem    its certificate: once it is there, all are
+//
+// Each is replaced as a whole (written aside, synced, renamed), so that a crash or a reader finds the old or the new one.
+// A new certificate is for the same key, so no two files must change together.
+#ifndef SKUA_CONTROL_SECURITY_CERTIFICATE_FILES_H_
+#define SKUA_CONTROL_SECURITY_CERTIFICATE_FILES_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "control/security/credential_files.h"
+
+namespace skua::control {
+
+/// Their paths in `directory`.
+[[nodiscard]] CredentialFiles certificate_files_in(const std::string& directory);
+
+/// The private key in the file, as PEM text; a new one if there is no file. Makes the directory (mode 0700), too. Errors
+/// name the path and the system's reason.
+[[nodiscard]] absl::StatusOr<std::string> load_or_make_key(const std::string& path);
+
+/// The whole file. NOT_FOUND: there is none. Errors name the path and the system's reason.
+[[nodiscard]] absl::StatusOr<std::string> read_certificate_file(const std::string& path);
+
+/// Replaces the file, readable by all, durably. Errors name the path and the system's reason.
+[[nodiscard]] absl::Status replace_certificate_file(const std::string& path, std::string_view text);
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_SECURITY_CERTIFICATE_FILES_H_

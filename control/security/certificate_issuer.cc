@@ -1,0 +1,59 @@
+#include "control/security/certificate_issuer.h"
+
+#include <openssl/crypto.h>
+
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace skua::control {
+
+absl::StatusOr<std::shared_ptr<const CertificateIssuer>> CertificateIssuer::make(CertificateAndKey authority,
+                                                                                 WallSeconds life_s,
+                                                                                 const Credentials& own,
+                                                                                 WallSeconds now) {
+  absl::StatusOr<std::string> alone = first_certificate(authority.certificate);
+  if (!alone.ok()) return alone.status();
+  absl::StatusOr<CertificateInfo> info = inspect_certificate(*alone);
+  if (!info.ok()) return info.status();
+  if (now >= info->valid.until) {
+    return absl::FailedPreconditionError(absl::StrCat("the authority expired at ", wall_time_text(info->valid.until),
+                                                      ": make another one (docs/security.md)"));
+  }
+  authority.certificate = *std::move(alone);
+  auto made = std::make_shared<const CertificateIssuer>(std::move(authority), *std::move(info), life_s);
+  // Those who join believe what this authority has signed, and those who are there what is in --ca.
+  if (absl::Status signed_by = own.check_signed_by(made->certificate(), now); !signed_by.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the control plane's own certificate is not of this authority (", signed_by.message(),
+                     "): issue one for it, skuactl cert issue control NAME --authority DIR"));
+  }
+  const absl::StatusOr<std::string> believed = own.authorities();
+  if (!believed.ok()) return believed.status();
+  const absl::StatusOr<std::string> key = make_private_key();
+  if (!key.ok()) return key.status();
+  const absl::StatusOr<std::string> request = make_certificate_request(*key);
+  if (!request.ok()) return request.status();
+  const absl::StatusOr<std::string> sample = made->issue(*request, own.self(), now);
+  if (!sample.ok()) return sample.status();
+  if (!check_credentials({*sample, *key}, *believed, now).ok()) {
+    return absl::FailedPreconditionError(
+        "the authority is not among those of --ca, so nobody would believe its certificates: add its ca.pem there");
+  }
+  return made;
+}
+
+CertificateIssuer::CertificateIssuer(CertificateAndKey authority, CertificateInfo info, WallSeconds life_s)
+    : authority_(std::move(authority)), hash_(absl::HexStringToBytes(info.fingerprint)), life_s_(life_s) {}
+
+CertificateIssuer::~CertificateIssuer() {
+  OPENSSL_cleanse(authority_.key.data(), authority_.key.size());
+}
+
+absl::StatusOr<std::string> CertificateIssuer::issue(std::string_view request, const Identity& identity,
+                                                     WallSeconds now) const {
+  return sign_certificate_request(authority_, request, identity, {now, now + life_s_});
+}
+
+}  // namespace skua::control

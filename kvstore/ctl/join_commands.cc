@@ -1,0 +1,168 @@
+// skuactl cert join-token, tokens, drop-token, join, renew: certificates from the control plane
+// (control/security/certificate_issuer.h).
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "app/exit.h"
+#include "control/client/admin_client.h"
+#include "control/client/join_client.h"
+#include "control/core/cluster_limits.h"
+#include "control/security/certificate_files.h"
+#include "control/security/certificates.h"
+#include "kvstore/ctl/commands.h"
+#include "kvstore/ctl/output.h"
+#include "rpc/base/clock.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::ctl {
+namespace {
+
+using control::AdminClient;
+using control::CertificateInfo;
+using control::CredentialFiles;
+using control::JoinTokenSummary;
+
+struct TokenArguments {
+  std::string role = "node";
+  std::string name;
+  DurationNs ttl_ns = 3600 * kSecond;
+};
+
+struct JoinArguments {
+  std::string token;
+  std::string out = ".";
+};
+
+int make_token(const Globals& globals, const TokenArguments& arguments) {
+  if (arguments.role != "node" && arguments.name.empty()) {
+    app::fail_usage(kProgram, absl::StrCat("a token for the role ", arguments.role,
+                                           " is for one name: skuactl cert join-token ", arguments.role, " NAME"));
+  }
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
+  const absl::StatusOr<JoinTokenSummary> made =
+      admin.create_join_token(arguments.role, arguments.name, static_cast<uint32_t>(arguments.ttl_ns / kSecond));
+  if (!made.ok()) return report_change_failure(made.status(), "skuactl cert tokens");
+  // The word alone on standard output: $(skuactl cert join-token).
+  if (!globals.json) {
+    absl::FPrintF(stderr, "token %s: one certificate of %s, until %s\n", made->token_id, made->principal,
+                  control::wall_time_text(made->expires_s));
+  }
+  return answer(globals,
+                {{"token", made->token},
+                 {"token_id", made->token_id},
+                 {"identity", made->principal},
+                 {"expires_s", made->expires_s}},
+                made->token + "\n");
+}
+
+int list_tokens(const Globals& globals) {
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
+  const absl::StatusOr<std::vector<JoinTokenSummary>> tokens = admin.join_tokens();
+  if (!tokens.ok()) return report_failure(tokens.status());
+  nlohmann::json listed = nlohmann::json::array();
+  std::string text;
+  for (const JoinTokenSummary& token : *tokens) {
+    listed.push_back({{"token_id", token.token_id},
+                      {"identity", token.principal},
+                      {"expires_s", token.expires_s},
+                      {"used", token.used}});
+    absl::StrAppend(&text, token.token_id, "  ", token.principal, "  ", token.used ? "used" : "not used", ", until ",
+                    control::wall_time_text(token.expires_s), "\n");
+  }
+  return answer(globals, {{"tokens", listed}}, text.empty() ? "no join token is good\n" : text);
+}
+
+int drop_token(const Globals& globals, const std::string& token_id) {
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
+  if (absl::Status dropped = admin.drop_join_token(token_id); !dropped.ok()) {
+    return report_change_failure(dropped, "skuactl cert tokens");
+  }
+  return answer(globals, {{"token_id", token_id}}, absl::StrCat("token ", token_id, " is not good any more\n"));
+}
+
+int tell(const Globals& globals, const CertificateInfo& info, const CredentialFiles& files) {
+  return answer(globals,
+                {{"identity", info.identity->principal()},
+                 {"cluster_id", info.cluster_id},
+                 {"cert", files.certificate},
+                 {"key", files.key},
+                 {"ca", files.authorities},
+                 {"valid_until_s", info.valid.until}},
+                absl::StrCat(files.certificate, ": ", info.identity->describe(), " of cluster ", info.cluster_id,
+                             ", valid until ", control::wall_time_text(info.valid.until), "\n"));
+}
+
+int join(const Globals& globals, const JoinArguments& arguments) {
+  const CredentialFiles files = control::certificate_files_in(arguments.out);
+  const absl::StatusOr<CertificateInfo> joined = control::join(
+      {.control_address = globals.control_address, .token = arguments.token, .timeout_ns = globals.timeout_ns}, files);
+  if (absl::IsInvalidArgument(joined.status())) app::fail_usage(kProgram, std_view(joined.status().message()));
+  if (!joined.ok()) return report_failure(joined.status());
+  const int code = tell(globals, *joined, files);
+  if (!globals.json) {
+    absl::PrintF("Use: --cert %s --key %s --ca %s\n", files.certificate, files.key, files.authorities);
+  }
+  return code;
+}
+
+int renew(const Globals& globals) {
+  const control::CredentialsPtr credentials = credentials_of(globals);
+  if (credentials == nullptr) {
+    app::fail_usage(kProgram, "there is no certificate to renew: give --cert, --key and --ca");
+  }
+  AdminClient admin(globals.control_address, globals.timeout_ns, credentials);
+  const absl::StatusOr<CertificateInfo> renewed = control::renew(globals.credential_files, false, admin);
+  return renewed.ok() ? tell(globals, *renewed, globals.credential_files) : report_failure(renewed.status());
+}
+
+}  // namespace
+
+void add_join_commands(app::Command& group, const Globals& globals) {
+  app::Command& token_command = group.add_command(
+      "join-token", "Has a token made that gives one certificate, for a program that makes its key itself.");
+  const auto token = std::make_shared<TokenArguments>();
+  token_command.add_positional("role", &token->role, "node, admin, monitor or client; node if left out.")
+      .one_of({"node", "admin", "monitor", "client"})
+      .optional();
+  token_command
+      .add_positional("name", &token->name,
+                      "Who it is for. Of a node that there is already: its uuid; else leave it out.")
+      .optional();
+  token_command.add_duration("ttl", &token->ttl_ns, "How long the token is good.")
+      .range(kSecond, control::kJoinTokenSecondsMax * kSecond);
+  token_command.example("skuactl cert join-token", "a token for a new node: skuad --join-token TOKEN");
+  token_command.example("skuactl cert join-token client app-7 --ttl 10m", "one for an application");
+  token_command.action([token, &globals] { return make_token(globals, *token); });
+
+  app::Command& list_command = group.add_command("tokens", "Shows the join tokens that have not expired.");
+  list_command.example("skuactl cert tokens", "their numbers, never the tokens");
+  list_command.action([&globals] { return list_tokens(globals); });
+
+  app::Command& drop_command = group.add_command("drop-token", "Takes a join token back.");
+  const auto token_id = std::make_shared<std::string>();
+  drop_command.add_positional("number", token_id.get(), "As skuactl cert tokens shows it.");
+  drop_command.example("skuactl cert drop-token 3f0c6d5e9a12", "nobody joins by it any more");
+  drop_command.action([token_id, &globals] { return drop_token(globals, *token_id); });
+
+  app::Command& join_command =
+      group.add_command("join", "Makes a key, and gets the certificate that a join token gives.");
+  const auto join_arguments = std::make_shared<JoinArguments>();
+  join_command.add_positional("token", &join_arguments->token, "As skuactl cert join-token printed it.");
+  join_command
+      .add_string("out", &join_arguments->out, "Where cert.pem, key.pem and ca.pem go; made if it is not there.")
+      .value_name("DIR");
+  join_command.example("skuactl cert join skua-join-AR... --out app-7", "for an application; nodes join by themselves");
+  join_command.action([join_arguments, &globals] { return join(globals, *join_arguments); });
+
+  app::Command& renew_command = group.add_command("renew", "Replaces the certificate of --cert by a new one.");
+  renew_command.example("skuactl cert renew --cert app-7/cert.pem --key app-7/key.pem --ca app-7/ca.pem",
+                        "every few days, for example by a timer; nodes renew theirs themselves");
+  renew_command.action([&globals] { return renew(globals); });
+}
+
+}  // namespace skua::kv::ctl

@@ -1,0 +1,309 @@
+// Certificates from the control plane, over real connections: join tokens, renewal, and whoever wants one and may not.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "control/client/admin_client.h"
+#include "control/client/certificate_renewer.h"
+#include "control/client/join_client.h"
+#include "control/proto/certificates.grpc.pb.h"
+#include "control/security/audit_log.h"
+#include "control/security/auditor.h"
+#include "control/security/certificate_files.h"
+#include "control/security/certificate_issuer.h"
+#include "control/security/join_token.h"
+#include "control/server/control_server.h"
+#include "control/store/embedded_store.h"
+#include "rpc/base/clock.h"
+#include "tests/control/certificate_office.h"
+#include "tests/control/fake_probe.h"
+#include "tests/control/temp_dir.h"
+
+namespace skua::control {
+namespace {
+
+using absl::StatusCode;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr const char* kNode = "5f0f4f5e-2c6e-4c8b-9a55-0d7a3a4f8b10";
+constexpr WallSeconds kLife = 3600;
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class JoiningTest : public testing::Test {
+ protected:
+  JoiningTest() { start(); }
+
+  void start(bool issues = true) {
+    control_.reset();
+    auditor_.reset();
+    ControlServerOptions options;
+    options.listen_address = address_;
+    options.join_address = join_address_;
+    options.cluster.id = kOfficeCluster;
+    options.credentials = loaded(office_.issue(Role::kControl, "c1"));
+    options.make_probe = [] { return std::make_unique<AgreeableProbe>(); };
+    if (issues) {
+      auto issuer = CertificateIssuer::make(office_.authority(), kLife, *options.credentials, std::time(nullptr));
+      ASSERT_TRUE(issuer.ok()) << issuer.status();
+      options.issuer = *issuer;
+    }
+    auto log = AuditLog::open({.path = directory_.path() + "/audit.jsonl"});
+    ASSERT_TRUE(log.ok()) << log.status();
+    auditor_ = std::make_shared<Auditor>(*std::move(log), clock_);
+    options.auditor = auditor_;
+    auto store = open_embedded_store({.directory = directory_.path() + "/metadata"});
+    ASSERT_TRUE(store.ok()) << store.status();
+    auto control = ControlServer::start(options, *std::move(store));
+    ASSERT_TRUE(control.ok()) << control.status();
+    control_ = *std::move(control);
+    address_ = control_->address();
+    if (issues) join_address_ = control_->join_address();
+    admin_.emplace(address_, 20 * kSecond, loaded(office_.issue(Role::kAdmin, "ada")));
+  }
+
+  JoinTokenSummary token(const std::string& role, const std::string& name) {
+    auto made = admin_->create_join_token(role, name, 0);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return made.ok() ? *std::move(made) : JoinTokenSummary();
+  }
+
+  CredentialFiles files(const std::string& name) { return certificate_files_in(directory_.path() + "/" + name); }
+
+  absl::StatusOr<CertificateInfo> join_with(const std::string& word, const std::string& place,
+                                            const std::string& role = "", const std::string& name = "") {
+    return join({.control_address = address_, .token = word, .role = role, .name = name, .timeout_ns = 20 * kSecond},
+                files(place));
+  }
+
+  /// A call of somebody who does not keep to the client library.
+  grpc::Status raw_join(const std::string& secret, const std::string& request) {
+    const auto channel =
+        grpc::CreateChannel(join_address_, joining_channel_credentials(office_.certificate(), kOfficeCluster));
+    v1::JoinRequest message;
+    message.set_secret(secret);
+    message.set_request(request);
+    v1::IssuedCertificate reply;
+    grpc::ClientContext context;
+    return v1::Joining::NewStub(channel)->Join(&context, message, &reply);
+  }
+
+  std::string audit(const std::string& suffix = "") {
+    auditor_->log().flush();
+    return text_of(directory_.path() + "/audit.jsonl" + suffix);
+  }
+
+  TempDir directory_;
+  SteadyClock clock_;
+  CertificateOffice office_{directory_.path(), "office"};
+  std::string address_ = "127.0.0.1:0";
+  std::string join_address_ = "127.0.0.1:0";
+  std::shared_ptr<Auditor> auditor_;
+  std::unique_ptr<ControlServer> control_;
+  std::optional<AdminClient> admin_;
+};
+
+TEST_F(JoiningTest, ATokenGivesACertificateThatIsGoodInTheCluster) {
+  const JoinTokenSummary made = token("client", "app-7");
+  EXPECT_EQ(made.principal, "client/app-7");
+  const auto joined = join_with(made.token, "app");
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(joined->identity, (Identity{kOfficeCluster, Role::kClient, "app-7"}));
+  EXPECT_NEAR(static_cast<double>(joined->valid.until), static_cast<double>(std::time(nullptr) + kLife), 60);
+  AdminClient app(address_, 20 * kSecond, loaded(files("app")));
+  EXPECT_TRUE(app.list_tables().ok());
+  EXPECT_EQ(app.drop_table("t").status().code(), StatusCode::kPermissionDenied) << "the role's rights, and no more";
+
+  struct stat key {};
+  ASSERT_EQ(::stat(files("app").key.c_str(), &key), 0);
+  EXPECT_EQ(key.st_mode & 0777U, 0600U);
+}
+
+TEST_F(JoiningTest, ANodeGetsAFreshUuid_OrTheOneThatItHas) {
+  const auto fresh = join_with(token("node", "").token, "n1", "node");
+  ASSERT_TRUE(fresh.ok()) << fresh.status();
+  EXPECT_EQ(fresh->identity->role, Role::kNode);
+  const auto known = join_with(token("node", kNode).token, "n2", "node", kNode);
+  ASSERT_TRUE(known.ok()) << known.status();
+  EXPECT_EQ(known->identity->name, kNode);
+  const auto other = join_with(token("node", "").token, "n3", "node", kNode);
+  EXPECT_EQ(other.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(other.status().message()), HasSubstr(absl::StrCat("skuactl cert join-token node ", kNode)));
+  EXPECT_FALSE(std::filesystem::exists(files("n3").certificate));
+}
+
+TEST_F(JoiningTest, ATokenIsForOneKey_AlsoAfterARestartOfTheControlPlane) {
+  const std::string word = token("client", "app-7").token;
+  ASSERT_TRUE(join_with(word, "app").ok());
+  EXPECT_TRUE(join_with(word, "app").ok()) << "the answer may have been lost";
+  const absl::Status thief = join_with(word, "thief").status();
+  EXPECT_EQ(thief.code(), StatusCode::kPermissionDenied);
+  start();
+  EXPECT_EQ(join_with(word, "thief").status(), thief);
+  EXPECT_TRUE(join_with(word, "app").ok());
+}
+
+TEST_F(JoiningTest, AStrangerHearsTheSameWhateverIsWrong) {
+  const std::string used = token("client", "a").token;
+  ASSERT_TRUE(join_with(used, "a").ok());
+  const std::string revoked = token("client", "b").token;
+  ASSERT_TRUE(admin_->revoke_identity("client/b").ok());
+  const JoinTokenSummary dropped = token("client", "c");
+  ASSERT_TRUE(admin_->drop_join_token(dropped.token_id).ok());
+  auto unknown = *parse_join_token(used);
+  unknown.secret = std::string(kJoinSecretBytes, 'x');
+  const absl::Status refused = join_with(encode_join_token(unknown), "eve").status();
+  EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied);
+  for (const std::string& word : {used, revoked, dropped.token}) EXPECT_EQ(join_with(word, "eve").status(), refused);
+  EXPECT_THAT(std::string(refused.message()), Not(HasSubstr("client")));
+}
+
+TEST_F(JoiningTest, NothingIsSaidToWhoeverIsNotTheTokensControlPlane) {
+  auto other = *parse_join_token(token("client", "a").token);
+  other.authority[0] = static_cast<char>(other.authority[0] ^ 1);
+  const absl::Status refused = join_with(encode_join_token(other), "a").status();
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("secret was not sent"));
+  EXPECT_EQ(join_with("skua-join-x", "a").status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(JoiningTest, StrangersAreServedNothingElse) {
+  const auto channel =
+      grpc::CreateChannel(join_address_, joining_channel_credentials(office_.certificate(), kOfficeCluster));
+  v1::CreateJoinTokenReply made;
+  grpc::ClientContext create;
+  EXPECT_EQ(
+      v1::Certificates::NewStub(channel)->CreateJoinToken(&create, v1::CreateJoinTokenRequest(), &made).error_code(),
+      grpc::StatusCode::UNIMPLEMENTED);
+  // And where the others are, nobody is without a certificate.
+  const auto inside = grpc::CreateChannel(address_, joining_channel_credentials(office_.certificate(), kOfficeCluster));
+  v1::GetAuthorityReply authority;
+  grpc::ClientContext get;
+  EXPECT_EQ(v1::Joining::NewStub(inside)->GetAuthority(&get, v1::GetAuthorityRequest(), &authority).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(JoiningTest, LargeMessagesAndManyAttemptsAreRefused) {
+  EXPECT_EQ(raw_join(std::string(20'000, 's'), "").error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(raw_join("s", "no request").error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  grpc::Status last;
+  for (int i = 0; i < 200 && last.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED; ++i) last = raw_join("s", "x");
+  EXPECT_EQ(last.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(last.error_message(), HasSubstr("in a minute"));
+}
+
+TEST_F(JoiningTest, TokensAreMadeByAdministratorsForIdentitiesThatThereMayBe) {
+  AdminClient app(address_, 20 * kSecond, loaded(office_.issue(Role::kClient, "app")));
+  EXPECT_EQ(app.create_join_token("node", "", 0).status().code(), StatusCode::kPermissionDenied);
+  for (const auto& [role, name] :
+       {std::pair{"control", "c2"}, {"client", ""}, {"node", "n1"}, {"boss", "x"}, {"", ""}}) {
+    EXPECT_EQ(admin_->create_join_token(role, name, 0).status().code(), StatusCode::kInvalidArgument) << role << name;
+  }
+  EXPECT_EQ(admin_->create_join_token("client", "a", 30 * 86'400).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(*admin_->join_tokens(), IsEmpty());
+  const JoinTokenSummary made = token("client", "a");
+  ASSERT_THAT(*admin_->join_tokens(), SizeIs(1));
+  EXPECT_EQ(admin_->join_tokens()->front().token_id, made.token_id);
+  EXPECT_EQ(admin_->join_tokens()->front().token, "");
+}
+
+TEST_F(JoiningTest, ACertificateIsRenewedForItsOwnerAndHisKey) {
+  ASSERT_TRUE(join_with(token("client", "app-7").token, "app").ok());
+  const std::string before = text_of(files("app").certificate);
+  AdminClient app(address_, 20 * kSecond, loaded(files("app")));
+  const auto renewed = renew(files("app"), true, app);
+  ASSERT_TRUE(renewed.ok()) << renewed.status();
+  EXPECT_EQ(renewed->identity->name, "app-7");
+  EXPECT_NE(text_of(files("app").certificate), before);
+  EXPECT_NE(loaded(files("app")), nullptr) << "the key is the same";
+
+  ASSERT_TRUE(admin_->revoke_identity("client/app-7").ok());
+  EXPECT_EQ(renew(files("app"), true, app).status().code(), StatusCode::kPermissionDenied);
+  // The control plane's own come from where the authority is.
+  AdminClient control(address_, 20 * kSecond, loaded(office_.issue(Role::kControl, "c1")));
+  EXPECT_EQ(control.renew_certificate(*make_certificate_request(*make_private_key())).status().code(),
+            StatusCode::kPermissionDenied);
+}
+
+TEST_F(JoiningTest, OneIdentityGetsNotMoreThanAFewInAMinute) {
+  AdminClient app(address_, 20 * kSecond, loaded(office_.issue(Role::kClient, "app")));
+  const std::string request = *make_certificate_request(*make_private_key());
+  absl::Status last;
+  for (int i = 0; i < 100 && last.ok(); ++i) last = app.renew_certificate(request).status();
+  EXPECT_EQ(last.code(), StatusCode::kResourceExhausted);
+  AdminClient other(address_, 20 * kSecond, loaded(office_.issue(Role::kClient, "other")));
+  EXPECT_TRUE(other.renew_certificate(request).ok());
+}
+
+TEST_F(JoiningTest, TheAuditLogSaysWhoGotWhat_AndHasNoSecret) {
+  const JoinTokenSummary made = token("client", "app-7");
+  const auto joined = join_with(made.token, "app");
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_FALSE(join_with(made.token, "thief").ok());
+  const std::string log = audit();
+  EXPECT_THAT(log, HasSubstr("\"who\":\"admin/ada\""));
+  EXPECT_THAT(log, HasSubstr("Certificates/CreateJoinToken"));
+  EXPECT_THAT(log, HasSubstr("Joining/Join"));
+  EXPECT_THAT(log, HasSubstr(absl::StrCat("\"token_id\":\"", made.token_id, "\"")));
+  EXPECT_THAT(log, HasSubstr(joined->serial));
+  EXPECT_THAT(audit(".refused"), HasSubstr("Joining/Join"));
+  const std::string secret = absl::BytesToHexString(parse_join_token(made.token)->secret);
+  for (const std::string& text : {audit(), audit(".refused")}) {
+    EXPECT_THAT(text, Not(HasSubstr(made.token.substr(10, 30))));
+    EXPECT_THAT(text, Not(HasSubstr(secret)));
+    EXPECT_THAT(text, Not(HasSubstr("PRIVATE KEY")));
+  }
+}
+
+TEST_F(JoiningTest, WithoutAnAuthoritysKeyTheServiceNamesTheOption) {
+  start(false);
+  const absl::Status refused = admin_->create_join_token("node", "", 0).status();
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("--authority DIR"));
+  EXPECT_EQ(admin_->renew_certificate("x").status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(control_->join_address(), "");
+}
+
+TEST_F(JoiningTest, AnAuthorityThatNobodyBelievesIsRefusedAtTheStart) {
+  CertificateOffice other(directory_.path(), "other");
+  const CredentialsPtr own = loaded(office_.issue(Role::kControl, "c1"));
+  const WallSeconds now = std::time(nullptr);
+  const auto refused = CertificateIssuer::make(other.authority(), kLife, *own, now);
+  EXPECT_EQ(refused.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("skuactl cert issue control NAME"));
+  EXPECT_FALSE(CertificateIssuer::make({office_.certificate(), ""}, kLife, *own, now).ok());
+  EXPECT_FALSE(CertificateIssuer::make(office_.authority(), kLife, *own, now + 1000 * CertificateOffice::kDay).ok());
+}
+
+TEST(NextRenewal, IsAtHalfTime_AndSoonAfterAFailure) {
+  CertificateInfo info;
+  info.valid = {1'000'000'000 - 300, 1'000'000'000 + 30 * 86'400};  // antedated by five minutes
+  EXPECT_EQ(next_renewal(info, 0, 0), 1'000'000'000 + 15 * 86'400);
+  const WallSeconds now = 1'000'000'000 + 15 * 86'400;
+  EXPECT_EQ(next_renewal(info, 1, now), now + 1);
+  EXPECT_EQ(next_renewal(info, 4, now), now + 8);
+  EXPECT_EQ(next_renewal(info, 1000, now), now + 300);
+  info.valid.until = 1'000'000'000 + 20;
+  EXPECT_EQ(next_renewal(info, 1000, now), now + 1) << "of a short life a small part";
+}
+
+}  // namespace
+}  // namespace skua::control
