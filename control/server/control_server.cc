@@ -49,9 +49,10 @@ class RunningServer final : public ControlServer {
                      .alone = election_ == nullptr},
                     state_store, std::move(state), clock_, hub_,
                     options.make_probe ? options.make_probe() : make_node_probe(options.credentials)),
-        services_(make_control_services({cluster_id_, cluster_name_, options.heartbeat_interval_ms,
-                                         options.suspect_after_ms, options.credentials, options.auditor, options.security},
-                                        controller_, hub_)),
+        services_(
+            make_control_services({cluster_id_, cluster_name_, options.heartbeat_interval_ms, options.suspect_after_ms,
+                                   options.credentials, options.auditor, options.security},
+                                  controller_, hub_)),
         certificates_({cluster_id_, options.credentials, options.issuer, join_port_}),
         certificates_service_(make_certificates_service(certificates_, controller_)) {}
 

@@ -38,8 +38,8 @@ absl::Status check_part(const fs::directory_entry& part) {
 /// A node that ran as another user once (often by sudo) has left files that belong to that user. Only names that a node
 /// creates are checked: other entries, such as lost+found, may belong to anybody.
 absl::Status check_parts(const std::string& path) {
-  for (const char* name :
-       {"skua.lock", "identity.toml", "state", "views", "unsynced", "shards", "snapshots", "copies", "log"}) {
+  for (const char* name : {"skua.lock", "identity.toml", "state", "views", "unsynced", "shards", "snapshots", "copies",
+                           "log", "certificate"}) {
     std::error_code error;
     const fs::directory_entry part(absl::StrCat(path, "/", name), error);
     absl::Status status = check_part(part);

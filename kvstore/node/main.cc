@@ -23,6 +23,7 @@
 #include "app/transport_options.h"
 #include "app/uuid.h"
 #include "app/version.h"
+#include "control/client/certificate_renewer.h"
 #include "control/proto/grpc_log.h"
 #include "control/security/credentials.h"
 #include "control/security/exposure.h"
@@ -33,6 +34,7 @@
 #include "kvstore/node/machine_memory.h"
 #include "kvstore/node/memory_budget.h"
 #include "kvstore/node/node.h"
+#include "kvstore/node/node_certificate.h"
 #include "kvstore/node/node_identity.h"
 #include "kvstore/node/node_limits.h"
 #include "kvstore/node/node_state.h"
@@ -418,7 +420,19 @@ size_t threads_of(const SkuadOptions& config) {
          static_cast<size_t>(config.background_threads);
 }
 
-int serve(const SkuadOptions& config, const control::CredentialsPtr& credentials, app::StopSignal& stop) {
+/// Null: the node was told to stop meanwhile.
+control::CredentialsPtr join_cluster(const SkuadOptions& config, const app::DataDirIdentity& identity,
+                                     const app::Logger& logger, app::StopSignal& stop) {
+  return value_or_fail(join_by_token({.data_dir = config.data_dir,
+                                      .control_address = config.control_address,
+                                      .token = config.join_token,
+                                      .node_uuid = identity.node_uuid,
+                                      .log = node_log(logger),
+                                      .pause = [&](DurationNs time) { return !stop.wait_for(time).has_value(); }}));
+}
+
+/// `credentials`: those that options name; null: none.
+int serve(const SkuadOptions& config, control::CredentialsPtr credentials, app::StopSignal& stop) {
   const app::Logger logger(config.log);
   const MemoryBudget memory = value_or_fail(memory_budget(config));
   ok_or_fail(check_file_size_limit());
@@ -426,6 +440,9 @@ int serve(const SkuadOptions& config, const control::CredentialsPtr& credentials
   DataDir data;
   const bool exists = value_or_fail(data_dir_exists(config.data_dir));
   if (exists && !take_data_dir(config, logger, stop, data)) return stopped(logger, absl::OkStatus());
+  if (credentials == nullptr) {
+    credentials = value_or_fail(load_joined(config.data_dir, !config.join_token.empty(), node_log(logger)));
+  }
   if (credentials != nullptr) {
     ok_or_fail(
         check_node_identity(config.data_dir, data.identity.node_uuid, data.identity.cluster_id, credentials->self()));
@@ -435,6 +452,12 @@ int serve(const SkuadOptions& config, const control::CredentialsPtr& credentials
   ok_or_fail(check_disk(disk, disk_bytes, config.workers, disk_sizes(config, disk_bytes)));
   const Network network = open_network(config, logger);  // outlives the node, whose workers use it
   if (!data.lock) data.lock = room_or_fail(app::DirectoryLock::acquire(config.data_dir, kProgram));
+  if (credentials == nullptr && !config.join_token.empty()) {
+    credentials = join_cluster(config, data.identity, logger, stop);
+    if (credentials == nullptr) return stopped(logger, absl::OkStatus());
+    ok_or_fail(
+        check_node_identity(config.data_dir, data.identity.node_uuid, data.identity.cluster_id, credentials->self()));
+  }
   if (data.identity.node_uuid.empty()) {
     const std::string uuid = credentials == nullptr ? std::string() : credentials->self().name;
     data.identity = room_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion, uuid));
@@ -465,6 +488,10 @@ int serve(const SkuadOptions& config, const control::CredentialsPtr& credentials
   auto node = Node::start(std::move(options));
   if (told_to_stop) return stopped(logger, absl::OkStatus());
   const std::unique_ptr<Node> started = value_or_fail(std::move(node));
+  std::unique_ptr<control::CertificateRenewer> renewer;
+  if (credentials != nullptr && config.credentials.empty()) {
+    renewer = keep_fresh(config.data_dir, config.control_address, credentials, node_log(logger.with_component("node")));
+  }
   logger.info("started", {{"node", data.identity.node_uuid},
                           {"incarnation", started->incarnation()},
                           {"grpc_address", started->grpc_address()},
@@ -493,9 +520,10 @@ int run(int argc, const char* const* argv) {
   ok_or_fail(check_fits(config.memory, machine_memory()));
   ok_or_fail(check_listening(listening_of(config)));
   const auto credentials = value_or_fail(control::Credentials::load(config.credentials, control::Role::kNode));
-  static_cast<void>(value_or_fail(rpc::choose_protection(config.packets, credentials != nullptr)));
-  static_cast<void>(
-      value_or_fail(control::judge_exposure(config.security, credentials != nullptr, entrances_of(config), kRole)));
+  ok_or_fail(check_join_token(config.join_token, config.credentials));
+  const bool secure = credentials != nullptr || !config.join_token.empty() || has_joined(config.data_dir);
+  static_cast<void>(value_or_fail(rpc::choose_protection(config.packets, secure)));
+  static_cast<void>(value_or_fail(control::judge_exposure(config.security, secure, entrances_of(config), kRole)));
   if (config.check_config) {
     std::puts("the configuration is valid");
     return app::finish_output(kProgram);

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/text.h"
 #include "kvstore/log/posix_device.h"
+#include "kvstore/node/shard_plan.h"
+#include "kvstore/peers/peer_identity.h"
 #include "kvstore/storage/recovery.h"
 #include "kvstore/storage/shard_files.h"
 

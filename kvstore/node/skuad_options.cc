@@ -92,6 +92,8 @@ const char* name_of(TransportKind kind) {
 
 void declare_examples(app::Program& program) {
   program.example("skuad --data-dir /var/lib/skua", "a node of the cluster whose control plane is on this machine");
+  program.example("skuad --data-dir /var/lib/skua --control-address 10.0.0.1:7400 --join-token skua-join-AR...",
+                  "a new node of a cluster with certificates");
   program.example("skuad --data-dir n1 --grpc-address 127.0.0.1:0 --data-address 127.0.0.1:0",
                   "one of several nodes on this machine");
   program.example(
@@ -117,6 +119,13 @@ void declare(app::Program& program, SkuadOptions& options) {
       .addresses();
   app::add_security_options(program, &options.credentials);
   app::add_security_choice(program, &options.security);
+  program
+      .add_string(
+          "join-token", &options.join_token,
+          "For a node without a certificate: what skuactl cert join-token printed. The node makes its key, gets its "
+          "certificate from the control plane, keeps both in its data directory and renews the certificate by "
+          "itself. Later starts need no token.")
+      .value_name("TOKEN");
   app::add_packets_option(program, &options.packets);
   program
       .add_string("grpc-address", &options.grpc_address,

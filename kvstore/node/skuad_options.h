@@ -32,6 +32,8 @@ struct SkuadOptions {
   std::string control_address = "127.0.0.1:7400";
   control::CredentialFiles credentials;
   control::SecurityChoice security = control::SecurityChoice::kAuto;
+  /// For a node that has no certificate yet; a secret.
+  std::string join_token;
   rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
   std::string grpc_address = "127.0.0.1:7410";
   std::string data_address = "127.0.0.1:7420";

@@ -1,0 +1,63 @@
+// The certificate that a node gets from the control plane (control/security/certificate_issuer.h), in its data directory:
+//
+//     DATA/certificate/key.pem, cert.pem, ca.pem       control/security/certificate_files.h
+//
+//     first start with --join-token    makes the key, joins, and has a certificate from then on
+//     later starts                     use what is there; a token is not needed any more, and not looked at
+//     what is there cannot be used     (it expired while the node was down): joins again, with a token for its uuid
+//
+// --cert, --key and --ca go before all that.
+#ifndef SKUA_KVSTORE_NODE_NODE_CERTIFICATE_H_
+#define SKUA_KVSTORE_NODE_NODE_CERTIFICATE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "control/client/certificate_renewer.h"
+#include "control/security/credential_files.h"
+#include "control/security/credentials.h"
+#include "kvstore/types/node_log.h"
+#include "rpc/base/clock.h"
+
+namespace skua::kv {
+
+[[nodiscard]] control::CredentialFiles joined_files(const std::string& data_dir);
+
+/// Whether the directory has a certificate, good or not.
+[[nodiscard]] bool has_joined(const std::string& data_dir);
+
+/// INVALID_ARGUMENT: not a token, or `given` names a certificate, which goes before.
+[[nodiscard]] absl::Status check_join_token(const std::string& token, const control::CredentialFiles& given);
+
+/// The certificate in the directory; null: there is none, or it cannot be used and there is a token for another one.
+/// FAILED_PRECONDITION: it cannot be used; the message names the way out.
+[[nodiscard]] absl::StatusOr<control::CredentialsPtr> load_joined(const std::string& data_dir, bool has_token,
+                                                                  const NodeLog& log);
+
+struct JoinByToken {
+  std::string data_dir;
+  std::string control_address;
+  std::string token;
+  /// The node's uuid, if it has one already.
+  std::string node_uuid;
+  NodeLog log;
+  /// Waits. False: the node was told to stop.
+  std::function<bool(DurationNs)> pause;
+};
+
+/// Waits for a control plane that is away. Null: the node was told to stop. Errors of control::join() that another attempt
+/// does not cure.
+[[nodiscard]] absl::StatusOr<control::CredentialsPtr> join_by_token(const JoinByToken& options);
+
+/// Renews the certificate in the directory from now on.
+[[nodiscard]] std::unique_ptr<control::CertificateRenewer> keep_fresh(const std::string& data_dir,
+                                                                      const std::string& control_address,
+                                                                      const control::CredentialsPtr& credentials,
+                                                                      NodeLog log);
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_NODE_NODE_CERTIFICATE_H_
