@@ -1,12 +1,16 @@
-// Which role may call which method of the gRPC services. A method that is not listed may be called by nobody; a test
-// compares the list with the services' descriptors. What changes the cluster is audited (auditor.h).
+// Who is believed, and may do what: rules for what a certificate says. TLS has verified its signature and time before.
+//
+// The table says which role may call which method of the gRPC services. A method that is not listed may be called by
+// nobody; a test compares the list with the services' descriptors. What changes the cluster is audited (auditor.h).
 #ifndef SKUA_CONTROL_SECURITY_ACCESS_H_
 #define SKUA_CONTROL_SECURITY_ACCESS_H_
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "control/security/identity.h"
 
 namespace skua::control {
@@ -18,6 +22,15 @@ struct MethodAccess {
   /// Served only where nobody shows a certificate (Credentials::for_joining()), and then to anybody.
   bool for_strangers = false;
 };
+
+/// The identity in the URI of a peer's certificate. PERMISSION_DENIED: the URI is none of Skua's, or the peer is of
+/// another cluster, or has none of the roles that are `expected` (empty: any).
+[[nodiscard]] absl::StatusOr<Identity> check_member(const std::string& uri, const std::string& cluster_id,
+                                                    Roles expected);
+
+/// PERMISSION_DENIED: the caller is a node other than `uuid`. A node speaks for itself only. Other roles pass: the table
+/// says what they may do.
+[[nodiscard]] absl::Status check_speaks_for(const Identity& caller, const std::string& uuid);
 
 [[nodiscard]] std::span<const MethodAccess> method_access();
 

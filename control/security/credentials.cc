@@ -75,13 +75,8 @@ class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifie
   }
 
   [[nodiscard]] absl::Status judge(const std::string& uri) const {
-    const absl::StatusOr<Identity> peer = parse_identity_uri(uri);
-    if (!peer.ok()) return absl::PermissionDeniedError("the peer's certificate is not one of Skua's");
-    if (peer->cluster_id != cluster_id_) return absl::PermissionDeniedError("the peer is of another cluster");
-    if (!expected_.empty() && !expected_.contains(peer->role)) {
-      return absl::PermissionDeniedError(
-          absl::StrCat("the peer has the role ", role_name(peer->role), ", expected was ", roles_text(expected_)));
-    }
+    const absl::StatusOr<Identity> peer = check_member(uri, cluster_id_, expected_);
+    if (!peer.ok()) return peer.status();
     // A caller hears it with each call instead, as an error that names the reason.
     return denied_ == nullptr ? absl::OkStatus() : denied_->check(*peer);
   }
@@ -259,9 +254,7 @@ std::string peer_principal(const grpc::AuthContext& context) {
 
 absl::Status check_node_is(const grpc::AuthContext& context, const std::string& uuid) {
   const std::optional<Identity> peer = peer_identity(context);
-  if (!peer || peer->role != Role::kNode || peer->name == uuid) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      absl::StrCat("the caller's certificate is that of node ", peer->name, ", and the message is of another node"));
+  return peer ? check_speaks_for(*peer, uuid) : absl::OkStatus();
 }
 
 }  // namespace skua::control

@@ -116,8 +116,7 @@ class Credentials {
 /// Its Identity::principal(), or "".
 [[nodiscard]] std::string peer_principal(const grpc::AuthContext& context);
 
-/// PERMISSION_DENIED if the peer is a node other than `uuid`: a node speaks for itself only. Other roles pass; access.h
-/// says what they may do.
+/// check_speaks_for() of who is at the other end of a call.
 [[nodiscard]] absl::Status check_node_is(const grpc::AuthContext& context, const std::string& uuid);
 
 }  // namespace skua::control

@@ -90,5 +90,36 @@ TEST(Access, ARefusalSaysWhatHelps) {
               HasSubstr("role client may not call DropTable, only admin: use such a certificate"));
 }
 
+std::string uri_of(const std::string& cluster, const char* role, const char* name) {
+  return absl::StrCat("skua://", cluster, "/", role, "/", name);
+}
+
+TEST(Member, IsOfTheClusterAndOfAnExpectedRole) {
+  const std::string cluster = of(Role::kAdmin).cluster_id;
+  const std::string uri = uri_of(cluster, "control", "c1");
+  EXPECT_EQ(check_member(uri, cluster, Roles())->name, "c1");
+  EXPECT_EQ(check_member(uri, cluster, Role::kControl | Role::kNode)->role, Role::kControl);
+  const absl::Status other_role = check_member(uri, cluster, Role::kNode).status();
+  EXPECT_EQ(other_role.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(other_role.message()), HasSubstr("has the role control, expected was node"));
+}
+
+TEST(Member, OfAnotherClusterOrWithAnotherNameIsRefused) {
+  const std::string cluster = of(Role::kAdmin).cluster_id;
+  const std::string other = "11111111-8f5e-4b0e-9d0c-0a1f6a3f5d11";
+  for (const std::string& uri : {uri_of(other, "admin", "ada"), uri_of(cluster, "king", "ada"),
+                                 uri_of(cluster, "node", "n1"), std::string("spiffe://example/ada"), std::string()}) {
+    EXPECT_EQ(check_member(uri, cluster, Roles()).status().code(), absl::StatusCode::kPermissionDenied) << uri;
+  }
+}
+
+TEST(SpeaksFor, ANodeForItselfOnly) {
+  Identity node = of(Role::kNode);
+  node.name = "22222222-8f5e-4b0e-9d0c-0a1f6a3f5d11";
+  EXPECT_TRUE(check_speaks_for(node, node.name).ok());
+  EXPECT_EQ(check_speaks_for(node, "33333333-8f5e-4b0e-9d0c-0a1f6a3f5d11").code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(check_speaks_for(of(Role::kAdmin), node.name).ok()) << "the table says what others may";
+}
+
 }  // namespace
 }  // namespace skua::control
