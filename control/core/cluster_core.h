@@ -63,7 +63,7 @@ struct Decision {
   /// The table that was created, found or dropped.
   std::optional<Table> table;
   /// Whose certificate the join token gives that was used or taken back.
-  std::string principal;
+  std::string principal{};
 };
 
 struct CoreOptions {

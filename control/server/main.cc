@@ -423,11 +423,10 @@ std::shared_ptr<const CertificateIssuer> load_issuer(const Settings& settings, c
                      "--authority ",
                      settings.authority, ", then give --cert, --key and --ca")));
   }
-  const CertificateAndKey authority{
-      value_or_give_up(app::read_file(settings.authority + "/ca.pem", kAuthorityFileMax)),
-      value_or_give_up(app::read_file(settings.authority + "/ca.key", kAuthorityFileMax))};
-  auto issuer =
-      CertificateIssuer::make(authority, settings.certificate_ttl_ns / kSecond, *credentials, std::time(nullptr));
+  CertificateAndKey authority{value_or_give_up(app::read_file(settings.authority + "/ca.pem", kAuthorityFileMax)),
+                              value_or_give_up(app::read_file(settings.authority + "/ca.key", kAuthorityFileMax))};
+  auto issuer = CertificateIssuer::make(std::move(authority), settings.certificate_ttl_ns / kSecond, *credentials,
+                                        std::time(nullptr));
   if (!issuer.ok()) {
     give_up(absl::FailedPreconditionError(
         absl::StrCat("--authority ", settings.authority, ": ", issuer.status().message())));

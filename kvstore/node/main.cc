@@ -519,8 +519,8 @@ int run(int argc, const char* const* argv) {
   static_cast<void>(value_or_fail(memory_budget(config)));
   ok_or_fail(check_fits(config.memory, machine_memory()));
   ok_or_fail(check_listening(listening_of(config)));
-  const auto credentials = value_or_fail(control::Credentials::load(config.credentials, control::Role::kNode));
   ok_or_fail(check_join_token(config.join_token, config.credentials));
+  const auto credentials = value_or_fail(control::Credentials::load(config.credentials, control::Role::kNode));
   const bool secure = credentials != nullptr || !config.join_token.empty() || has_joined(config.data_dir);
   static_cast<void>(value_or_fail(rpc::choose_protection(config.packets, secure)));
   static_cast<void>(value_or_fail(control::judge_exposure(config.security, secure, entrances_of(config), kRole)));
