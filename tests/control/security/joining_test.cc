@@ -7,6 +7,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -25,7 +26,9 @@
 #include "control/security/certificate_issuer.h"
 #include "control/security/join_token.h"
 #include "control/server/control_server.h"
+#include "control/store/election.h"
 #include "control/store/embedded_store.h"
+#include "control/store/memory_store.h"
 #include "rpc/base/clock.h"
 #include "tests/control/certificate_office.h"
 #include "tests/control/fake_probe.h"
@@ -47,6 +50,13 @@ std::string text_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
+
+/// Somebody else leads for ever.
+class NotElected final : public Election {
+ public:
+  void start(const std::string& /*own_address*/, std::function<void(const Leadership&)> /*changed*/) override {}
+  void stop() override {}
+};
 
 class JoiningTest : public testing::Test {
  protected:
@@ -271,6 +281,29 @@ TEST_F(JoiningTest, TheAuditLogSaysWhoGotWhat_AndHasNoSecret) {
     EXPECT_THAT(text, Not(HasSubstr(secret)));
     EXPECT_THAT(text, Not(HasSubstr("PRIVATE KEY")));
   }
+}
+
+/// Only the process that leads knows which tokens are good, and who is revoked.
+TEST_F(JoiningTest, AProcessThatDoesNotLeadGivesNothing_AndTheNextOneIsAsked) {
+  ControlServerOptions options;
+  options.listen_address = "127.0.0.2:0";
+  options.join_address = "127.0.0.2" + join_address_.substr(join_address_.rfind(':'));
+  options.cluster.id = kOfficeCluster;
+  options.credentials = loaded(office_.issue(Role::kControl, "c2"));
+  options.make_probe = [] { return std::make_unique<AgreeableProbe>(); };
+  options.issuer = *CertificateIssuer::make(office_.authority(), kLife, *options.credentials, std::time(nullptr));
+  const auto follower = ControlServer::start(options, std::make_unique<MemoryStore>(), std::make_unique<NotElected>());
+  ASSERT_TRUE(follower.ok()) << follower.status();
+  const std::string word = token("client", "app-7").token;
+  const auto join_at = [&](const std::string& addresses) {
+    return join({.control_address = addresses, .token = word, .timeout_ns = 20 * kSecond}, files("app"));
+  };
+  EXPECT_EQ(join_at("127.0.0.2:1").status().code(), StatusCode::kUnavailable);
+  EXPECT_FALSE(std::filesystem::exists(files("app").certificate));
+  EXPECT_TRUE(join_at("127.0.0.2:1,127.0.0.1:1").ok());
+  AdminClient app((*follower)->address(), kSecond, loaded(files("app")));
+  EXPECT_EQ(app.renew_certificate(*make_certificate_request(*make_private_key())).status().code(),
+            StatusCode::kUnavailable);
 }
 
 TEST_F(JoiningTest, WithoutAnAuthoritysKeyTheServiceNamesTheOption) {
