@@ -19,10 +19,13 @@ void add_security_options(Command& command, control::CredentialFiles* files) {
 void add_security_choice(Command& command, control::SecurityChoice* choice) {
   using control::SecurityChoice;
   command.add_choice<SecurityChoice>(
-      "security", choice, {{"auto", SecurityChoice::kAuto}, {"off-unsafe", SecurityChoice::kOffUnsafe}},
+      "security", choice,
+      {{"auto", SecurityChoice::kAuto},
+       {"off-unsafe", SecurityChoice::kOffUnsafe},
+       {"accept", SecurityChoice::kAccept}},
       "auto: with certificates all must show theirs; without, the program listens on loopback only. off-unsafe: "
-      "without "
-      "certificates on any address. Whoever reaches it may then read, change and delete everything.");
+      "without certificates on any address: whoever reaches it may read, change and delete everything. accept: with "
+      "certificates, and peers without are taken as well, while a running cluster gets its certificates.");
 }
 
 void add_packets_option(Command& command, rpc::PacketProtection* packets) {

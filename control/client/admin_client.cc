@@ -180,6 +180,7 @@ absl::StatusOr<ClusterStatus> AdminClient::status() {
   result.versions = from_proto(reply.versions());
   result.uptime_ns = static_cast<DurationNs>(reply.uptime_ms()) * kMillisecond;
   result.watcher_count = reply.watcher_count();
+  result.anonymous_watcher_count = reply.anonymous_watcher_count();
   result.troubles = {reply.troubles().begin(), reply.troubles().end()};
   result.hints = {reply.hints().begin(), reply.hints().end()};
   result.security = from_proto(reply.security());

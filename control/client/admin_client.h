@@ -84,6 +84,8 @@ struct ClusterStatus {
   VersionRange versions;
   DurationNs uptime_ns = 0;
   uint32_t watcher_count = 0;
+  /// Of these, those that showed no certificate.
+  uint32_t anonymous_watcher_count = 0;
   /// What is wrong with the cluster, such as a shard that nobody serves: what, why, what to do.
   std::vector<std::string> troubles;
   /// What nothing depends on, but somebody may want to do, such as removing a node that is gone and holds nothing.

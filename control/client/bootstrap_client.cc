@@ -14,6 +14,7 @@
 #include "control/client/control_client_limits.h"
 #include "control/proto/bootstrap.grpc.pb.h"
 #include "control/proto/convert.h"
+#include "rpc/base/clock.h"
 
 namespace skua::control {
 namespace {
@@ -29,6 +30,7 @@ struct Call {
   Request request;
   Reply reply;
   std::shared_ptr<v1::Bootstrap::Stub> stub;
+  ChannelKind kind = ChannelKind::kTls;
 };
 
 }  // namespace
@@ -54,7 +56,7 @@ class BootstrapClient::Impl {
                                     const absl::Status ended = how_ended(*call, status, address);
                                     auto result =
                                         ended.ok() ? absl::StatusOr<NodeDescription>(from_proto(call->reply)) : ended;
-                                    note_outcome(address, status);
+                                    note_outcome(address, call->kind, status);
                                     finish(std::move(call), [&] { done(std::move(result)); });
                                   });
     return absl::OkStatus();
@@ -77,17 +79,26 @@ class BootstrapClient::Impl {
           auto result = ended.ok() ? absl::StatusOr<OpenSessionAnswer>(OpenSessionAnswer{
                                          call->reply.node_uuid(), call->reply.incarnation(), call->reply.answer()})
                                    : ended;
-          note_outcome(address, status);
+          note_outcome(address, call->kind, status);
           finish(std::move(call), [&] { done(std::move(result)); });
         });
     return absl::OkStatus();
   }
 
  private:
-  struct Node {
+  /// A channel to a node.
+  struct Way {
     std::shared_ptr<grpc::Channel> channel;
     std::shared_ptr<v1::Bootstrap::Stub> stub;
+  };
+  struct Node {
+    Way tls;
+    Way plaintext;  // made when it is needed
+    ChannelKind kind = ChannelKind::kTls;
+    TimeNs plaintext_until_ns = 0;
     bool is_lost = false;  // the last call did not reach it
+
+    [[nodiscard]] Way& way() { return kind == ChannelKind::kTls ? tls : plaintext; }
   };
 
   /// A node's answer counts only if its certificate is that of the node that it says it is.
@@ -109,30 +120,49 @@ class BootstrapClient::Impl {
       return absl::ResourceExhaustedError(
           absl::StrCat(kBootstrapCallsMax, " bootstrap calls are open, which is the limit. Try again later"));
     }
-    call.stub = stub_for(address);
+    Node& node = node_for(address);
+    call.stub = node.way().stub;
+    call.kind = node.kind;
     cancellable_.insert(&call.context);
     ++unfinished_;
     return absl::OkStatus();
   }
 
-  std::shared_ptr<v1::Bootstrap::Stub> stub_for(const std::string& address) {
+  [[nodiscard]] Way connect(const std::string& address, ChannelKind kind) const {
+    const std::shared_ptr<grpc::Channel> channel = make_channel(address, credentials_, Role::kNode, kind);
+    return {channel, v1::Bootstrap::NewStub(channel)};
+  }
+
+  Node& node_for(const std::string& address) {
     auto found = nodes_.find(address);
     if (found == nodes_.end()) {
       // Nodes come and go; a connection that is dropped here is made again when it is needed.
       if (nodes_.size() >= kBootstrapChannelsMax) nodes_.erase(nodes_.begin());
-      const std::shared_ptr<grpc::Channel> channel = make_channel(address, credentials_, Role::kNode);
-      found = nodes_.emplace(address, Node{channel, v1::Bootstrap::NewStub(channel), false}).first;
+      found = nodes_.emplace(address, Node{.tls = connect(address, ChannelKind::kTls), .plaintext = {}}).first;
     }
     Node& node = found->second;
-    if (std::exchange(node.is_lost, false)) end_pause(*node.channel);
-    return node.stub;
+    if (node.kind == ChannelKind::kPlaintext && clock_.now_ns() >= node.plaintext_until_ns) {
+      node.kind = ChannelKind::kTls;
+    }
+    if (std::exchange(node.is_lost, false)) end_pause(*node.way().channel);
+    return node;
   }
 
-  void note_outcome(const std::string& address, const grpc::Status& status) {
+  /// `kind`: of the call's channel.
+  void note_outcome(const std::string& address, ChannelKind kind, const grpc::Status& status) {
     if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return;
     std::lock_guard lock(mutex_);
     const auto found = nodes_.find(address);
-    if (found != nodes_.end()) found->second.is_lost = true;
+    if (found == nodes_.end()) return;
+    Node& node = found->second;
+    node.is_lost = true;
+    // The next call is made in the other way: callers repeat what was UNAVAILABLE. Several calls may fail together.
+    if (!takes_plaintext(credentials_) || node.kind != kind) return;
+    // It was reached, and the answer is its own.
+    if (node.way().channel->GetState(false) == GRPC_CHANNEL_READY) return;
+    node.plaintext_until_ns = clock_.now_ns() + kPlaintextKeptNs;
+    node.kind = kind == ChannelKind::kTls ? ChannelKind::kPlaintext : ChannelKind::kTls;
+    if (node.way().channel == nullptr) node.way() = connect(address, node.kind);
   }
 
   template <typename Call, typename Report>
@@ -148,6 +178,7 @@ class BootstrapClient::Impl {
   }
 
   const CredentialsPtr credentials_;
+  const SteadyClock clock_;
   std::mutex mutex_;
   std::condition_variable all_done_;
   // Protected by mutex_.

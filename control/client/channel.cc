@@ -3,16 +3,18 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "absl/strings/str_split.h"
 #include "control/client/control_client_limits.h"
+#include "control/client/what_answers.h"
 #include "control/proto/redirect.h"
 
 namespace skua::control {
 
 std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const CredentialsPtr& credentials,
-                                            Roles servers) {
+                                            Roles servers, ChannelKind kind) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
@@ -23,7 +25,8 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Cr
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kReceivedMessageMax);
-  return grpc::CreateCustomChannel(address, channel_credentials(credentials, servers), arguments);
+  return grpc::CreateCustomChannel(
+      address, channel_credentials(kind == ChannelKind::kTls ? credentials : nullptr, servers), arguments);
 }
 
 void end_pause(grpc::Channel& channel) {
@@ -35,13 +38,22 @@ void set_timeout(grpc::ClientContext& context, DurationNs timeout_ns) {
 }
 
 ControlPeers::ControlPeers(const std::string& addresses, const CredentialsPtr& credentials) {
-  const auto channel = [&](const std::string& address) { return make_channel(address, credentials, Role::kControl); };
+  const auto add = [&](const std::string& address) {
+    peers_.push_back({address, make_channel(address, credentials, Role::kControl)});
+    if (!takes_plaintext(credentials)) return;
+    peers_.push_back({address, make_channel(address, credentials, Role::kControl, ChannelKind::kPlaintext),
+                      ChannelKind::kPlaintext});
+  };
+  size_t count = 0;
   for (const auto& part : absl::StrSplit(addresses, ',')) {
     const std::string address(part);
-    if (!address.empty()) peers_.push_back({address, channel(address)});
+    if (address.empty()) continue;
+    add(address);
+    ++count;
   }
   // An empty address is refused by whoever connects to it.
-  if (peers_.empty()) peers_.push_back({addresses, channel(addresses)});
+  if (peers_.empty()) add(addresses);
+  addresses_ = std::max<size_t>(count, 1);
 }
 
 ControlPeers::Outcome ControlPeers::learn(const Peer& asked, const grpc::Status& status,
@@ -64,7 +76,7 @@ ControlPeers::Outcome ControlPeers::learn(const Peer& asked, const grpc::Status&
     return Outcome::kRedirected;
   }
   // Somebody whom we cannot ask.
-  if (peers_.size() == 1 && !leader->empty()) return Outcome::kAnswered;
+  if (addresses_ == 1 && !leader->empty()) return Outcome::kAnswered;
   move_on(asked);
   return Outcome::kNobodyLeads;
 }
@@ -85,7 +97,14 @@ ControlPeers::Connected ControlPeers::connect(const Peer& asked, DurationNs time
 void ControlPeers::move_on(const Peer& from) {
   size_t chosen = chosen_.load();
   // Somebody else may have moved on already.
-  if (&peers_[chosen] == &from) chosen_.compare_exchange_strong(chosen, (chosen + 1) % peers_.size());
+  if (&peers_[chosen] == &from) chosen_.compare_exchange_strong(chosen, next(chosen));
+}
+
+size_t ControlPeers::next(size_t chosen) const {
+  const size_t next = (chosen + 1) % peers_.size();
+  // A process that is away for a moment is not a reason to go on without TLS.
+  const bool is_passed_over = peers_[next].kind == ChannelKind::kPlaintext && !speaks_no_tls(peers_[next].address);
+  return is_passed_over ? (next + 1) % peers_.size() : next;
 }
 
 }  // namespace skua::control

@@ -7,6 +7,7 @@
 #include <grpcpp/support/status.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,11 +17,14 @@
 
 namespace skua::control {
 
+/// Whether a channel goes over TLS, where there are credentials.
+enum class ChannelKind : uint8_t { kTls, kPlaintext };
+
 /// A channel of its own (not shared with others to the same address), that notices a dead peer
 /// within seconds and reconnects quickly. Connects lazily; never fails here. `servers`: the roles that may answer there,
 /// if there are credentials.
 [[nodiscard]] std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const CredentialsPtr& credentials,
-                                                          Roles servers);
+                                                          Roles servers, ChannelKind kind = ChannelKind::kTls);
 
 /// The next call connects at once. For whoever paces calls that fail: gRPC's own pause between two attempts rests on
 /// timers that stand still for as long as a wall clock was set back (gRPC 1.51 waits for absolute wall clock times).
@@ -30,12 +34,15 @@ void end_pause(grpc::Channel& channel);
 void set_timeout(grpc::ClientContext& context, DurationNs timeout_ns);
 
 /// The control processes of one cluster, of which one leads. One of them is asked at a time; the others' turn comes when
-/// it says who leads, or says nothing. Thread: any.
+/// it says who leads, or says nothing. With credentials that take peers without certificates, each process counts as
+/// two: by TLS, and without, whose turn comes only if the process speaks no TLS. Finding that out blocks for up to
+/// 300 ms. Thread: any.
 class ControlPeers {
  public:
   struct Peer {
     std::string address;
     std::shared_ptr<grpc::Channel> channel;
+    ChannelKind kind = ChannelKind::kTls;
   };
   enum class Outcome {
     kAnswered,     // for good, by the leader or about a leader that is not among us
@@ -65,7 +72,10 @@ class ControlPeers {
 
  private:
   void move_on(const Peer& from);
+  /// The one whose turn is after this one's.
+  [[nodiscard]] size_t next(size_t chosen) const;
 
+  size_t addresses_ = 1;
   std::vector<Peer> peers_;
   std::atomic<size_t> chosen_{0};
 };

@@ -221,6 +221,15 @@ Answerer what_answers(const std::string& address, DurationNs timeout_ns) {
   return spoke ? Answerer::kNotGrpc : Answerer::kSilent;
 }
 
+bool speaks_no_tls(const std::string& address, DurationNs timeout_ns) {
+  const Addresses found = look_up(address);
+  for (const addrinfo* to = found.get(); to != nullptr; to = to->ai_next) {
+    const Words words = talk(*to, tls_hello(), timeout_ns);
+    if (words.connected) return is_http2(words.text);
+  }
+  return false;
+}
+
 std::string describe(Answerer answerer) {
   switch (answerer) {
     case Answerer::kNobody: return "";
@@ -251,7 +260,7 @@ absl::Status explain_control_failure(const absl::Status& status, const std::stri
   switch (answerer) {
     case Answerer::kNobody: return status;
     case Answerer::kControl:
-      if (credentials == nullptr) return status;
+      if (credentials == nullptr || credentials->takes_plaintext()) return status;
       return absl::FailedPreconditionError(absl::StrCat(
           "at ", address,
           " is a control plane without TLS, and a certificate was given: give that control plane one, too, "

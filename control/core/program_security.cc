@@ -7,6 +7,7 @@ std::string describe(const ProgramSecurity& security) {
     case Admission::kUnknown: return "unknown";
     case Admission::kLoopback: return "off, loopback only";
     case Admission::kUnsafe: return "OFF-UNSAFE";
+    case Admission::kAccept: return "ACCEPT: certificates, and who has none";
     case Admission::kCertificates: break;
   }
   switch (security.packets) {

@@ -12,6 +12,7 @@ enum class Admission : uint8_t {
   kLoopback,      ///< without certificates: whoever reaches it, and that is this machine only
   kUnsafe,        ///< without certificates: whoever reaches it, from elsewhere too, because a person chose that
   kCertificates,  ///< those with a certificate of the cluster
+  kAccept,        ///< those with a certificate, and, while the cluster gets its certificates, whoever else reaches it
 };
 
 /// How packets of sessions are protected.
@@ -25,7 +26,8 @@ struct ProgramSecurity {
   friend bool operator==(const ProgramSecurity&, const ProgramSecurity&) = default;
 };
 
-/// For people: "certificates, packets encrypt", "off, loopback only", "OFF-UNSAFE", "unknown".
+/// For people: "certificates, packets encrypt", "off, loopback only", "OFF-UNSAFE",
+/// "ACCEPT: certificates, and who has none", "unknown".
 [[nodiscard]] std::string describe(const ProgramSecurity& security);
 
 }  // namespace skua::control

@@ -158,6 +158,7 @@ ProgramSecurity from_proto(const v1::ProgramSecurity& security) {
     case v1::ADMISSION_LOOPBACK: to.admission = Admission::kLoopback; break;
     case v1::ADMISSION_UNSAFE: to.admission = Admission::kUnsafe; break;
     case v1::ADMISSION_CERTIFICATES: to.admission = Admission::kCertificates; break;
+    case v1::ADMISSION_ACCEPT: to.admission = Admission::kAccept; break;
     default: break;
   }
   switch (security.packets()) {

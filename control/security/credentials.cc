@@ -121,7 +121,7 @@ class Doorkeeper final : public grpc::AuthMetadataProcessor {
 
 }  // namespace
 
-absl::StatusOr<CredentialsPtr> Credentials::load(const CredentialFiles& files, Roles roles) {
+absl::StatusOr<CredentialsPtr> Credentials::load(const CredentialFiles& files, Roles roles, SecurityChoice choice) {
   if (files.empty()) return CredentialsPtr();
   const absl::StatusOr<std::string> certificate = read("certificate", files.certificate);
   if (!certificate.ok()) return certificate.status();
@@ -138,12 +138,13 @@ absl::StatusOr<CredentialsPtr> Credentials::load(const CredentialFiles& files, R
         files.certificate, " is the certificate of ", own->identity->describe(), ", and this program needs ",
         "one of the role ", roles_text(roles), ": skuactl cert issue ROLE NAME"));
   }
-  return std::make_shared<const Credentials>(files, *std::move(own));
+  return std::make_shared<const Credentials>(files, *std::move(own), choice);
 }
 
-Credentials::Credentials(CredentialFiles files, CertificateInfo own)
+Credentials::Credentials(CredentialFiles files, CertificateInfo own, SecurityChoice choice)
     : files_(std::move(files)),
       own_(std::move(own)),
+      choice_(choice),
       provider_(std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
           files_.key, files_.certificate, files_.authorities, kWatchIntervalS)),
       deny_list_(std::make_shared<DenyList>()) {}
@@ -238,6 +239,10 @@ std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const CredentialsP
 std::shared_ptr<grpc::ServerCredentials> server_credentials(const CredentialsPtr& credentials,
                                                             std::shared_ptr<Auditor> auditor) {
   return credentials == nullptr ? grpc::InsecureServerCredentials() : credentials->for_server(std::move(auditor));
+}
+
+bool takes_plaintext(const CredentialsPtr& credentials) {
+  return credentials != nullptr && credentials->takes_plaintext();
 }
 
 std::optional<Identity> peer_identity(const grpc::AuthContext& context) {

@@ -26,6 +26,7 @@
 #include "control/security/credential_files.h"
 #include "control/security/deny_list.h"
 #include "control/security/identity.h"
+#include "control/security/security_choice.h"
 
 namespace grpc {
 class AuthContext;
@@ -48,12 +49,17 @@ class Credentials {
  public:
   /// Null if `files` names none. FAILED_PRECONDITION, INVALID_ARGUMENT: in one line, which file cannot be used and what
   /// to do. `roles`: those that the program's certificate may have; empty: any.
-  static absl::StatusOr<CredentialsPtr> load(const CredentialFiles& files, Roles roles = {});
+  /// `choice`: kAccept for a program that takes and speaks to peers without certificates, too.
+  static absl::StatusOr<CredentialsPtr> load(const CredentialFiles& files, Roles roles = {},
+                                             SecurityChoice choice = SecurityChoice::kAuto);
 
-  Credentials(CredentialFiles files, CertificateInfo own);
+  Credentials(CredentialFiles files, CertificateInfo own, SecurityChoice choice = SecurityChoice::kAuto);
   ~Credentials();
   Credentials(const Credentials&) = delete;
   Credentials& operator=(const Credentials&) = delete;
+
+  /// Servers take connections without TLS, too; callers try TLS, and then without. Peers without are anonymous.
+  [[nodiscard]] bool takes_plaintext() const { return choice_ == SecurityChoice::kAccept; }
 
   /// Of the certificate as it was when the program started.
   [[nodiscard]] const Identity& self() const { return *own_.identity; }
@@ -84,6 +90,7 @@ class Credentials {
  private:
   const CredentialFiles files_;
   const CertificateInfo own_;
+  const SecurityChoice choice_;
   const std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> provider_;
   const std::shared_ptr<DenyList> deny_list_;  // gRPC's servers and channels have it, too
   /// What the certificate's file said when it was last looked at.
@@ -109,6 +116,9 @@ class Credentials {
 /// right (JoinToken).
 [[nodiscard]] std::shared_ptr<grpc::ChannelCredentials> joining_channel_credentials(const std::string& authority,
                                                                                     const std::string& cluster_id);
+
+/// True of credentials that take peers without certificates, too.
+[[nodiscard]] bool takes_plaintext(const CredentialsPtr& credentials);
 
 /// Who is at the other end of a call; nothing if the connection has no TLS.
 [[nodiscard]] std::optional<Identity> peer_identity(const grpc::AuthContext& context);

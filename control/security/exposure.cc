@@ -39,27 +39,42 @@ bool is_loopback(std::string_view host) {
 
 absl::StatusOr<Admission> judge_exposure(SecurityChoice choice, bool has_certificates,
                                          const std::vector<Entrance>& entrances, const std::string& role) {
-  const bool off_is_fine = choice == SecurityChoice::kOffUnsafe;
   if (has_certificates) {
-    if (!off_is_fine) return Admission::kCertificates;
+    switch (choice) {
+      case SecurityChoice::kAuto: return Admission::kCertificates;
+      case SecurityChoice::kAccept: return Admission::kAccept;
+      case SecurityChoice::kOffUnsafe: break;
+    }
     return absl::InvalidArgumentError(
         "--security off-unsafe is for programs without certificates, and --cert, --key and --ca are given: leave one "
         "or the other away");
   }
+  if (choice == SecurityChoice::kAccept) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--security accept is for programs with certificates, which take "
+                     "peers without: ",
+                     how_to_get_certificates(role)));
+  }
   const std::string open = open_entrances(entrances);
   if (open.empty()) return Admission::kLoopback;
-  if (off_is_fine) return Admission::kUnsafe;
+  if (choice == SecurityChoice::kOffUnsafe) return Admission::kUnsafe;
   return absl::InvalidArgumentError(
       absl::StrCat(open, " can be reached from other machines, and without certificates whoever does is let in: ",
                    how_to_get_certificates(role), ", listen on 127.0.0.1, or allow it with --security off-unsafe"));
 }
 
-std::string unsafe_warning(const std::vector<Entrance>& entrances, const std::string& role) {
+std::string unsafe_warning(Admission admission, const std::vector<Entrance>& entrances, const std::string& role) {
   const std::string open = open_entrances(entrances);
   if (open.empty()) return {};
-  return absl::StrCat("security is off: whoever reaches ", open,
-                      " may read, change and delete everything (--security off-unsafe). To end that, ",
-                      how_to_get_certificates(role));
+  if (admission == Admission::kUnsafe) {
+    return absl::StrCat("security is off: whoever reaches ", open,
+                        " may read, change and delete everything (--security off-unsafe). To end that, ",
+                        how_to_get_certificates(role));
+  }
+  if (admission != Admission::kAccept) return {};
+  return absl::StrCat("whoever reaches ", open,
+                      " without a certificate is still let in (--security accept). When skuactl status shows that "
+                      "nobody comes without, restart this program without it (docs/security.md)");
 }
 
 }  // namespace skua::control

@@ -4,6 +4,9 @@
 //    certificates        starts                            starts
 //    none                starts                            refused, unless a person says --security off-unsafe
 //
+// With --security accept, a program with certificates takes peers without, too: while a running cluster gets its
+// certificates, one program after the other.
+//
 // An entrance is where connections or packets come in: a listening address, or a device that packets are taken from.
 // Pure.
 #ifndef SKUA_CONTROL_SECURITY_EXPOSURE_H_
@@ -34,9 +37,10 @@ struct Entrance {
 [[nodiscard]] absl::StatusOr<Admission> judge_exposure(SecurityChoice choice, bool has_certificates,
                                                        const std::vector<Entrance>& entrances, const std::string& role);
 
-/// A warning for the log of a program that lets everybody in: through which entrances, and what to do. Empty if all
-/// entrances are on this machine.
-[[nodiscard]] std::string unsafe_warning(const std::vector<Entrance>& entrances, const std::string& role);
+/// A warning for the log of a program that lets everybody in: through which entrances, and what to do. Empty: it does
+/// not, or all entrances are on this machine.
+[[nodiscard]] std::string unsafe_warning(Admission admission, const std::vector<Entrance>& entrances,
+                                         const std::string& role);
 
 }  // namespace skua::control
 

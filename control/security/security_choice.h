@@ -1,4 +1,4 @@
-// What a user says about security where a program has no certificates.
+// What a user says about peers and programs without certificates.
 #ifndef SKUA_CONTROL_SECURITY_SECURITY_CHOICE_H_
 #define SKUA_CONTROL_SECURITY_SECURITY_CHOICE_H_
 
@@ -10,6 +10,7 @@ namespace skua::control {
 enum class SecurityChoice : uint8_t {
   kAuto,       ///< with certificates: they are required of all. Without: only this machine gets in (exposure.h)
   kOffUnsafe,  ///< without certificates, and whoever reaches the program gets in
+  kAccept,     ///< with certificates, and peers without are taken and spoken to: while a cluster gets its certificates
 };
 
 }  // namespace skua::control

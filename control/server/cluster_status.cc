@@ -63,6 +63,7 @@ void StatusDesk::fill_all(const ClusterCore& core, TimeNs now, v1::GetStatusRepl
   reply.set_cluster_name(core.state().cluster_name);
   *reply.mutable_versions() = to_proto(kProtocolVersions);
   reply.set_uptime_ms(static_cast<uint64_t>((now - started_ns_) / kMillisecond));
+  reply.set_anonymous_watcher_count(static_cast<uint32_t>(hub_.anonymous_watcher_count()));
   reply.set_watcher_count(static_cast<uint32_t>(hub_.watcher_count()));
   *reply.mutable_security() = to_proto(security_);
   for (const auto& [uuid, node] : core.state().nodes) {

@@ -19,6 +19,13 @@ namespace {
 constexpr int kBacklog = 4096;
 /// When no descriptor can be had: connections wait in the backlog meanwhile.
 constexpr int kPauseMs = 100;
+/// How long a connection may take to say its first byte; as long as gRPC gives it for the whole handshake.
+constexpr int kFirstByteMs = 10'000;
+constexpr size_t kHesitantMax = 256;
+/// While somebody hesitates: how often those whose time is up are looked for.
+constexpr int kSortEveryMs = 500;
+/// Of a record that begins a connection of TLS.
+constexpr char kTlsHandshake = 0x16;
 
 struct AddressList {
   ~AddressList() {
@@ -110,11 +117,14 @@ ConnectionDoor::~ConnectionDoor() {
     thread_.join();
   }
   for (const int listener : listeners_) close(listener);
+  for (const Hesitant& one : hesitant_) close(one.fd);
   if (wake_ >= 0) close(wake_);
 }
 
-void ConnectionDoor::open(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside) {
+void ConnectionDoor::open(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside,
+                          std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls) {
   inside_ = std::move(inside);
+  without_tls_ = std::move(without_tls);
   descriptors_max_ = descriptors_for_connections();
   thread_ = std::thread([this] { run(); });
 }
@@ -122,9 +132,13 @@ void ConnectionDoor::open(std::unique_ptr<grpc::experimental::ExternalConnection
 void ConnectionDoor::run() {
   std::vector<pollfd> watched = {{.fd = wake_, .events = POLLIN, .revents = 0}};
   for (const int listener : listeners_) watched.push_back({.fd = listener, .events = POLLIN, .revents = 0});
+  const size_t first_hesitant = watched.size();
   while (watched[0].revents == 0) {
-    poll(watched.data(), watched.size(), -1);
-    for (size_t i = 1; i < watched.size(); ++i) {
+    watched.resize(first_hesitant);
+    for (const Hesitant& one : hesitant_) watched.push_back({.fd = one.fd, .events = POLLIN, .revents = 0});
+    poll(watched.data(), watched.size(), hesitant_.empty() ? -1 : kSortEveryMs);
+    sort_hesitant();
+    for (size_t i = 1; i < first_hesitant; ++i) {
       if (watched[i].revents == 0 || take_one(watched[i].fd)) continue;
       // Level-triggered: whoever waits shows again.
       if (errno != EAGAIN) poll(watched.data(), 1, kPauseMs);
@@ -139,11 +153,39 @@ bool ConnectionDoor::take_one(int listener) {
     close(fd);
     return true;
   }
+  if (without_tls_ == nullptr) {
+    hand_over(*inside_, listener, fd);
+    return true;
+  }
+  if (hesitant_.size() >= kHesitantMax) {
+    close(hesitant_.front().fd);
+    hesitant_.pop_front();
+  }
+  hesitant_.push_back({listener, fd, clock_.now_ns() + kFirstByteMs * kMillisecond});
+  return true;
+}
+
+void ConnectionDoor::hand_over(grpc::experimental::ExternalConnectionAcceptor& to, int listener, int fd) {
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
   connection.listener_fd = listener;
   connection.fd = fd;
-  inside_->HandleNewConnection(&connection);
-  return true;
+  to.HandleNewConnection(&connection);
+}
+
+void ConnectionDoor::sort_hesitant() {
+  const TimeNs now = clock_.now_ns();
+  std::erase_if(hesitant_, [&](const Hesitant& one) {
+    char first = 0;
+    const ssize_t bytes = recv(one.fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    const bool waits = bytes < 0 && (errno == EAGAIN || errno == EINTR);
+    if (waits && now < one.until_ns) return false;
+    if (bytes == 1) {
+      hand_over(first == kTlsHandshake ? *inside_ : *without_tls_, one.listener, one.fd);
+    } else {
+      close(one.fd);
+    }
+    return true;
+  });
 }
 
 }  // namespace skua::control

@@ -4,6 +4,10 @@
 //                                                   |
 //                                                   +--> closed at once: three quarters of the descriptors are in use
 //
+// A door with two insides (TLS, and without) waits for the first byte of a connection, which tells them apart: a record
+// of TLS begins with 0x16. Who says nothing for kFirstByteMs is closed; at most kHesitantMax may hesitate, then the
+// oldest is closed.
+//
 // gRPC's own listener (1.51) never accepts again once accept(2) has failed for lack of a descriptor: a crowd of
 // connections would keep everybody out until a restart, also when the crowd is gone. And it leaves no descriptor for
 // files. The kernel gives the lowest free number, so the number of a new connection says how many are in use.
@@ -13,6 +17,7 @@
 #include <grpcpp/server_builder.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
@@ -20,6 +25,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rpc/base/clock.h"
 
 namespace skua::control {
 
@@ -41,19 +47,35 @@ class ConnectionDoor {
   [[nodiscard]] uint16_t port() const { return port_; }
 
   /// Lets connections in, on a thread of its own, once the server that `inside` belongs to has started.
-  void open(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside);
+  /// `without_tls`: for connections that do not begin with TLS; null: all go to `inside`.
+  void open(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside,
+            std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls = nullptr);
 
  private:
   ConnectionDoor() = default;
   void run();
   /// True: there may be more. False: nobody waits, or no descriptor can be had just now.
   bool take_one(int listener);
+  /// Gives a connection to gRPC, which owns it from then on.
+  static void hand_over(grpc::experimental::ExternalConnectionAcceptor& to, int listener, int fd);
+  /// Those whose first byte has come go in, those whose time is up go away.
+  void sort_hesitant();
+
+  /// A connection whose first byte has not come.
+  struct Hesitant {
+    int listener = -1;
+    int fd = -1;
+    TimeNs until_ns = 0;
+  };
 
   std::vector<int> listeners_;
   int wake_ = -1;
   uint16_t port_ = 0;
   int descriptors_max_ = 0;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls_;
+  const SteadyClock clock_;
+  std::deque<Hesitant> hesitant_;  // oldest first; the thread's
   std::thread thread_;
 };
 

@@ -137,7 +137,7 @@ class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>,
     stream->self_ = stream;
     stream->credentials_ = credentials;
     stream->watcher_ = peer_identity(*context.auth_context());
-    const auto key = hub.add(stream, after_revision, peer_host(context.peer()));
+    const auto key = hub.add(stream, after_revision, peer_host(context.peer()), !stream->watcher_.has_value());
     MapStream* raw = stream.get();
     if (key.ok()) {
       raw->key_ = *key;
@@ -406,12 +406,17 @@ class ClusterService final : public v1::Cluster::CallbackService {
 
   ServerUnaryReactor* UnrevokeIdentity(CallbackServerContext* context, const v1::UnrevokeIdentityRequest* request,
                                        v1::ChangeReply* reply) override {
+    if (absl::Status status = check_caller_is_known(*context); !status.ok()) {
+      return queued(context, context->DefaultReactor(), status);
+    }
     return change(context, from_proto(*request), reply);
   }
 
   ServerUnaryReactor* AddGrant(CallbackServerContext* context, const v1::AddGrantRequest* request,
                                v1::ChangeReply* reply) override {
-    if (absl::Status status = check_grantable(request->principal()); !status.ok()) {
+    absl::Status status = check_caller_is_known(*context);
+    if (status.ok()) status = check_grantable(request->principal());
+    if (!status.ok()) {
       return queued(context, context->DefaultReactor(), status);
     }
     return change(context, from_proto(*request), reply);
@@ -420,10 +425,21 @@ class ClusterService final : public v1::Cluster::CallbackService {
   /// Also without certificates: that is how a table is opened that was closed when there were some.
   ServerUnaryReactor* RemoveGrant(CallbackServerContext* context, const v1::RemoveGrantRequest* request,
                                   v1::ChangeReply* reply) override {
+    if (absl::Status status = check_caller_is_known(*context); !status.ok()) {
+      return queued(context, context->DefaultReactor(), status);
+    }
     return change(context, from_proto(*request), reply);
   }
 
  private:
+  /// While peers without certificates are taken, they may do what they could before there were any, and no more.
+  [[nodiscard]] absl::Status check_caller_is_known(const CallbackServerContext& context) const {
+    if (!takes_plaintext(options_.credentials) || peer_identity(*context.auth_context())) return absl::OkStatus();
+    return absl::PermissionDeniedError(
+        "who has no certificate may not say what those with certificates may: give --cert, --key and --ca of an "
+        "administrator (docs/security.md)");
+  }
+
   /// What the core cannot see: whether it is a name at all, and whether names mean anything here.
   [[nodiscard]] absl::Status check_grantable(const std::string& principal) const {
     if (options_.credentials == nullptr) {
@@ -440,6 +456,7 @@ class ClusterService final : public v1::Cluster::CallbackService {
       return absl::FailedPreconditionError(
           "this cluster has no certificates, so there is nobody to revoke (docs/security.md)");
     }
+    if (absl::Status status = check_caller_is_known(context); !status.ok()) return status;
     const auto named = parse_principal(principal, options_.cluster_id);
     if (!named.ok()) return named.status();
     if (named->principal() != peer_principal(*context.auth_context())) return absl::OkStatus();

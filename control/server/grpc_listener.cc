@@ -83,12 +83,14 @@ absl::Status check_listen(const std::string& address) {
 
 absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address,
                                 const CredentialsPtr& credentials, const std::shared_ptr<Auditor>& auditor) {
-  return listen_with(builder, address, server_credentials(credentials, auditor), auditor, kCallsPerConnectionMax);
+  return listen_with(builder, address, server_credentials(credentials, auditor), auditor, kCallsPerConnectionMax,
+                     takes_plaintext(credentials));
 }
 
 absl::StatusOr<Listener> listen_with(grpc::ServerBuilder& builder, const std::string& address,
                                      std::shared_ptr<grpc::ServerCredentials> credentials,
-                                     const std::shared_ptr<Auditor>& auditor, size_t calls_per_connection) {
+                                     const std::shared_ptr<Auditor>& auditor, size_t calls_per_connection,
+                                     bool takes_plaintext) {
   const auto parts = split_address(address);
   if (!parts.ok()) return parts.status();
   if (auto status = try_bind(address, *parts); !status.ok()) return status;
@@ -114,10 +116,15 @@ absl::StatusOr<Listener> listen_with(grpc::ServerBuilder& builder, const std::st
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(calls_per_connection));
   auto inside = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, std::move(credentials));
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls;
+  if (takes_plaintext) {
+    without_tls = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+  }
   if (auditor != nullptr) audit_calls(builder, auditor);
   listener.server = builder.BuildAndStart();
   if (listener.server == nullptr) return absl::UnavailableError("gRPC could not start a server");
-  listener.door->open(std::move(inside));
+  listener.door->open(std::move(inside), std::move(without_tls));
   listener.address = absl::StrCat(address.substr(0, address.rfind(':')), ":", listener.door->port());
   return listener;
 }

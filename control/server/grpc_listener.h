@@ -46,18 +46,20 @@ struct HostPort {
 [[nodiscard]] absl::Status check_listen(const std::string& address);
 
 /// Adds the port to `builder` and starts it. `address` is "host:port"; port 0 takes a free one. `credentials`: null, or
-/// what to show callers; they must show theirs then. `auditor` (null: nobody) hears of the calls.
+/// what to show callers; they must show theirs then,
+/// unless it takes peers without. `auditor` (null: nobody) hears of the calls.
 /// INVALID_ARGUMENT (not an address), ALREADY_EXISTS (in use), PERMISSION_DENIED,
 /// FAILED_PRECONDITION (not an address of this machine), UNAVAILABLE.
 [[nodiscard]] absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address,
                                               const CredentialsPtr& credentials = nullptr,
                                               const std::shared_ptr<Auditor>& auditor = nullptr);
 
-/// The same with credentials that are made already, and another bound on a connection's open calls.
+/// The same with credentials that are made already, and another bound on a connection's open calls. `takes_plaintext`:
+/// also from callers without TLS.
 [[nodiscard]] absl::StatusOr<Listener> listen_with(grpc::ServerBuilder& builder, const std::string& address,
                                                    std::shared_ptr<grpc::ServerCredentials> credentials,
-                                                   const std::shared_ptr<Auditor>& auditor,
-                                                   size_t calls_per_connection);
+                                                   const std::shared_ptr<Auditor>& auditor, size_t calls_per_connection,
+                                                   bool takes_plaintext = false);
 
 }  // namespace skua::control
 

@@ -378,7 +378,8 @@ void check_before_start(const Settings& settings) {
 
 /// The certificate names the cluster: what the options and the data directory say must agree with it.
 CredentialsPtr load_credentials(Settings& settings) {
-  CredentialsPtr credentials = value_or_give_up(Credentials::load(settings.credential_files, Role::kControl));
+  CredentialsPtr credentials =
+      value_or_give_up(Credentials::load(settings.credential_files, Role::kControl, settings.security));
   if (credentials == nullptr) return nullptr;
   const std::string& cluster_id = credentials->self().cluster_id;
   std::string other = settings.cluster_id;
@@ -400,9 +401,8 @@ std::vector<Entrance> entrances_of(const Settings& settings) {
 }
 
 /// Of a control plane that lets in whoever reaches it.
-void warn_if_unsafe(const Settings& settings, const app::Logger& logger) {
-  if (!settings.credential_files.empty()) return;
-  const std::string warning = unsafe_warning(entrances_of(settings), kRole);
+void warn_if_unsafe(const Settings& settings, Admission admission, const app::Logger& logger) {
+  const std::string warning = unsafe_warning(admission, entrances_of(settings), kRole);
   if (!warning.empty()) logger.warning(warning);
 }
 
@@ -478,8 +478,8 @@ ControlServerOptions server_options(const Settings& settings, ClusterIdentity cl
 }
 
 /// Until a stop is asked for.
-void serve(ControlServer& server, const Settings& settings, const std::shared_ptr<Auditor>& auditor,
-           const app::Logger& logger, app::StopSignal& stop) {
+void serve(ControlServer& server, const Settings& settings, Admission admission,
+           const std::shared_ptr<Auditor>& auditor, const app::Logger& logger, app::StopSignal& stop) {
   logger.info("serving", {{"address", server.address()},
                           {"cluster_id", server.cluster_id()},
                           {"cluster_name", server.cluster_name()},
@@ -488,8 +488,8 @@ void serve(ControlServer& server, const Settings& settings, const std::shared_pt
                           {"join_address", server.join_address().empty() ? "none" : server.join_address()},
                           {"version", app::version()}});
   log_audit_head(auditor, logger);
-  warn_if_unsafe(settings, logger);
-  const int signal = stop.wait(kUnsafeReminderNs, [&] { warn_if_unsafe(settings, logger); });
+  warn_if_unsafe(settings, admission, logger);
+  const int signal = stop.wait(kUnsafeReminderNs, [&] { warn_if_unsafe(settings, admission, logger); });
   logger.info("stopping", {{"signal", signal}});
   server.shutdown();
   if (auditor != nullptr) auditor->stops();
@@ -551,7 +551,7 @@ int run(int argc, char** argv) {
     give_up(status);
   }
 
-  serve(*server, settings, options.auditor, logger, *stop);
+  serve(*server, settings, admission, options.auditor, logger, *stop);
   return app::kExitOk;
 }
 

@@ -1,5 +1,6 @@
 #include "control/server/map_hub.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -58,14 +59,14 @@ absl::Status MapHub::admit_locked(const std::string& source) const {
 }
 
 absl::StatusOr<uint64_t> MapHub::add(const std::shared_ptr<MapWatcher>& watcher, uint64_t after_revision,
-                                     const std::string& source) {
+                                     const std::string& source, bool is_anonymous) {
   MapMessage first;
   uint64_t key = 0;
   {
     std::lock_guard lock(mutex_);
     if (auto status = admit_locked(source); !status.ok()) return status;
     key = next_key_++;
-    watchers_[key] = {watcher, source};
+    watchers_[key] = {watcher, source, is_anonymous};
     if (!source.empty()) ++by_source_[source];
     const bool has_it = current_ == nullptr || current_->map().revision() == after_revision;
     first = has_it ? std::make_shared<v1::WatchShardMapReply>() : current_;
@@ -96,6 +97,12 @@ void MapHub::close() {
 size_t MapHub::watcher_count() const {
   std::lock_guard lock(mutex_);
   return watchers_.size();
+}
+
+size_t MapHub::anonymous_watcher_count() const {
+  std::lock_guard lock(mutex_);
+  return static_cast<size_t>(
+      std::ranges::count_if(watchers_, [](const auto& watching) { return watching.second.is_anonymous; }));
 }
 
 std::vector<std::shared_ptr<MapWatcher>> MapHub::watchers_locked() const {

@@ -54,20 +54,22 @@ class MapHub {
   /// Adds a watcher, which is offered the current map at once, or an empty message if that is
   /// `after_revision`. Returns the key for remove(). RESOURCE_EXHAUSTED at kWatchersMax, UNAVAILABLE after close(),
   /// suspend()'s status after that. `source` is the host that watches, which may have so many as the constructor says;
-  /// empty: not counted.
+  /// empty: not counted. `is_anonymous`: it showed no certificate.
   absl::StatusOr<uint64_t> add(const std::shared_ptr<MapWatcher>& watcher, uint64_t after_revision,
-                               const std::string& source = "");
+                               const std::string& source = "", bool is_anonymous = false);
   void remove(uint64_t key);
 
   /// Closes all watchers and refuses new ones.
   void close();
 
   [[nodiscard]] size_t watcher_count() const;
+  [[nodiscard]] size_t anonymous_watcher_count() const;
 
  private:
   struct Watching {
     std::shared_ptr<MapWatcher> watcher;
     std::string source;
+    bool is_anonymous = false;
   };
 
   [[nodiscard]] absl::Status admit_locked(const std::string& source) const;

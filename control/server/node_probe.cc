@@ -19,6 +19,7 @@ namespace skua::control {
 namespace {
 
 /// A question of its own connection: a shared one might be waiting out a failure of a minute ago.
+/// `credentials`: null for one without TLS.
 std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const CredentialsPtr& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -35,6 +36,8 @@ std::string shown(const std::string& text) {
 /// One question in flight. Its channel ends with it, on the probe's own thread.
 struct Question {
   std::string address;
+  v1::DescribeRequest request;
+  bool may_repeat = false;  // without TLS, if the node cannot be reached by it
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Bootstrap::Stub> stub;
   grpc::ClientContext context;
@@ -76,16 +79,24 @@ class GrpcNodeProbe final : public NodeProbe {
   }
 
   void ask(const std::string& address, const NodeInfo& claimed, AnswerFn done) override {
-    auto question = std::make_unique<Question>();
-    question->address = address;
-    question->channel = make_channel(address, credentials_);
-    question->stub = v1::Bootstrap::NewStub(question->channel);
-    question->context.set_deadline(std::chrono::system_clock::now() + std::chrono::nanoseconds(kProbeTimeout));
-    question->done = std::move(done);
     v1::DescribeRequest request;
     *request.mutable_versions() = to_proto(kProtocolVersions);
     // Only where the claimant wants to be found: the instance is its secret.
     if (address == claimed.grpc_address) request.set_instance(claimed.instance);
+    ask(address, std::move(request), credentials_, takes_plaintext(credentials_), std::move(done));
+  }
+
+ private:
+  void ask(const std::string& address, v1::DescribeRequest request, const CredentialsPtr& credentials, bool may_repeat,
+           AnswerFn done) {
+    auto question = std::make_unique<Question>();
+    question->address = address;
+    question->request = std::move(request);
+    question->may_repeat = may_repeat;
+    question->channel = make_channel(address, credentials);
+    question->stub = v1::Bootstrap::NewStub(question->channel);
+    question->context.set_deadline(std::chrono::system_clock::now() + std::chrono::nanoseconds(kProbeTimeout));
+    question->done = std::move(done);
 
     std::unique_lock lock(mutex_);
     if (closing_) {
@@ -97,11 +108,10 @@ class GrpcNodeProbe final : public NodeProbe {
     }
     Question* raw = question.release();
     open_.insert(raw);
-    raw->reader = raw->stub->AsyncDescribe(&raw->context, request, &queue_);
+    raw->reader = raw->stub->AsyncDescribe(&raw->context, raw->request, &queue_);
     raw->reader->Finish(&raw->reply, &raw->status, raw);
   }
 
- private:
   void run() {
     void* tag = nullptr;
     bool ok = false;
@@ -110,6 +120,10 @@ class GrpcNodeProbe final : public NodeProbe {
       {
         std::lock_guard lock(mutex_);
         open_.erase(question.get());
+      }
+      if (question->may_repeat && question->status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+        ask(question->address, std::move(question->request), nullptr, false, std::move(question->done));
+        continue;
       }
       question->done(answer_of(*question));
     }

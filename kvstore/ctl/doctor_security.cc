@@ -104,9 +104,11 @@ void examine_programs(const std::vector<ProgramSeen>& programs, Findings& out) {
   if (programs.empty()) return;
   constexpr size_t kNamesMax = 4;
   std::vector<std::string> open;
+  bool some_accept = false;
   bool all_have_certificates = true;
   for (const ProgramSeen& program : programs) {
     all_have_certificates &= program.security.admission == control::Admission::kCertificates;
+    some_accept |= program.security.admission == control::Admission::kAccept;
     if (program.security.admission != control::Admission::kUnsafe) continue;
     if (open.size() == kNamesMax) open.emplace_back("others");
     if (open.size() < kNamesMax) open.push_back(program.name);
@@ -116,6 +118,11 @@ void examine_programs(const std::vector<ProgramSeen>& programs, Findings& out) {
         "cluster", Verdict::kWarning, absl::StrCat("OFF-UNSAFE: ", absl::StrJoin(open, ", ")),
         "start them with certificates, or on 127.0.0.1, and without --security off-unsafe (docs/security.md)",
         "whoever reaches them may read, change and delete everything");
+  }
+  if (some_accept) {
+    return out.add("cluster", Verdict::kWarning, "ACCEPT: some programs take peers without certificates, too",
+                   "when skuactl status shows that nobody comes without, restart them without --security accept",
+                   "whoever reaches them without a certificate is still let in");
   }
   out.add("cluster", Verdict::kOk,
           all_have_certificates ? "all programs want certificates" : "no program says that it lets in everybody", "",

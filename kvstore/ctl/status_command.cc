@@ -68,6 +68,10 @@ std::string text_of(const Report& report) {
       absl::StrFormat("cluster %s (%s), shard map revision %d, control up %.1f s\ncontrol plane's security: %s\n\n",
                       printable(status.cluster_name), status.cluster_id, status.map_revision,
                       static_cast<double>(status.uptime_ns) / 1e9, describe(status.security));
+  if (status.security.admission == control::Admission::kAccept) {
+    absl::StrAppend(&text, "without a certificate: ", status.anonymous_watcher_count, " of the ", status.watcher_count,
+                    " nodes and clients that follow the shard map\n\n");
+  }
   absl::StrAppend(&text, table(node_rows(status)), "\n", table(table_rows(status.tables)));
   for (const auto& node : status.nodes) {
     if (node.trouble.empty()) continue;
@@ -97,6 +101,8 @@ nlohmann::json json_of(const Report& report) {
           {"map_revision", status.map_revision},
           {"uptime_s", static_cast<double>(status.uptime_ns) / 1e9},
           {"security", describe(status.security)},
+          {"watchers", status.watcher_count},
+          {"watchers_without_certificate", status.anonymous_watcher_count},
           {"settled", all_settled(status)},
           {"nodes", nodes_json(status)},
           {"tables", tables_json(status.tables)},

@@ -102,6 +102,19 @@ TransportFactory verbs_factory(rpc::VerbsFabric& fabric) {
   return [&fabric](uint32_t /*worker*/, const rpc::EndpointIdentity& self) { return fabric.make_transport(self); };
 }
 
+/// How packets are protected. A node that takes peers without certificates has sessions with them, which have no keys,
+/// and all sessions of an endpoint are alike.
+absl::StatusOr<rpc::PacketProtection> protection_of(const SkuadOptions& config, bool has_certificates) {
+  if (config.security != control::SecurityChoice::kAccept) {
+    return rpc::choose_protection(config.packets, has_certificates);
+  }
+  if (config.packets == rpc::PacketProtection::kDefault || config.packets == rpc::PacketProtection::kOff) {
+    return rpc::PacketProtection::kOff;
+  }
+  return absl::InvalidArgumentError(
+      "--security accept takes peers without certificates, whose packets cannot be protected: leave --packets away");
+}
+
 absl::StatusOr<MemoryBudget> memory_budget(const SkuadOptions& config) {
   return split_memory({.node = config.memory,
                        .workers = config.workers,
@@ -364,15 +377,14 @@ NodeOptions node_options(const SkuadOptions& config, const MemoryBudget& memory,
 }
 
 /// Of a node that lets in whoever reaches it.
-void warn_if_unsafe(const SkuadOptions& config, const app::Logger& logger) {
-  if (!config.credentials.empty()) return;
-  const std::string warning = control::unsafe_warning(entrances_of(config), kRole);
+void warn_if_unsafe(const SkuadOptions& config, control::Admission admission, const app::Logger& logger) {
+  const std::string warning = control::unsafe_warning(admission, entrances_of(config), kRole);
   if (!warning.empty()) logger.warning(warning);
 }
 
 /// Writes the first lines of the log: addresses, data directory, cluster and memory of the node.
-void log_start(const SkuadOptions& config, const app::Logger& logger, const app::DataDirIdentity& identity,
-               const MemoryBudget& memory) {
+void log_start(const SkuadOptions& config, control::Admission admission, const app::Logger& logger,
+               const app::DataDirIdentity& identity, const MemoryBudget& memory) {
   logger.info("starting",
               {{"version", app::version()},
                {"node", identity.node_uuid},
@@ -384,7 +396,7 @@ void log_start(const SkuadOptions& config, const app::Logger& logger, const app:
                {"data_dir", config.data_dir},
                {"workers", config.workers}});
   log_memory(logger, memory);
-  warn_if_unsafe(config, logger);
+  warn_if_unsafe(config, admission, logger);
   if (is_in_memory(config.data_dir)) {
     logger.warning(
         "the data directory is on a file system in memory (tmpfs): all its data are gone when the machine stops",
@@ -398,9 +410,9 @@ int stopped(const app::Logger& logger, const absl::Status& why) {
   return app::kExitOk;
 }
 
-int run_until_stopped(Node& node, const SkuadOptions& config, const app::Logger& logger, app::StopSignal& stop,
-                      Ending& ending) {
-  const int signal = stop.wait(kUnsafeReminderNs, [&] { warn_if_unsafe(config, logger); });
+int run_until_stopped(Node& node, const SkuadOptions& config, control::Admission admission, const app::Logger& logger,
+                      app::StopSignal& stop, Ending& ending) {
+  const int signal = stop.wait(kUnsafeReminderNs, [&] { warn_if_unsafe(config, admission, logger); });
   const absl::Status why = ending.why();
   if (signal != 0) {
     logger.info("stopping: the process was asked to", {{"signal", signal == SIGINT ? "SIGINT" : "SIGTERM"}});
@@ -427,6 +439,7 @@ control::CredentialsPtr join_cluster(const SkuadOptions& config, const app::Data
                                       .control_address = config.control_address,
                                       .token = config.join_token,
                                       .node_uuid = identity.node_uuid,
+                                      .security = config.security,
                                       .log = node_log(logger),
                                       .pause = [&](DurationNs time) { return !stop.wait_for(time).has_value(); }}));
 }
@@ -441,7 +454,8 @@ int serve(const SkuadOptions& config, control::CredentialsPtr credentials, app::
   const bool exists = value_or_fail(data_dir_exists(config.data_dir));
   if (exists && !take_data_dir(config, logger, stop, data)) return stopped(logger, absl::OkStatus());
   if (credentials == nullptr) {
-    credentials = value_or_fail(load_joined(config.data_dir, !config.join_token.empty(), node_log(logger)));
+    credentials =
+        value_or_fail(load_joined(config.data_dir, !config.join_token.empty(), node_log(logger), config.security));
   }
   if (credentials != nullptr) {
     ok_or_fail(
@@ -462,7 +476,9 @@ int serve(const SkuadOptions& config, control::CredentialsPtr credentials, app::
     const std::string uuid = credentials == nullptr ? std::string() : credentials->self().name;
     data.identity = room_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion, uuid));
   }
-  log_start(config, logger, data.identity, memory);
+  const control::Admission admission =
+      value_or_fail(control::judge_exposure(config.security, credentials != nullptr, entrances_of(config), kRole));
+  log_start(config, admission, logger, data.identity, memory);
 
   Ending ending(stop);
   bool told_to_stop = false;
@@ -470,9 +486,8 @@ int serve(const SkuadOptions& config, control::CredentialsPtr credentials, app::
   options.node_uuid = data.identity.node_uuid;
   options.secret = data.identity.secret;
   options.credentials = credentials;
-  options.packets = value_or_fail(rpc::choose_protection(config.packets, credentials != nullptr));
-  options.admission =
-      value_or_fail(control::judge_exposure(config.security, credentials != nullptr, entrances_of(config), kRole));
+  options.packets = value_or_fail(protection_of(config, credentials != nullptr));
+  options.admission = admission;
   options.cluster_id = data.identity.cluster_id;
   if (credentials != nullptr) options.cluster_id = credentials->self().cluster_id;
   absl::Status told;
@@ -498,7 +513,7 @@ int serve(const SkuadOptions& config, control::CredentialsPtr credentials, app::
                           {"data_dir", config.data_dir},
                           {"workers", config.workers},
                           {"version", app::version()}});
-  return run_until_stopped(*started, config, logger, stop, ending);
+  return run_until_stopped(*started, config, admission, logger, stop, ending);
 }
 
 int run(int argc, const char* const* argv) {
@@ -520,9 +535,10 @@ int run(int argc, const char* const* argv) {
   ok_or_fail(check_fits(config.memory, machine_memory()));
   ok_or_fail(check_listening(listening_of(config)));
   ok_or_fail(check_join_token(config.join_token, config.credentials));
-  const auto credentials = value_or_fail(control::Credentials::load(config.credentials, control::Role::kNode));
+  const auto credentials =
+      value_or_fail(control::Credentials::load(config.credentials, control::Role::kNode, config.security));
   const bool secure = credentials != nullptr || !config.join_token.empty() || has_joined(config.data_dir);
-  static_cast<void>(value_or_fail(rpc::choose_protection(config.packets, secure)));
+  static_cast<void>(value_or_fail(protection_of(config, secure)));
   static_cast<void>(value_or_fail(control::judge_exposure(config.security, secure, entrances_of(config), kRole)));
   if (config.check_config) {
     std::puts("the configuration is valid");

@@ -168,7 +168,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered re
     worker.index = i;
     worker.endpoint = options_.endpoint;
     // With certificates, whoever wants a session has to show one, by gRPC.
-    worker.endpoint.accept_by_packet = options_.credentials == nullptr;
+    worker.endpoint.accept_by_packet = options_.credentials == nullptr || options_.credentials->takes_plaintext();
     worker.server = options_.server;
     worker.server.engine.memory.budget_bytes = options_.memory_bytes / options_.workers;
     worker.self = {node_id_of(options_.node_uuid), recovery_.state().storage_incarnation};

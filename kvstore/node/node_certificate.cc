@@ -41,9 +41,10 @@ absl::Status check_join_token(const std::string& token, const control::Credentia
   return parsed.ok() ? parsed : absl::Status(parsed.code(), absl::StrCat("--join-token: ", parsed.message()));
 }
 
-absl::StatusOr<control::CredentialsPtr> load_joined(const std::string& data_dir, bool has_token, const NodeLog& log) {
+absl::StatusOr<control::CredentialsPtr> load_joined(const std::string& data_dir, bool has_token, const NodeLog& log,
+                                                    control::SecurityChoice security) {
   if (!has_joined(data_dir)) return control::CredentialsPtr();
-  auto loaded = control::Credentials::load(joined_files(data_dir), control::Role::kNode);
+  auto loaded = control::Credentials::load(joined_files(data_dir), control::Role::kNode, security);
   if (loaded.ok()) {
     if (has_token) log(LogSeverity::kInfo, "the join token is not needed any more: this node has its certificate");
     return loaded;
@@ -71,7 +72,7 @@ absl::StatusOr<control::CredentialsPtr> join_by_token(const JoinByToken& options
     if (joined.ok()) {
       options.log(LogSeverity::kInfo, absl::StrCat("joined: the control plane has issued a certificate for ",
                                                    joined->identity->describe()));
-      return load_joined(options.data_dir, false, options.log);
+      return load_joined(options.data_dir, false, options.log, options.security);
     }
     if (!is_worth_another_try(joined.status())) return joined.status();
     std::string why(joined.status().message());

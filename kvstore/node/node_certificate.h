@@ -34,8 +34,9 @@ namespace skua::kv {
 
 /// The certificate in the directory; null: there is none, or it cannot be used and there is a token for another one.
 /// FAILED_PRECONDITION: it cannot be used; the message names the way out.
-[[nodiscard]] absl::StatusOr<control::CredentialsPtr> load_joined(const std::string& data_dir, bool has_token,
-                                                                  const NodeLog& log);
+[[nodiscard]] absl::StatusOr<control::CredentialsPtr> load_joined(
+    const std::string& data_dir, bool has_token, const NodeLog& log,
+    control::SecurityChoice security = control::SecurityChoice::kAuto);
 
 struct JoinByToken {
   std::string data_dir;
@@ -43,6 +44,7 @@ struct JoinByToken {
   std::string token;
   /// The node's uuid, if it has one already.
   std::string node_uuid;
+  control::SecurityChoice security = control::SecurityChoice::kAuto;
   NodeLog log;
   /// Waits. False: the node was told to stop.
   std::function<bool(DurationNs)> pause;

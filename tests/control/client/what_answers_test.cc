@@ -134,6 +134,14 @@ TEST(WhatAnswers, KnowsOthersByTheirFirstWords) {
   EXPECT_EQ(what_answers(RawServer("", false).address(), kShort), Answerer::kSilent);
 }
 
+TEST(WhatAnswers, SpeaksNoTls) {
+  ControlHarness control;
+  EXPECT_TRUE(speaks_no_tls(control.address(), kGenerous));
+  const std::string alert("\x15\x03\x01\0\2\2\x46", 7);
+  EXPECT_FALSE(speaks_no_tls(RawServer(alert, true).address(), kGenerous));
+  EXPECT_FALSE(speaks_no_tls("127.0.0.1:1", kGenerous));
+}
+
 TEST(WhatAnswers, NobodyIsNobody) {
   EXPECT_EQ(what_answers(absl::StrCat("127.0.0.1:", EtcdProcess::free_port())), Answerer::kNobody);
   for (const char* address : {"", "nonsense", ":1", "127.0.0.1:", "[::1", "127.0.0.1:none"}) {

@@ -32,6 +32,9 @@ TEST(Exposure, Judge_TheWholeTable) {
       {SecurityChoice::kAuto, false, {kLocalGrpc, kOpenData}, Admission::kUnknown},
       {SecurityChoice::kOffUnsafe, false, {kLocalGrpc, kOpenData}, Admission::kUnsafe},
       {SecurityChoice::kOffUnsafe, false, {kLocalGrpc}, Admission::kLoopback},
+      {SecurityChoice::kAccept, true, {kOpenGrpc}, Admission::kAccept},
+      {SecurityChoice::kAccept, true, {kLocalGrpc}, Admission::kAccept},
+      {SecurityChoice::kAccept, false, {kLocalGrpc}, Admission::kUnknown},
       {SecurityChoice::kOffUnsafe, true, {kOpenGrpc}, Admission::kUnknown},
       {SecurityChoice::kOffUnsafe, true, {kLocalGrpc}, Admission::kUnknown},
   };
@@ -56,8 +59,10 @@ TEST(Exposure, Judge_TheRefusalNamesTheEntrancesAndTheWaysOut) {
 }
 
 TEST(Exposure, UnsafeWarning_OnlyOfWhatCanBeReached) {
-  EXPECT_EQ(unsafe_warning({kLocalGrpc}, "node"), "");
-  const std::string warning = unsafe_warning({kOpenGrpc, kOpenData}, "node");
+  EXPECT_EQ(unsafe_warning(Admission::kUnsafe, {kLocalGrpc}, "node"), "");
+  EXPECT_EQ(unsafe_warning(Admission::kCertificates, {kOpenGrpc}, "node"), "");
+  EXPECT_THAT(unsafe_warning(Admission::kAccept, {kOpenGrpc}, "node"), HasSubstr("without a certificate is still"));
+  const std::string warning = unsafe_warning(Admission::kUnsafe, {kOpenGrpc, kOpenData}, "node");
   EXPECT_THAT(warning, HasSubstr("--grpc-address 0.0.0.0:7410 and --data-address 10.0.0.4:7420"));
 }
 
@@ -73,6 +78,7 @@ TEST(Exposure, Describe) {
   EXPECT_EQ(describe({}), "unknown");
   EXPECT_EQ(describe({Admission::kLoopback, PacketSafety::kOff}), "off, loopback only");
   EXPECT_EQ(describe({Admission::kUnsafe, PacketSafety::kOff}), "OFF-UNSAFE");
+  EXPECT_EQ(describe({Admission::kAccept, PacketSafety::kOff}), "ACCEPT: certificates, and who has none");
   EXPECT_EQ(describe({Admission::kCertificates}), "certificates");
   EXPECT_EQ(describe({Admission::kCertificates, PacketSafety::kEncrypt}), "certificates, packets encrypt");
 }

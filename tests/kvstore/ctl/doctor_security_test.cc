@@ -63,6 +63,9 @@ TEST_F(DoctorSecurityTest, ProgramsThatLetEverybodyInAreNamed) {
   EXPECT_EQ(find("cluster").detail, "OFF-UNSAFE: node 1b9d6bcd");
   plan_.programs.pop_back();
   EXPECT_EQ(find("cluster").verdict, Verdict::kOk);
+  plan_.programs = {{"the control plane", {Admission::kAccept}}};
+  EXPECT_EQ(find("cluster").verdict, Verdict::kWarning);
+  EXPECT_EQ(find("cluster").detail, "ACCEPT: some programs take peers without certificates, too");
   plan_.programs = {{"the control plane", {Admission::kCertificates}}};
   EXPECT_EQ(find("cluster").detail, "all programs want certificates");
 }

@@ -1,0 +1,166 @@
+// --security accept: servers that take connections with TLS and without, and callers that try both.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "control/client/admin_client.h"
+#include "control/client/bootstrap_client.h"
+#include "control/client/what_answers.h"
+#include "control/security/credentials.h"
+#include "control/server/bootstrap_server.h"
+#include "control/server/control_server.h"
+#include "control/server/grpc_listener.h"
+#include "control/server/node_probe.h"
+#include "control/store/memory_store.h"
+#include "tests/control/certificate_office.h"
+#include "tests/control/temp_dir.h"
+#include "tests/control/wait.h"
+
+namespace skua::control {
+namespace {
+
+using absl::StatusCode;
+using testing::HasSubstr;
+
+constexpr const char* kUuid = "5f0f4f5e-2c6e-4c8b-9a55-0d7a3a4f8b10";
+
+class Described final : public SessionAcceptor {
+ public:
+  NodeDescription describe() override { return {kUuid, 7, kOfficeCluster, {{0, {{"tcp", "a"}}}}}; }
+  absl::StatusOr<std::string> open_session(uint32_t /*worker*/, const TransportDescriptor& /*caller*/,
+                                           const std::string& /*offer*/, const SessionCaller& who) override {
+    return who.principal.empty() ? "to nobody" : "to " + who.principal;
+  }
+};
+
+class AcceptTest : public testing::Test {
+ protected:
+  CredentialsPtr credentials(Role role, const std::string& name, SecurityChoice choice = SecurityChoice::kAuto) {
+    auto loaded = Credentials::load(office_.issue(role, name), {}, choice);
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    return *std::move(loaded);
+  }
+  std::unique_ptr<BootstrapServer> node(const CredentialsPtr& own) {
+    auto server = BootstrapServer::start("127.0.0.1:0", acceptor_, {}, own);
+    EXPECT_TRUE(server.ok()) << server.status();
+    return *std::move(server);
+  }
+  std::unique_ptr<ControlServer> control(const CredentialsPtr& own) {
+    ControlServerOptions options;
+    options.listen_address = "127.0.0.1:0";
+    options.cluster.id = kOfficeCluster;
+    options.credentials = own;
+    auto server = ControlServer::start(options, std::make_unique<MemoryStore>());
+    EXPECT_TRUE(server.ok()) << server.status();
+    return *std::move(server);
+  }
+  /// What a node says to whom a session was opened, once a call gets through: UNAVAILABLE is repeated, as nodes do.
+  static std::string opened(const std::string& address, const CredentialsPtr& own) {
+    BootstrapClient client(own);
+    OpenSessionRequest request;
+    request.grpc_address = address;
+    std::string said;
+    EXPECT_TRUE(eventually([&] {
+      const auto answer = client.open_session(request, kGenerous);
+      if (answer.status().code() == StatusCode::kUnavailable) return false;
+      said = answer.ok() ? answer->answer : answer.status().ToString();
+      return true;
+    }));
+    return said;
+  }
+
+  TempDir directory_;
+  CertificateOffice office_{directory_.path(), "office"};
+  Described acceptor_;
+};
+
+TEST_F(AcceptTest, Node_TakesBothAndKnowsWhoIsWho) {
+  const auto server = node(credentials(Role::kNode, kUuid, SecurityChoice::kAccept));
+  EXPECT_EQ(opened(server->address(), nullptr), "to nobody");
+  EXPECT_EQ(opened(server->address(), credentials(Role::kClient, "app")), "to client/app");
+  EXPECT_EQ(opened(server->address(), credentials(Role::kClient, "app", SecurityChoice::kAccept)), "to client/app");
+  // A role may no more than ever.
+  EXPECT_THAT(opened(server->address(), credentials(Role::kMonitor, "eyes")), HasSubstr("may not call OpenSession"));
+}
+
+TEST_F(AcceptTest, Caller_SpeaksToBothKindsOfNodes) {
+  const CredentialsPtr caller =
+      credentials(Role::kNode, "6f0f4f5e-2c6e-4c8b-9a55-0d7a3a4f8b10", SecurityChoice::kAccept);
+  const auto plain = node(nullptr);
+  EXPECT_EQ(opened(plain->address(), caller), "to nobody");
+  const auto secure = node(credentials(Role::kNode, kUuid));
+  EXPECT_EQ(opened(secure->address(), caller), "to node/6f0f4f5e-2c6e-4c8b-9a55-0d7a3a4f8b10");
+}
+
+TEST_F(AcceptTest, Probe_AsksBothKindsOfNodes) {
+  const auto probe = make_node_probe(credentials(Role::kControl, "c1", SecurityChoice::kAccept));
+  for (const CredentialsPtr& own : {CredentialsPtr(), credentials(Role::kNode, kUuid)}) {
+    const auto server = node(own);
+    NodeInfo claimed;
+    claimed.uuid = kUuid;
+    claimed.grpc_address = server->address();
+    std::promise<ClaimAnswer> promise;
+    probe->ask(server->address(), claimed, [&](ClaimAnswer answer) { promise.set_value(std::move(answer)); });
+    const ClaimAnswer answer = promise.get_future().get();
+    EXPECT_TRUE(answer.answered) << answer.trouble;
+    EXPECT_EQ(answer.uuid, kUuid);
+  }
+}
+
+TEST_F(AcceptTest, Control_TakesBothAndCallersSpeakToBoth) {
+  const auto both = control(credentials(Role::kControl, "c1", SecurityChoice::kAccept));
+  const auto plain = control(nullptr);
+  const auto secure = control(credentials(Role::kControl, "c1"));
+  const CredentialsPtr admin = credentials(Role::kAdmin, "ada");
+  const CredentialsPtr either = credentials(Role::kAdmin, "ada", SecurityChoice::kAccept);
+  EXPECT_FALSE(speaks_no_tls(both->address(), kGenerous));
+  EXPECT_TRUE(AdminClient(both->address(), kGenerous).status().ok());
+  EXPECT_TRUE(AdminClient(both->address(), kGenerous, admin).status().ok());
+  EXPECT_TRUE(AdminClient(plain->address(), kGenerous, either).status().ok());
+  EXPECT_TRUE(AdminClient(secure->address(), kGenerous, either).status().ok());
+  EXPECT_FALSE(AdminClient(secure->address(), kSecond).status().ok());
+  EXPECT_FALSE(AdminClient(plain->address(), kSecond, admin).status().ok()) << "no fall back unless it was chosen";
+}
+
+TEST_F(AcceptTest, Control_AnonymousCallersSayNothingAboutNames) {
+  const auto both = control(credentials(Role::kControl, "c1", SecurityChoice::kAccept));
+  AdminClient nobody(both->address(), kGenerous);
+  EXPECT_EQ(nobody.revoke_identity("client/app").code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(nobody.unrevoke_identity("client/app").code(), StatusCode::kPermissionDenied);
+  AdminClient admin(both->address(), kGenerous, credentials(Role::kAdmin, "ada"));
+  EXPECT_TRUE(admin.revoke_identity("client/app").ok());
+}
+
+/// A connection that says nothing keeps nobody else waiting, however many there are of it.
+TEST_F(AcceptTest, Door_SilentConnectionsAreBounded) {
+  const auto server = node(credentials(Role::kNode, kUuid, SecurityChoice::kAccept));
+  const auto parts = split_address(server->address());
+  ASSERT_TRUE(parts.ok());
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(static_cast<uint16_t>(std::stoi(parts->port)));
+  constexpr int kSilent = 300;  // more than the door bears with
+  std::vector<int> silent;
+  for (int i = 0; i < kSilent; ++i) {
+    silent.push_back(socket(AF_INET, SOCK_STREAM, 0));
+    ASSERT_EQ(connect(silent.back(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+  }
+  EXPECT_EQ(opened(server->address(), nullptr), "to nobody");
+  EXPECT_EQ(opened(server->address(), credentials(Role::kClient, "app")), "to client/app");
+  char byte = 0;
+  EXPECT_EQ(recv(silent.front(), &byte, 1, 0), 0) << "the oldest was closed for others";
+  for (const int fd : silent) close(fd);
+}
+
+}  // namespace
+}  // namespace skua::control
