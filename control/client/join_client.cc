@@ -38,7 +38,8 @@ std::vector<std::string> with_port(const std::string& addresses, uint16_t port) 
 class Door {
  public:
   Door(const std::string& address, const std::string& authority, const std::string& cluster_id, TimeNs deadline)
-      : what_(absl::StrCat("the control plane's port for those who join, ", address)), deadline_(deadline) {
+      : what_(absl::StrCat("the control plane's port for those who join (it has one with --authority), ", address)),
+        deadline_(deadline) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

@@ -15,14 +15,14 @@ absl::StatusOr<std::shared_ptr<const CertificateIssuer>> CertificateIssuer::make
                                                                                  WallSeconds now) {
   absl::StatusOr<std::string> alone = first_certificate(authority.certificate);
   if (!alone.ok()) return alone.status();
-  absl::StatusOr<CertificateInfo> info = inspect_certificate(*alone);
+  const absl::StatusOr<CertificateInfo> info = inspect_certificate(*alone);
   if (!info.ok()) return info.status();
   if (now >= info->valid.until) {
     return absl::FailedPreconditionError(absl::StrCat("the authority expired at ", wall_time_text(info->valid.until),
                                                       ": make another one (docs/security.md)"));
   }
   authority.certificate = *std::move(alone);
-  auto made = std::make_shared<const CertificateIssuer>(std::move(authority), *std::move(info), life_s);
+  auto made = std::make_shared<const CertificateIssuer>(std::move(authority), *info, life_s);
   // Those who join believe what this authority has signed, and those who are there what is in --ca.
   if (absl::Status signed_by = own.check_signed_by(made->certificate(), now); !signed_by.ok()) {
     return absl::FailedPreconditionError(
@@ -44,7 +44,7 @@ absl::StatusOr<std::shared_ptr<const CertificateIssuer>> CertificateIssuer::make
   return made;
 }
 
-CertificateIssuer::CertificateIssuer(CertificateAndKey authority, CertificateInfo info, WallSeconds life_s)
+CertificateIssuer::CertificateIssuer(CertificateAndKey authority, const CertificateInfo& info, WallSeconds life_s)
     : authority_(std::move(authority)), hash_(absl::HexStringToBytes(info.fingerprint)), life_s_(life_s) {}
 
 CertificateIssuer::~CertificateIssuer() {

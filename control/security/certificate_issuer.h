@@ -54,7 +54,7 @@ class CertificateIssuer {
   static absl::StatusOr<std::shared_ptr<const CertificateIssuer>> make(CertificateAndKey authority, WallSeconds life_s,
                                                                        const Credentials& own, WallSeconds now);
 
-  CertificateIssuer(CertificateAndKey authority, CertificateInfo info, WallSeconds life_s);
+  CertificateIssuer(CertificateAndKey authority, const CertificateInfo& info, WallSeconds life_s);
   /// Wipes the key.
   ~CertificateIssuer();
   CertificateIssuer(const CertificateIssuer&) = delete;

@@ -163,7 +163,7 @@ class CertificatesService final : public v1::Certificates::CallbackService {
   }
 
   template <typename Fill>
-  ServerUnaryReactor* change(CallbackServerContext* context, Event event, Fill fill) {
+  ServerUnaryReactor* change(CallbackServerContext* context, Event event, const Fill& fill) {
     auto* reactor = context->DefaultReactor();
     return queued(context, reactor,
                   controller_.submit(

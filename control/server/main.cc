@@ -354,6 +354,18 @@ Metadata open_metadata(const Settings& settings) {
   return {*std::move(store), std::move(election)};
 }
 
+/// From the port of --listen-address to that of --join-address.
+constexpr int kJoinPortAfter = 5;
+
+std::string join_address_of(const Settings& settings) {
+  if (!settings.join_address.empty()) return settings.join_address;
+  const HostPort listen = value_or_give_up(split_address(settings.listen_address));
+  const int port = std::stoi(listen.port);
+  const std::string host =
+      listen.host.find(':') == std::string::npos ? listen.host : absl::StrCat("[", listen.host, "]");
+  return absl::StrCat(host, ":", port == 0 ? 0 : std::min(port + kJoinPortAfter, 65'535));
+}
+
 /// Before anything is made: a start that must fail leaves no half of a cluster behind.
 void check_before_start(const Settings& settings) {
   const std::string metadata = settings.data_dir + "/metadata";
@@ -367,13 +379,17 @@ void check_before_start(const Settings& settings) {
         "the data directory ", settings.data_dir, " has embedded metadata of a cluster, but --metadata is ",
         settings.metadata, "; give an empty --data-dir, or leave --metadata away")));
   }
-  absl::Status status = check_listen(settings.listen_address);
-  if (status.ok()) return;
-  if (status.code() == absl::StatusCode::kAlreadyExists) {
-    const std::string who = describe(what_answers(settings.listen_address));
-    if (!who.empty()) status = absl::AlreadyExistsError(absl::StrCat(status.message(), ". It is ", who));
+  std::vector<std::string> addresses = {settings.listen_address};
+  if (!settings.authority.empty()) addresses.push_back(join_address_of(settings));
+  for (const std::string& address : addresses) {
+    absl::Status status = check_listen(address);
+    if (status.ok()) continue;
+    if (status.code() == absl::StatusCode::kAlreadyExists) {
+      const std::string who = describe(what_answers(address));
+      if (!who.empty()) status = absl::AlreadyExistsError(absl::StrCat(status.message(), ". It is ", who));
+    }
+    give_up(status);
   }
-  give_up(status);
 }
 
 /// The certificate names the cluster: what the options and the data directory say must agree with it.
@@ -407,8 +423,6 @@ void warn_if_unsafe(const Settings& settings, Admission admission, const app::Lo
 }
 
 constexpr size_t kAuthorityFileMax = 1 << 20;
-/// From the port of --listen-address to that of --join-address.
-constexpr int kJoinPortAfter = 5;
 
 /// Null: no certificates are issued.
 std::shared_ptr<const CertificateIssuer> load_issuer(const Settings& settings, const CredentialsPtr& credentials) {
@@ -423,8 +437,15 @@ std::shared_ptr<const CertificateIssuer> load_issuer(const Settings& settings, c
                      "--authority ",
                      settings.authority, ", then give --cert, --key and --ca")));
   }
-  CertificateAndKey authority{value_or_give_up(app::read_file(settings.authority + "/ca.pem", kAuthorityFileMax)),
-                              value_or_give_up(app::read_file(settings.authority + "/ca.key", kAuthorityFileMax))};
+  CertificateAndKey authority;
+  for (const auto& [name, to] : {std::pair{"/ca.pem", &authority.certificate}, {"/ca.key", &authority.key}}) {
+    absl::StatusOr<std::string> text = app::read_file(settings.authority + name, kAuthorityFileMax);
+    if (!text.ok()) {
+      give_up(absl::InvalidArgumentError(absl::StrCat("--authority ", settings.authority, ": ", text.status().message(),
+                                                      ": give the directory that skuactl cert init made")));
+    }
+    *to = *std::move(text);
+  }
   auto issuer = CertificateIssuer::make(std::move(authority), settings.certificate_ttl_ns / kSecond, *credentials,
                                         std::time(nullptr));
   if (!issuer.ok()) {
@@ -432,15 +453,6 @@ std::shared_ptr<const CertificateIssuer> load_issuer(const Settings& settings, c
         absl::StrCat("--authority ", settings.authority, ": ", issuer.status().message())));
   }
   return *std::move(issuer);
-}
-
-std::string join_address_of(const Settings& settings) {
-  if (!settings.join_address.empty()) return settings.join_address;
-  const HostPort listen = value_or_give_up(split_address(settings.listen_address));
-  const int port = std::stoi(listen.port);
-  const std::string host =
-      listen.host.find(':') == std::string::npos ? listen.host : absl::StrCat("[", listen.host, "]");
-  return absl::StrCat(host, ":", port == 0 ? 0 : std::min(port + kJoinPortAfter, 65'535));
 }
 
 /// Kept elsewhere, such lines show later whether the audit log was cut or written anew.

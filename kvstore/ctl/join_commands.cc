@@ -35,7 +35,7 @@ struct TokenArguments {
 
 struct JoinArguments {
   std::string token;
-  std::string out = ".";
+  std::string out;
 };
 
 int make_token(const Globals& globals, const TokenArguments& arguments) {
@@ -99,6 +99,12 @@ int tell(const Globals& globals, const CertificateInfo& info, const CredentialFi
 
 int join(const Globals& globals, const JoinArguments& arguments) {
   const CredentialFiles files = control::certificate_files_in(arguments.out);
+  // One of the cluster's may be replaced: whoever joins again has the same key.
+  const absl::StatusOr<std::string> there = control::read_certificate_file(files.certificate);
+  if (!absl::IsNotFound(there.status()) && (!there.ok() || !control::inspect_certificate(*there).ok())) {
+    app::fail_usage(kProgram,
+                    absl::StrCat(files.certificate, " is there, and is no certificate of Skua's: give another --out"));
+  }
   const absl::StatusOr<CertificateInfo> joined = control::join(
       {.control_address = globals.control_address, .token = arguments.token, .timeout_ns = globals.timeout_ns}, files);
   if (absl::IsInvalidArgument(joined.status())) app::fail_usage(kProgram, std_view(joined.status().message()));
@@ -155,7 +161,8 @@ void add_join_commands(app::Command& group, const Globals& globals) {
   join_command.add_positional("token", &join_arguments->token, "As skuactl cert join-token printed it.");
   join_command
       .add_string("out", &join_arguments->out, "Where cert.pem, key.pem and ca.pem go; made if it is not there.")
-      .value_name("DIR");
+      .value_name("DIR")
+      .required();
   join_command.example("skuactl cert join skua-join-AR... --out app-7", "for an application; nodes join by themselves");
   join_command.action([join_arguments, &globals] { return join(globals, *join_arguments); });
 
