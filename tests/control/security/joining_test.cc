@@ -10,6 +10,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,6 +34,7 @@
 #include "tests/control/certificate_office.h"
 #include "tests/control/fake_probe.h"
 #include "tests/control/temp_dir.h"
+#include "tests/control/wait.h"
 
 namespace skua::control {
 namespace {
@@ -251,6 +253,36 @@ TEST_F(JoiningTest, ACertificateIsRenewedForItsOwnerAndHisKey) {
   AdminClient control(address_, 20 * kSecond, loaded(office_.issue(Role::kControl, "c1")));
   EXPECT_EQ(control.renew_certificate(*make_certificate_request(*make_private_key())).status().code(),
             StatusCode::kPermissionDenied);
+}
+
+TEST_F(JoiningTest, ARenewerActsAtHalfTime_AndTriesAgain) {
+  const WallSeconds now = std::time(nullptr);
+  const CredentialFiles files = office_.issue(Role::kClient, "app", {now - 1000, now + 500});
+  const std::string before = text_of(files.certificate);
+  const CredentialsPtr credentials = loaded(files);
+  ASSERT_TRUE(admin_->revoke_identity("client/app").ok());
+  std::mutex mutex;
+  std::string said;
+  const auto has_said = [&](const std::string& text) {
+    return eventually([&] {
+      const std::lock_guard lock(mutex);
+      return said.find(text) != std::string::npos;
+    });
+  };
+  const CertificateRenewer renewer({.control_address = address_,
+                                    .files = files,
+                                    .credentials = credentials,
+                                    .log = [&](bool warning, const std::string& line) {
+                                      const std::lock_guard lock(mutex);
+                                      absl::StrAppend(&said, warning ? "warning: " : "info: ", line, "\n");
+                                    }});
+  EXPECT_TRUE(has_said("warning: the certificate could not be renewed, it is tried again: "));
+  EXPECT_TRUE(has_said("client/app is revoked"));
+  EXPECT_EQ(text_of(files.certificate), before);
+  ASSERT_TRUE(admin_->unrevoke_identity("client/app").ok());
+  EXPECT_TRUE(has_said("info: the certificate was renewed"));
+  EXPECT_NE(text_of(files.certificate), before);
+  EXPECT_GT(inspect_certificate(text_of(files.certificate))->valid.until, now + 500);
 }
 
 TEST_F(JoiningTest, OneIdentityGetsNotMoreThanAFewInAMinute) {
