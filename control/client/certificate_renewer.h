@@ -1,11 +1,12 @@
-// CertificateRenewer: keeps a program's certificate fresh. At half of the certificate's time it has another one issued by
-// the control plane, for the same key, and replaces the file; whoever watches the file uses it for new connections.
+// CertificateRenewer: keeps a program's certificate fresh. At half of the certificate's time it has another one issued
+// by the control plane, for the same key, and replaces the file; whoever watches the file uses it for new connections.
 //
 //      sleeps until half time --> renew() --> OK: sleeps until half time of the new one
 //                                   ^
 //                                   +-- failed: 1 s, 2 s, 4 s, .. at most 5 minutes or a sixteenth of the time
 //
-// Failures are logged, the same one again only after an hour. If nothing helps, skuactl status tells in the last eighth.
+// Failures are logged, the same one again only after an hour. If nothing helps, skuactl status tells in the last
+// eighth.
 #ifndef SKUA_CONTROL_CLIENT_CERTIFICATE_RENEWER_H_
 #define SKUA_CONTROL_CLIENT_CERTIFICATE_RENEWER_H_
 
@@ -31,7 +32,8 @@ struct CertificateRenewerOptions {
   std::function<void(bool warning, const std::string& line)> log{};
 };
 
-/// When to try after `failures` of them: half time of the certificate, or the pause after the last failure at `now`. Pure.
+/// When to try after `failures` of them: half time of the certificate, or the pause after the last failure at `now`.
+/// Pure.
 [[nodiscard]] WallSeconds next_renewal(const CertificateInfo& info, int failures, WallSeconds now);
 
 class CertificateRenewer {

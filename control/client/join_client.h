@@ -1,4 +1,5 @@
-// The first certificate of a program, by a join token (control/security/certificate_issuer.h), and the next ones. Blocking.
+// The first certificate of a program, by a join token (control/security/certificate_issuer.h), and the next ones.
+// Blocking.
 #ifndef SKUA_CONTROL_CLIENT_JOIN_CLIENT_H_
 #define SKUA_CONTROL_CLIENT_JOIN_CLIENT_H_
 
@@ -14,7 +15,8 @@
 namespace skua::control {
 
 struct JoinOptions {
-  /// The control plane: "host:port" or several with commas between them. Joined is at the same hosts, on the token's port.
+  /// The control plane: "host:port" or several with commas between them. Joined is at the same hosts, on the token's
+  /// port.
   std::string control_address;
   std::string token;  ///< the word
   /// What the program is, and its name if it has one already; empty: whatever the token is for.
@@ -23,14 +25,15 @@ struct JoinOptions {
   DurationNs timeout_ns = 10 * kSecond;
 };
 
-/// Makes the key if there is none, joins, and writes certificate and authorities. May be repeated: the same key gets its
-/// certificate again until the token expires. INVALID_ARGUMENT: not a token. PERMISSION_DENIED: the token is not good.
-/// FAILED_PRECONDITION: it is for another role or name, or who answers is not the control plane that the token is of.
-/// UNAVAILABLE: nobody answers. Others name a file.
+/// Makes the key if there is none, joins, and writes certificate and authorities. May be repeated: the same key gets
+/// its certificate again until the token expires. INVALID_ARGUMENT: not a token. PERMISSION_DENIED: the token is not
+/// good. FAILED_PRECONDITION: it is for another role or name, or who answers is not the control plane that the token is
+/// of. UNAVAILABLE: nobody answers. Others name a file.
 absl::StatusOr<CertificateInfo> join(const JoinOptions& options, const CredentialFiles& files);
 
 /// Has another certificate issued for the key and the identity of `files`, and replaces the certificate. `authorities`:
-/// also the authorities' file, by those that the control plane believes. Errors of the control plane, or they name a file.
+/// also the authorities' file, by those that the control plane believes. Errors of the control plane, or they name a
+/// file.
 absl::StatusOr<CertificateInfo> renew(const CredentialFiles& files, bool authorities, AdminClient& admin);
 
 }  // namespace skua::control

@@ -9,9 +9,10 @@
 // A token is for one identity, which is fixed when the token is made. So a token for a node gives no other node's
 // identity, and an administrator can revoke the identity before the token is used.
 //
-// It gives a certificate to one key. The use is in the store before the certificate exists, by the compare-and-swap that
-// all changes go by, so of two keys, or two leaders, one wins. The same key may ask again until the token expires: its
-// answer may have been lost. Whoever listened has nothing from that, because the certificate is good with the key only.
+// It gives a certificate to one key. The use is in the store before the certificate exists, by the compare-and-swap
+// that all changes go by, so of two keys, or two leaders, one wins. The same key may ask again until the token expires:
+// its answer may have been lost. Whoever listened has nothing from that, because the certificate is good with the key
+// only.
 //
 // The store has the secrets' hashes. Whoever reads it cannot join. A secret has 128 random bits, so there is nothing to
 // guess, and hashes are compared in constant time all the same.

@@ -4,8 +4,8 @@
 //     DIR/ca.pem      whom to believe
 //     DIR/cert.pem    its certificate: once it is there, all are
 //
-// Each is replaced as a whole (written aside, synced, renamed), so that a crash or a reader finds the old or the new one.
-// A new certificate is for the same key, so no two files must change together.
+// Each is replaced as a whole (written aside, synced, renamed), so that a crash or a reader finds the old or the new
+// one. A new certificate is for the same key, so no two files must change together.
 #ifndef SKUA_CONTROL_SECURITY_CERTIFICATE_FILES_H_
 #define SKUA_CONTROL_SECURITY_CERTIFICATE_FILES_H_
 
@@ -21,8 +21,8 @@ namespace skua::control {
 /// Their paths in `directory`.
 [[nodiscard]] CredentialFiles certificate_files_in(const std::string& directory);
 
-/// The private key in the file, as PEM text; a new one if there is no file. Makes the directory (mode 0700), too. Errors
-/// name the path and the system's reason.
+/// The private key in the file, as PEM text; a new one if there is no file. Makes the directory (mode 0700), too.
+/// Errors name the path and the system's reason.
 [[nodiscard]] absl::StatusOr<std::string> load_or_make_key(const std::string& path);
 
 /// The whole file. NOT_FOUND: there is none. Errors name the path and the system's reason.

@@ -3,30 +3,33 @@
 //
 //   who                       gets                                how
 //   an administrator          a join token for an identity        Certificates.CreateJoinToken, mutual TLS
-//   who has the token         one certificate of that identity    Joining.Join, on a port of its own, without a certificate
+//   who has the token         one certificate of that identity    Joining.Join, on a port of its own, without a
+//                                                                 certificate
 //   who has a certificate     another one of the same identity    Certificates.Renew, mutual TLS
 //
 // The authority itself signs; there is no intermediate. Its key is in the memory of the control plane that leads (each
 // of several needs it) and in DIR, and nowhere else: no message has it. Private keys of members are made where they are
 // used, and only the public ones travel. Certificates of the role control are issued where the authority is
-// (skuactl cert issue): the control plane cannot make another one.
+// (skuactl cert issue): the service gives none.
 //
-// Joining. The joiner does not know the authority yet; its token has the hash of the authority's certificate. So it asks
-// for that certificate first, believing nobody, compares, and then connects anew and believes what the authority has
-// signed for the role control only. Only then it says the secret. Strangers have a port of their own, and a server whose
-// only service is Joining: the other port goes on taking nobody without a certificate, and messages, calls, connections
-// and memory of strangers have bounds of their own there (gRPC 1.51 bounds messages by server, not by method).
+// Joining. The joiner does not know the authority yet; its token has the hash of the authority's certificate. So it
+// asks for that certificate first, believing nobody, compares, and then connects anew and believes what the authority
+// has signed for the role control only. Only then it says the secret. Strangers have a port of their own, and a server
+// whose only service is Joining: the other port goes on taking nobody without a certificate, and messages, calls,
+// connections and memory of strangers have bounds of their own there (gRPC 1.51 bounds messages by server, not by
+// method).
 //
-// Life. A certificate lives 30 days and is renewed at half of that, so a cluster whose control plane is away goes on for
-// two weeks. A shorter life would shut out nobody: whoever stole a key can renew its certificate just as its owner can,
-// and to shut somebody out there is revocation, which works by identity, for all certificates at once. Renewal keeps the
-// key, so that one file changes, in one step.
+// Life. A certificate lives 30 days and is renewed at half of that, so a cluster whose control plane is away goes on
+// for two weeks. A shorter life would shut out nobody: whoever stole a key can renew its certificate just as its owner
+// can, and to shut somebody out there is revocation, which works by identity, for all certificates at once. Renewal
+// keeps the key, so that one file changes, in one step.
 //
 // What a thief gets:
-//   a token, unused           that one identity, until the token expires or its owner uses it first; the owner's attempt
-//                             then fails, and tells so. Revoke the identity
+//   a token, unused           that one identity, until the token expires or its owner uses it first; the
+//                             owner's attempt then fails, and tells so. Revoke the identity
 //   a token, used             nothing: it is good for the key that used it
-//   a node's certificate      what that node may do, and renewals of it, until the node's identity is revoked. No tokens
+//   a node's certificate      what that node may do, and renewals of it, until the node's identity is revoked.
+//                             No tokens
 //   an administrator's        tokens for any identity but the role control. Revoke it, and look into the audit log for
 //                             the tokens that it made
 #ifndef SKUA_CONTROL_SECURITY_CERTIFICATE_ISSUER_H_
@@ -60,8 +63,8 @@ class CertificateIssuer {
   CertificateIssuer(const CertificateIssuer&) = delete;
   CertificateIssuer& operator=(const CertificateIssuer&) = delete;
 
-  /// A certificate for the key of `request` (certificates.h), as PEM text. INVALID_ARGUMENT: the request is none, or the
-  /// identity is of another cluster.
+  /// A certificate for the key of `request` (certificates.h), as PEM text. INVALID_ARGUMENT: the request is none, or
+  /// the identity is of another cluster.
   [[nodiscard]] absl::StatusOr<std::string> issue(std::string_view request, const Identity& identity,
                                                   WallSeconds now) const;
 

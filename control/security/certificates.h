@@ -49,15 +49,15 @@ struct ValidTime {
 /// A new private key, as PEM text.
 [[nodiscard]] absl::StatusOr<std::string> make_private_key();
 
-/// What a program that keeps its key to itself sends to have a certificate made: its public key, and the proof that it has
-/// the private one (PKCS #10, DER). `key`: PEM text. INVALID_ARGUMENT: it is none.
+/// What a program that keeps its key to itself sends to have a certificate made: its public key, and the proof that it
+/// has the private one (PKCS #10, DER). `key`: PEM text. INVALID_ARGUMENT: it is none.
 [[nodiscard]] absl::StatusOr<std::string> make_certificate_request(std::string_view key);
 
 /// Bytes of a request for a certificate.
 inline constexpr size_t kCertificateRequestMax = 4096;
 
-/// SHA-256 of the public key of a request for a certificate, hexadecimal. INVALID_ARGUMENT: these bytes are no request, its
-/// key is not of P-256, or whoever made it does not have the private key. Names in a request count for nothing.
+/// SHA-256 of the public key of a request for a certificate, hexadecimal. INVALID_ARGUMENT: these bytes are no request,
+/// its key is not of P-256, or whoever made it does not have the private key. Names in a request count for nothing.
 [[nodiscard]] absl::StatusOr<std::string> inspect_certificate_request(std::string_view request);
 
 /// As issue_certificate(), for the key of a request. Errors of inspect_certificate_request(), too.

@@ -111,9 +111,9 @@ class Credentials {
 [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> server_credentials(const CredentialsPtr& credentials,
                                                                           std::shared_ptr<Auditor> auditor = nullptr);
 
-/// For the channel of somebody who has no certificate yet, to a control plane of the cluster `cluster_id` that `authority`
-/// (one certificate, PEM) has signed. With an empty `authority` anybody is taken for one: to ask what nobody else answers
-/// right (JoinToken).
+/// For the channel of somebody who has no certificate yet, to a control plane of the cluster `cluster_id` that
+/// `authority` (one certificate, PEM) has signed. With an empty `authority` anybody is taken for one: to ask what
+/// nobody else answers right (JoinToken).
 [[nodiscard]] std::shared_ptr<grpc::ChannelCredentials> joining_channel_credentials(const std::string& authority,
                                                                                     const std::string& cluster_id);
 

@@ -3,7 +3,7 @@
 //
 //     skua-join-  base64url of:  version 1  port 2  secret 16  SHA-256 of the authority's certificate 32  checksum 3
 //
-//     secret        proves that an administrator wants it; the control plane keeps its hash only (control/core/join_tokens.h)
+//     secret        proves that an administrator wants it; the control plane keeps its hash only (join_tokens.h)
 //     SHA-256       tells the joiner whom it talks to, before it says the secret
 //     port          where the control plane takes those who join; the host is known as for everything else
 //     checksum      a word that was copied badly is refused where it is read

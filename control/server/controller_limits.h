@@ -51,8 +51,8 @@ inline constexpr DurationNs kProbeTimeout = 1500 * kMillisecond;
 /// What it may answer, and how much of its excuse is shown.
 inline constexpr int kProbeReplyMax = 1 << 20;
 inline constexpr size_t kProbeTroubleMax = 200;
-/// Attempts to join of one host in a minute, and hosts that are told apart. Certificates that one identity may have in a
-/// minute, and identities that are told apart.
+/// Attempts to join of one host in a minute, and hosts that are told apart. Certificates that one identity may have in
+/// a minute, and identities that are told apart.
 inline constexpr size_t kJoinsPerMinute = 60;
 inline constexpr size_t kJoinSourcesMax = 1024;
 inline constexpr size_t kRenewalsPerMinute = 30;

@@ -1,4 +1,5 @@
-// The certificate that a node gets from the control plane (control/security/certificate_issuer.h), in its data directory:
+// The certificate that a node gets from the control plane (control/security/certificate_issuer.h), in its data
+// directory:
 //
 //     DATA/certificate/key.pem, cert.pem, ca.pem       control/security/certificate_files.h
 //
@@ -50,8 +51,8 @@ struct JoinByToken {
   std::function<bool(DurationNs)> pause;
 };
 
-/// Waits for a control plane that is away. Null: the node was told to stop. Errors of control::join() that another attempt
-/// does not cure.
+/// Waits for a control plane that is away. Null: the node was told to stop. Errors of control::join() that another
+/// attempt does not cure.
 [[nodiscard]] absl::StatusOr<control::CredentialsPtr> join_by_token(const JoinByToken& options);
 
 /// Renews the certificate in the directory from now on.
