@@ -91,7 +91,7 @@ class CertificatesService final : public v1::Certificates::CallbackService {
     event.now_s = wall_now();
     event.expires_s = event.now_s + (request->ttl_s() == 0 ? kJoinTokenTtlS : request->ttl_s());
     const std::string word = encode_join_token({options_.join_port->load(), *secret, options_.issuer->hash()});
-    return change(context, event, [reply, event, word](const Decision& decision) {
+    return change(context, reactor, event, [reply, event, word](const Decision& decision) {
       reply->set_token(word);
       reply->set_token_id(join_token_id(event.secret_hash));
       reply->set_principal(decision.principal);
@@ -120,7 +120,7 @@ class CertificatesService final : public v1::Certificates::CallbackService {
 
   ServerUnaryReactor* DropJoinToken(CallbackServerContext* context, const v1::DropJoinTokenRequest* request,
                                     v1::DropJoinTokenReply* reply) override {
-    return change(context, RemoveJoinToken{request->token_id(), wall_now()},
+    return change(context, context->DefaultReactor(), RemoveJoinToken{request->token_id(), wall_now()},
                   [reply](const Decision& decision) { reply->set_principal(decision.principal); });
   }
 
@@ -163,8 +163,8 @@ class CertificatesService final : public v1::Certificates::CallbackService {
   }
 
   template <typename Fill>
-  ServerUnaryReactor* change(CallbackServerContext* context, Event event, const Fill& fill) {
-    auto* reactor = context->DefaultReactor();
+  ServerUnaryReactor* change(CallbackServerContext* context, ServerUnaryReactor* reactor, Event event,
+                             const Fill& fill) {
     return queued(context, reactor,
                   controller_.submit(
                       std::move(event),
