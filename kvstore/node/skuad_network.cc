@@ -1,0 +1,102 @@
+#include "kvstore/node/skuad_network.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "app/process.h"
+#include "kvstore/node/listening.h"
+#include "kvstore/node/skuad_exit.h"
+#include "rpc/transport/tcp/tcp_transport.h"
+
+namespace skua::kv {
+namespace {
+
+/// Connections that a worker accepts. All workers together may take half of the files that may be open. Logs, databases
+/// and gRPC need the others.
+uint32_t callers_of_worker(uint32_t workers) {
+  constexpr uint64_t kFew = 64;
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(app::open_files_max() / 2 / workers, kFew, rpc::TcpOptions().callers_max));
+}
+
+TransportFactory tcp_factory(const SkuadOptions& config, const std::string& advertise_ip) {
+  return [base = listening_of(config), advertise_ip](
+             uint32_t worker, const rpc::EndpointIdentity& self) -> absl::StatusOr<std::unique_ptr<rpc::Transport>> {
+    rpc::TcpOptions tcp;
+    tcp.listen_ip = base.data_host;
+    tcp.listen_port = base.data_port == 0 ? uint16_t{0} : static_cast<uint16_t>(base.data_port + worker);
+    tcp.advertise_ip = advertise_ip;
+    tcp.self = self;
+    tcp.callers_max = callers_of_worker(base.workers);
+    tcp.callers_per_host_max = tcp.callers_max / 2;
+    auto transport = rpc::TcpTransport::create(std::move(tcp));
+    if (!transport.ok()) return transport.status();
+    return *std::move(transport);
+  };
+}
+
+TransportFactory dpdk_factory(rpc::DpdkFabric& fabric) {
+  return [&fabric](uint32_t worker, const rpc::EndpointIdentity& self) {
+    return fabric.make_transport(static_cast<uint16_t>(worker), self);
+  };
+}
+
+TransportFactory verbs_factory(rpc::VerbsFabric& fabric) {
+  return [&fabric](uint32_t /*worker*/, const rpc::EndpointIdentity& self) { return fabric.make_transport(self); };
+}
+
+absl::StatusOr<rpc::DpdkOptions> dpdk_options(const SkuadOptions& config) {
+  return config.dpdk.to_options(static_cast<uint16_t>(config.workers));
+}
+
+/// Starts DPDK's EAL and ports. Null unless sessions run over DPDK. An error exits the process as a usage error,
+/// because a person must correct it.
+std::unique_ptr<rpc::DpdkFabric> start_dpdk(const SkuadOptions& config) {
+  if (config.transport != TransportKind::kDpdk) return nullptr;
+  absl::StatusOr<std::unique_ptr<rpc::DpdkFabric>> fabric = rpc::DpdkFabric::start(value_or_fail(dpdk_options(config)));
+  if (!fabric.ok()) app::fail_usage(kSkuad, std_view(fabric.status().message()));
+  return *std::move(fabric);
+}
+
+/// Opens the RDMA device. Null unless sessions run over verbs. An error exits the process as a usage error, because a
+/// person must correct it.
+std::unique_ptr<rpc::VerbsFabric> start_verbs(const SkuadOptions& config) {
+  if (config.transport != TransportKind::kVerbs) return nullptr;
+  absl::StatusOr<std::unique_ptr<rpc::VerbsFabric>> fabric =
+      rpc::VerbsFabric::start(value_or_fail(config.verbs.to_options()));
+  if (!fabric.ok()) app::fail_usage(kSkuad, std_view(fabric.status().message()));
+  return *std::move(fabric);
+}
+
+}  // namespace
+
+absl::Status check_network(const SkuadOptions& config) {
+  if (config.transport == TransportKind::kDpdk) return dpdk_options(config).status();
+  if (config.transport == TransportKind::kVerbs) return config.verbs.to_options().status();
+  return absl::OkStatus();
+}
+
+Network open_network(const SkuadOptions& config, const app::Logger& logger) {
+  const Listening listening = listening_of(config);
+  Network network;
+  network.advertise_ip = value_or_fail(resolve_advertise_host(listening));
+  const std::string warning = loopback_warning(listening, network.advertise_ip);
+  if (!warning.empty()) logger.warning(warning);
+  ok_or_fail(probe_listening(listening));
+  network.dpdk = start_dpdk(config);
+  if (network.dpdk != nullptr) {
+    for (const std::string& port : network.dpdk->describe()) logger.info(port);
+  }
+  network.verbs = start_verbs(config);
+  if (network.verbs != nullptr) logger.info(network.verbs->describe());
+  return network;
+}
+
+TransportFactory transport_factory(const SkuadOptions& config, const Network& network) {
+  if (network.dpdk != nullptr) return dpdk_factory(*network.dpdk);
+  if (network.verbs != nullptr) return verbs_factory(*network.verbs);
+  return tcp_factory(config, network.advertise_ip);
+}
+
+}  // namespace skua::kv

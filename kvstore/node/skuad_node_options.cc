@@ -1,0 +1,109 @@
+#include "kvstore/node/skuad_node_options.h"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <string>
+#include <thread>
+
+#include "app/uuid.h"
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/node/node_limits.h"
+#include "rpc/protocol/traffic_settings.h"
+
+namespace skua::kv {
+namespace {
+
+/// Window that a node offers. A session takes the smaller window of its two ends.
+constexpr uint16_t kSessionWindow = 256;
+/// Smallest limit of memory for answers: enough for scans of a few clients at the same time.
+constexpr size_t kAnswersMin = size_t{64} << 20;
+
+/// Default of --copy-rate, in proportion to the number of processors. So copies on a small machine leave processor and
+/// disk time to requests.
+size_t copy_bytes_per_s() {
+  constexpr size_t kBytesPerProcessor = size_t{8} << 20;
+  return kBytesPerProcessor * std::max(1U, std::thread::hardware_concurrency());
+}
+
+rpc::EndpointOptions endpoint_options(const SkuadOptions& config, const MemoryBudget& memory) {
+  rpc::EndpointOptions endpoint;
+  config.traffic.apply(endpoint.protocol);
+  endpoint.protocol.window = kSessionWindow;
+  endpoint.protocol.message_max_bytes = kMessageBytesMax;
+  endpoint.answers_limit_bytes = std::max(memory.messages, kAnswersMin);
+  endpoint.sessions_max = config.sessions_max;
+  endpoint.sessions_reserved = config.sessions_max / 4;
+  endpoint.sessions_per_peer_max = std::min(config.sessions_max, kSessionsPerPeerMax);
+  endpoint.sessions_per_host_max = std::max(config.sessions_max / 2, 1u);
+  endpoint.memory_limit_bytes = memory.messages;
+  endpoint.spin_ns = config.polling == Polling::kBusy ? kTimeNever : config.spin;
+  return endpoint;
+}
+
+std::string host_name() {
+  utsname name{};
+  return ::uname(&name) == 0 ? name.nodename : "unknown";
+}
+
+void size_disk(const SkuadOptions& config, const MemoryBudget& memory, uint64_t disk_bytes, NodeOptions& options) {
+  const DiskSizes sizes = disk_sizes(config, disk_bytes);
+  options.log_files = config.log_files;
+  options.log_io = config.log_io;
+  options.log_files.segment_bytes = sizes.log_segment_bytes;
+  options.log_files.group_bytes_max = std::min<size_t>(memory.log_group, options.log_files.segment_bytes / 2);
+  options.disk_reserve_bytes = sizes.reserve_bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<MemoryBudget> memory_budget(const SkuadOptions& config) {
+  return split_memory({.node = config.memory,
+                       .workers = config.workers,
+                       .cache = config.block_cache,
+                       .memtables = config.write_buffer,
+                       .messages = config.message_memory});
+}
+
+DiskSizes disk_sizes(const SkuadOptions& config, uint64_t disk_bytes) {
+  DiskSizes sizes = sizes_for_disk(disk_bytes, config.workers);
+  if (config.log_segment != 0) sizes.log_segment_bytes = config.log_segment;
+  if (config.disk_reserve != 0) sizes.reserve_bytes = config.disk_reserve;
+  return sizes;
+}
+
+size_t threads_of(const SkuadOptions& config) {
+  constexpr size_t kAlways = 24;
+  constexpr size_t kSpare = 16;
+  constexpr size_t kPerWorker = 3;  // the worker's own thread, its log thread and its applier
+  return kAlways + kSpare + kPerWorker * config.workers + static_cast<size_t>(config.reader_threads) +
+         static_cast<size_t>(config.background_threads);
+}
+
+NodeOptions node_options(const SkuadOptions& config, const MemoryBudget& memory, uint64_t disk_bytes) {
+  NodeOptions options;
+  options.data_dir = config.data_dir;
+  options.instance = app::random_uuid();
+  options.host = host_name();
+  options.zone = config.zone;
+  options.control_address = config.control_address;
+  options.grpc_address = config.grpc_address;
+  options.advertise_host = config.advertise_host;
+  options.workers = config.workers;
+  options.reader_threads = config.reader_threads;
+  options.probe_transports = false;  // open_network() has probed the addresses
+  options.endpoint = endpoint_options(config, memory);
+  options.storage.cache_bytes = memory.cache;
+  options.storage.write_buffer_bytes = memory.memtables;
+  options.storage.background_threads = config.background_threads;
+  options.memory_bytes = memory.tier;
+  options.memory_budget = memory;
+  size_disk(config, memory, disk_bytes, options);
+  options.copy_bytes_per_s = config.copy_rate != 0 ? config.copy_rate : copy_bytes_per_s();
+  auto& engine = options.server.engine;
+  engine.unfinished_bytes_max = std::min(engine.unfinished_bytes_max, memory.messages / 2);
+  engine.durability = config.sync_writes ? Durability::kSync : Durability::kFlush;
+  return options;
+}
+
+}  // namespace skua::kv

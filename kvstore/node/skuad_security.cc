@@ -1,0 +1,106 @@
+#include "kvstore/node/skuad_security.h"
+
+#include <string>
+#include <utility>
+
+#include "kvstore/node/node_certificate.h"
+#include "kvstore/node/node_identity.h"
+#include "kvstore/node/skuad_exit.h"
+#include "rpc/base/status.h"
+#include "rpc/transport/sealed/seal.h"
+
+namespace skua::kv {
+namespace {
+
+/// Of the certificate that the node needs.
+constexpr const char* kRole = "node";
+
+/// How packets are protected. A node that takes peers without certificates has sessions with them, which have no keys,
+/// and all sessions of an endpoint are alike.
+absl::StatusOr<rpc::PacketProtection> protection_of(const SkuadOptions& config, bool has_certificates) {
+  if (config.security != control::SecurityChoice::kAccept) {
+    return rpc::choose_protection(config.packets, has_certificates);
+  }
+  if (config.packets == rpc::PacketProtection::kDefault || config.packets == rpc::PacketProtection::kOff) {
+    return rpc::PacketProtection::kOff;
+  }
+  return absl::InvalidArgumentError(
+      "--security accept takes peers without certificates, whose packets cannot be protected: leave --packets away");
+}
+
+absl::StatusOr<control::CredentialsPtr> given_credentials(const SkuadOptions& config) {
+  return control::Credentials::load(config.credentials, control::Role::kNode, config.security);
+}
+
+void must_be_of(const app::DataDirIdentity& identity, const SkuadOptions& config,
+                const control::CredentialsPtr& credentials) {
+  if (credentials == nullptr) return;
+  ok_or_fail(check_node_identity(config.data_dir, identity.node_uuid, identity.cluster_id, credentials->self()));
+}
+
+}  // namespace
+
+NodeLog node_log(const app::Logger& logger) {
+  return [logger](LogSeverity severity, const std::string& line) {
+    switch (severity) {
+      case LogSeverity::kInfo: return logger.info(line);
+      case LogSeverity::kWarning: return logger.warning(line);
+      case LogSeverity::kError: return logger.error(line);
+    }
+  };
+}
+
+absl::Status check_security(const SkuadOptions& config) {
+  if (absl::Status token = check_join_token(config.join_token, config.credentials); !token.ok()) return token;
+  const absl::StatusOr<control::CredentialsPtr> given = given_credentials(config);
+  if (!given.ok()) return given.status();
+  const bool has_certificates = *given != nullptr || !config.join_token.empty() || has_joined(config.data_dir);
+  if (absl::Status packets = protection_of(config, has_certificates).status(); !packets.ok()) return packets;
+  return control::judge_exposure(config.security, has_certificates, entrances_of(config), kRole).status();
+}
+
+control::CredentialsPtr known_credentials(const SkuadOptions& config, const app::DataDirIdentity& identity,
+                                          const app::Logger& logger) {
+  control::CredentialsPtr known = value_or_fail(given_credentials(config));
+  if (known == nullptr) {
+    known = value_or_fail(load_joined(config.data_dir, !config.join_token.empty(), node_log(logger), config.security));
+  }
+  must_be_of(identity, config, known);
+  return known;
+}
+
+control::CredentialsPtr join_cluster(const SkuadOptions& config, const app::DataDirIdentity& identity,
+                                     const app::Logger& logger, app::StopSignal& stop) {
+  auto joined =
+      value_or_fail(join_by_token({.data_dir = config.data_dir,
+                                   .control_address = config.control_address,
+                                   .token = config.join_token,
+                                   .node_uuid = identity.node_uuid,
+                                   .security = config.security,
+                                   .log = node_log(logger),
+                                   .pause = [&](DurationNs time) { return !stop.wait_for(time).has_value(); }}));
+  must_be_of(identity, config, joined);
+  return joined;
+}
+
+NodeSecurity security_with(const SkuadOptions& config, control::CredentialsPtr credentials) {
+  const bool has_certificates = credentials != nullptr;
+  return {.credentials = std::move(credentials),
+          .admission =
+              value_or_fail(control::judge_exposure(config.security, has_certificates, entrances_of(config), kRole)),
+          .packets = value_or_fail(protection_of(config, has_certificates))};
+}
+
+std::unique_ptr<control::CertificateRenewer> renewer_of(const SkuadOptions& config,
+                                                        const control::CredentialsPtr& credentials,
+                                                        const app::Logger& logger) {
+  if (credentials == nullptr || !config.credentials.empty()) return nullptr;
+  return keep_fresh(config.data_dir, config.control_address, credentials, node_log(logger));
+}
+
+void warn_if_unsafe(const SkuadOptions& config, control::Admission admission, const app::Logger& logger) {
+  const std::string warning = control::unsafe_warning(admission, entrances_of(config), kRole);
+  if (!warning.empty()) logger.warning(warning);
+}
+
+}  // namespace skua::kv
