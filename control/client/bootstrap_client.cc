@@ -178,7 +178,7 @@ class BootstrapClient::Impl {
   }
 
   const CredentialsPtr credentials_;
-  const SteadyClock clock_;
+  const SteadyClock clock_{};
   std::mutex mutex_;
   std::condition_variable all_done_;
   // Protected by mutex_.

@@ -74,7 +74,7 @@ class ConnectionDoor {
   int descriptors_max_ = 0;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls_;
-  const SteadyClock clock_;
+  const SteadyClock clock_{};
   std::deque<Hesitant> hesitant_;  // oldest first; the thread's
   std::thread thread_;
 };
