@@ -1,0 +1,98 @@
+#include "control/server/control_identity.h"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "app/address.h"
+#include "app/data_dir.h"
+#include "app/file.h"
+#include "control/server/control_exit.h"
+#include "control/server/grpc_listener.h"
+
+namespace skua::control {
+namespace {
+
+/// Of the certificate that a control plane needs.
+constexpr const char* kRole = "control c1";
+constexpr size_t kAuthorityFileMax = 1 << 20;
+
+/// From the port of --listen-address to that of --join-address.
+constexpr int kJoinPortAfter = 5;
+
+std::vector<Entrance> entrances_of(const ControlOptions& options) {
+  const app::AddressRules rules{.zero_port_allowed = true, .any_host_allowed = true};
+  const auto address = app::parse_address(options.listen_address, rules);
+  return {{absl::StrCat("--listen-address ", options.listen_address), address.ok() && is_loopback(address->host)}};
+}
+
+}  // namespace
+
+CredentialsPtr load_credentials(ControlOptions& options) {
+  CredentialsPtr credentials =
+      value_or_give_up(Credentials::load(options.credential_files, Role::kControl, options.security));
+  if (credentials == nullptr) return nullptr;
+  const std::string& cluster_id = credentials->self().cluster_id;
+  std::string other = options.cluster_id;
+  const auto known = value_or_give_up(app::read_identity(options.data_dir));
+  if (known && !known->cluster_id.empty()) other = known->cluster_id;
+  if (!other.empty() && other != cluster_id) {
+    give_up(absl::FailedPreconditionError(absl::StrCat(
+        "--cert is of cluster ", cluster_id, ", and --cluster-id or the data directory ", options.data_dir,
+        " of cluster ", other, "; make an authority for that one: skuactl cert init DIR --cluster-id ", other)));
+  }
+  options.cluster_id = cluster_id;
+  return credentials;
+}
+
+Admission admission_of(const ControlOptions& options, bool has_certificates) {
+  return value_or_give_up(judge_exposure(options.security, has_certificates, entrances_of(options), kRole));
+}
+
+void warn_if_unsafe(const ControlOptions& options, Admission admission, const app::Logger& logger) {
+  const std::string warning = unsafe_warning(admission, entrances_of(options), kRole);
+  if (!warning.empty()) logger.warning(warning);
+}
+
+std::shared_ptr<const CertificateIssuer> load_issuer(const ControlOptions& options, const CredentialsPtr& credentials) {
+  if (options.authority.empty()) {
+    if (options.join_address.empty()) return nullptr;
+    give_up(
+        absl::InvalidArgumentError("--join-address is for a control plane that issues certificates: give --authority"));
+  }
+  if (credentials == nullptr) {
+    give_up(absl::InvalidArgumentError(
+        absl::StrCat("--authority needs a certificate for the control plane itself: skuactl cert issue control NAME "
+                     "--authority ",
+                     options.authority, ", then give --cert, --key and --ca")));
+  }
+  CertificateAndKey authority;
+  for (const auto& [name, to] : {std::pair{"/ca.pem", &authority.certificate}, {"/ca.key", &authority.key}}) {
+    absl::StatusOr<std::string> text = app::read_file(options.authority + name, kAuthorityFileMax);
+    if (!text.ok()) {
+      give_up(absl::InvalidArgumentError(absl::StrCat("--authority ", options.authority, ": ", text.status().message(),
+                                                      ": give the directory that skuactl cert init made")));
+    }
+    *to = *std::move(text);
+  }
+  auto issuer = CertificateIssuer::make(std::move(authority), options.certificate_ttl_ns / kSecond, *credentials,
+                                        std::time(nullptr));
+  if (!issuer.ok()) {
+    give_up(absl::FailedPreconditionError(
+        absl::StrCat("--authority ", options.authority, ": ", issuer.status().message())));
+  }
+  return *std::move(issuer);
+}
+
+std::string join_address_of(const ControlOptions& options) {
+  if (!options.join_address.empty()) return options.join_address;
+  const HostPort listen = value_or_give_up(split_address(options.listen_address));
+  const int port = std::stoi(listen.port);
+  const std::string host =
+      listen.host.find(':') == std::string::npos ? listen.host : absl::StrCat("[", listen.host, "]");
+  return absl::StrCat(host, ":", port == 0 ? 0 : std::min(port + kJoinPortAfter, 65'535));
+}
+
+}  // namespace skua::control
