@@ -205,11 +205,7 @@ void serve(ControlServer& server, const ControlOptions& settings, Admission admi
   logger.info("stopped");
 }
 
-int run(int argc, char** argv) {
-  app::check_process(kSkuaControl, app::kFilesOfServer);
-  silence_grpc_log();
-  const auto stop = value_or_give_up(app::StopSignal::install());
-  ControlOptions settings;
+void parse(int argc, char** argv, ControlOptions& settings) {
   app::Program program(
       {.name = kSkuaControl,
        .summary = "Skua control plane: which nodes there are and who serves which shard.",
@@ -218,6 +214,14 @@ int run(int argc, char** argv) {
                       "while it is down, running clients and nodes go on with the map they have."});
   declare(program, settings);
   program.parse_or_exit(argc, argv);
+}
+
+int run(int argc, char** argv) {
+  app::check_process(kSkuaControl, app::kFilesOfServer);
+  silence_grpc_log();
+  const auto stop = value_or_give_up(app::StopSignal::install());
+  ControlOptions settings;
+  parse(argc, argv, settings);
   const app::Logger logger = app::Logger(settings.log).with_component("control");
   for (const absl::Status& status :
        {check_metadata_options(settings), check_addresses(settings), check_data_dir(settings.data_dir),

@@ -90,6 +90,19 @@ const char* name_of(TransportKind kind) {
   return "";
 }
 
+void declare_security(app::Program& program, SkuadOptions& options) {
+  app::add_security_options(program, &options.credentials);
+  app::add_security_choice(program, &options.security);
+  program
+      .add_string(
+          "join-token", &options.join_token,
+          "For a node without a certificate: what skuactl cert join-token printed. The node makes its key, gets its "
+          "certificate from the control plane, keeps both in its data directory and renews the certificate by "
+          "itself. Later starts need no token.")
+      .value_name("TOKEN");
+  app::add_packets_option(program, &options.packets);
+}
+
 void declare_examples(app::Program& program) {
   program.example("skuad --data-dir /var/lib/skua", "a node of the cluster whose control plane is on this machine");
   program.example("skuad --data-dir /var/lib/skua --control-address 10.0.0.1:7400 --join-token skua-join-AR...",
@@ -117,16 +130,7 @@ void declare(app::Program& program, SkuadOptions& options) {
                   "The control plane; several addresses with commas between them.")
       .value_name("HOST:PORT")
       .addresses();
-  app::add_security_options(program, &options.credentials);
-  app::add_security_choice(program, &options.security);
-  program
-      .add_string(
-          "join-token", &options.join_token,
-          "For a node without a certificate: what skuactl cert join-token printed. The node makes its key, gets its "
-          "certificate from the control plane, keeps both in its data directory and renews the certificate by "
-          "itself. Later starts need no token.")
-      .value_name("TOKEN");
-  app::add_packets_option(program, &options.packets);
+  declare_security(program, options);
   program
       .add_string("grpc-address", &options.grpc_address,
                   "Where to listen for bootstrap and admin requests; port 0 takes a free one.")
