@@ -48,8 +48,8 @@ struct DataDirIdentity {
 /// RESOURCE_EXHAUSTED for a full disk) names the path and the system's reason.
 [[nodiscard]] absl::Status write_identity(const std::string& directory, const DataDirIdentity& identity);
 
-/// The directory's identity; a directory without one gets `fresh_uuid` as its node uuid (a random one if it is empty), a
-/// secret and no cluster.
+/// The directory's identity; a directory without one gets `fresh_uuid` as its node uuid (a random one if it is empty),
+/// a secret and no cluster.
 /// FAILED_PRECONDITION when it has another role, or a format newer than `newest_format_version`
 /// (the message says which version is needed). Hold the DirectoryLock.
 [[nodiscard]] absl::StatusOr<DataDirIdentity> open_identity(const std::string& directory, const std::string& role,

@@ -24,9 +24,9 @@ void check_process(std::string_view program, uint64_t files);
 /// How many files this process may have open.
 [[nodiscard]] uint64_t open_files_max();
 
-/// Makes so many threads for a moment. INVALID_ARGUMENT: so many are not to be had (ulimit -u, a container's limit), which
-/// libraries would find out later and abort. `who` needs them, such as "a node"; `or_else`, such as ", or give fewer
-/// --workers", ends the message.
+/// Makes so many threads for a moment. INVALID_ARGUMENT: so many are not to be had (ulimit -u, a container's limit),
+/// which libraries would find out later and abort. `who` needs them, such as "a node"; `or_else`, such as ", or give
+/// fewer --workers", ends the message.
 [[nodiscard]] absl::Status check_threads(std::string_view who, size_t count, std::string_view or_else = "");
 
 }  // namespace skua::app

@@ -1,5 +1,5 @@
-// Precompiled for every target: what nearly all of our files include, and what never changes. It only saves time: each file
-// includes what it uses, and `deploy/check --only headers` compiles without this.
+// Precompiled for every target: what nearly all of our files include, and what never changes. It only saves time: each
+// file includes what it uses, and `deploy/check --only headers` compiles without this.
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -65,7 +65,8 @@ struct CreatedTable {
 /// address. Thread: any.
 class Admin {
  public:
-  /// `control_address`, `credentials`: as in ClientOptions. If the credentials cannot be used, all calls fail and say why.
+  /// `control_address`, `credentials`: as in ClientOptions. If the credentials cannot be used, all calls fail and say
+  /// why.
   explicit Admin(const std::string& control_address,
                  std::chrono::milliseconds timeout = std::chrono::milliseconds(5000),
                  const control::CredentialFiles& credentials = {});

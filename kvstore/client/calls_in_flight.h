@@ -1,4 +1,5 @@
-// CallsInFlight: the calls of a client that nodes have not answered yet. It finds those that another node should answer.
+// CallsInFlight: the calls of a client that nodes have not answered yet. It finds those that another node should
+// answer.
 //
 // A node that hangs (stopped, swapping, its network gone) closes nothing and answers nothing. The control plane names
 // another primary within half a second, and new operations go there as soon as the client has the next map. But a call

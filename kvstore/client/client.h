@@ -67,8 +67,8 @@ class Client : public ClientCalls<Client> {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  /// What the verbs come to: get(), put() and so on of ClientCalls. Errors that an AsyncClient's call returns are in the
-  /// result's status here. RESOURCE_EXHAUSTED also: 4,096 calls wait for the client's thread already.
+  /// What the verbs come to: get(), put() and so on of ClientCalls. Errors that an AsyncClient's call returns are in
+  /// the result's status here. RESOURCE_EXHAUSTED also: 4,096 calls wait for the client's thread already.
   [[nodiscard]] ReadResult run(const GetCall& call);
   [[nodiscard]] WriteResult run(WriteCall&& call);
   [[nodiscard]] BatchResult run(const BatchCall& call);

@@ -4,10 +4,10 @@
 //    none of them                                    the primary, which waits for its session
 //    backups without a session                       are connected meanwhile, for later reads
 //
-// If a backup could not answer a read, the read goes on to the primary (OperationRunner::turn_to_primary). A replica that
-// cannot answer reads, or is silent, gets a pause in which it gets no reads: 10 ms, and twice as long with each further
-// failure, up to a second. The failures are forgotten when the replica answers a read. A backup that refused a read
-// only because the key has a write under way gets no pause.
+// If a backup could not answer a read, the read goes on to the primary (OperationRunner::turn_to_primary). A replica
+// that cannot answer reads, or is silent, gets a pause in which it gets no reads: 10 ms, and twice as long with each
+// further failure, up to a second. The failures are forgotten when the replica answers a read. A backup that refused a
+// read only because the key has a write under way gets no pause.
 //
 // Pure. Thread: one at a time.
 #ifndef SKUA_KVSTORE_CLIENT_READ_SPREAD_H_

@@ -61,8 +61,8 @@ struct TableRoutes {
 
 class RouteTable {
  public:
-  /// Takes over a newer map. Returns the targets whose node restarted, has a new address, is gone or is revoked: sessions with
-  /// them are dead. A map that is not newer changes nothing. All TableRoutes pointers become invalid.
+  /// Takes over a newer map. Returns the targets whose node restarted, has a new address, is gone or is revoked:
+  /// sessions with them are dead. A map that is not newer changes nothing. All TableRoutes pointers become invalid.
   std::vector<TargetId> update(const control::ShardMap& map);
 
   /// 0: no map yet.

@@ -63,8 +63,8 @@
 // visitor was executed, so a dropped visitor raises no floor. A client that is dropped while it has an attempt under
 // way, or less than kCompletionIdleMsMin after a refusal, stays as a visitor. A visitor is dropped for another only if
 // it was idle for kCompletionIdleMsMin: no attempt is on its way for that long, because a session that hears nothing
-// ends after seconds. Refusals have bytes of their own, kCompletionRefusedBytesMax, so that they push out no result of a
-// record. Beyond these, the client with the oldest refusal loses its refusals: its first_incomplete rises above them.
+// ends after seconds. Refusals have bytes of their own, kCompletionRefusedBytesMax, so that they push out no result of
+// a record. Beyond these, the client with the oldest refusal loses its refusals: its first_incomplete rises above them.
 //
 // The table of an engine also counts attempts that are under way: results and attempts together are at most
 // kIncompleteMax per client. A database holds one row per client (encode_row). The version of the row is the index of

@@ -16,8 +16,8 @@
 // To move between workers of the node, a shard is removed from the first worker, closed, and opened for the second one.
 // A shard that cannot be opened is tried again by later steps. Clients and the control plane are told why.
 //
-// The lifecycle has no thread and no clock. shard_manager.h drives it on a thread that may wait for disks; the cluster's
-// simulation drives it by events.
+// The lifecycle has no thread and no clock. shard_manager.h drives it on a thread that may wait for disks; the
+// cluster's simulation drives it by events.
 #ifndef SKUA_KVSTORE_NODE_SHARD_LIFECYCLE_H_
 #define SKUA_KVSTORE_NODE_SHARD_LIFECYCLE_H_
 

@@ -46,11 +46,11 @@ struct WantedShard {
 /// id has more than 32 bits are left out, because requests cannot name them.
 [[nodiscard]] std::vector<WantedShard> wanted_shards(const control::ShardMap& map, const std::string& node_uuid);
 
-/// True if replicas here may lack writes that they acknowledged, because `damaged` shards (and why) are refused: then the
-/// node's storage needs a new incarnation. Under the new one the node is a member of no view, and learns what it lacks.
-/// `views`: those that are persisted here. `self`: this node, in the incarnation that its storage had. Exception: if
-/// this node is the only member of an undamaged shard, it keeps its incarnation, because no other node could serve that
-/// shard.
+/// True if replicas here may lack writes that they acknowledged, because `damaged` shards (and why) are refused: then
+/// the node's storage needs a new incarnation. Under the new one the node is a member of no view, and learns what it
+/// lacks. `views`: those that are persisted here. `self`: this node, in the incarnation that its storage had.
+/// Exception: if this node is the only member of an undamaged shard, it keeps its incarnation, because no other node
+/// could serve that shard.
 [[nodiscard]] bool must_learn_again(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged,
                                     ReplicaId self);
 

@@ -24,8 +24,8 @@ struct Network {
 /// Whether the options of the transport make sense. Touches no device.
 [[nodiscard]] absl::Status check_network(const SkuadOptions& config);
 
-/// Checks that ports or devices are usable before the node creates or registers anything. An error ends the process as a
-/// usage error, because a person must correct it.
+/// Checks that ports or devices are usable before the node creates or registers anything. An error ends the process as
+/// a usage error, because a person must correct it.
 [[nodiscard]] Network open_network(const SkuadOptions& config, const app::Logger& logger);
 
 /// Makes the transports of the workers. `network` outlives them.

@@ -29,8 +29,8 @@ struct NodeSecurity {
 /// FAILED_PRECONDITION, PERMISSION_DENIED: the message says what to do.
 [[nodiscard]] absl::Status check_security(const SkuadOptions& config);
 
-/// The certificate that the options name, or that the data directory has; null: none. `identity`: of the data directory,
-/// which must be the certificate's. An error ends the process.
+/// The certificate that the options name, or that the data directory has; null: none. `identity`: of the data
+/// directory, which must be the certificate's. An error ends the process.
 [[nodiscard]] control::CredentialsPtr known_credentials(const SkuadOptions& config,
                                                         const app::DataDirIdentity& identity,
                                                         const app::Logger& logger);

@@ -38,8 +38,8 @@ class UnsyncedShards {
  public:
   using Boots = std::map<ShardId, uint64_t>;
 
-  /// Reads the file, among `files`, which outlive the object. Without a file there are no such replicas. Errors name the file; where the reader
-  /// can do something, also the way out.
+  /// Reads the file, among `files`, which outlive the object. Without a file there are no such replicas. Errors name
+  /// the file; where the reader can do something, also the way out.
   [[nodiscard]] static absl::StatusOr<UnsyncedShards> read(const DurableFiles& files, uint64_t boot);
 
   /// Not 0: the replica is in doubt; writes that it acknowledged may be lost. The number identifies the doubt

@@ -18,8 +18,9 @@ inline constexpr size_t kPeerBootstrapJobsMax = 4096;
 /// are held: at most this number per session, and this number of bytes over all sessions of a worker.
 inline constexpr DurationNs kPeerProofTimeoutNs = 5 * kSecond;
 inline constexpr size_t kHeldPerSessionMax = 64;
-/// Unanswered requests on a link that has had no answer yet. The peer may hold all of them until it has asked this node,
-/// and this node may hold the peer's. The questions of both must find room in their sessions' windows beside them.
+/// Unanswered requests on a link that has had no answer yet. The peer may hold all of them until it has asked this
+/// node, and this node may hold the peer's. The questions of both must find room in their sessions' windows beside
+/// them.
 inline constexpr size_t kUnprovenRequestsMax = 16;
 /// Questions (VOUCH) under way on one link.
 inline constexpr size_t kQuestionsMax = 16;

@@ -1,5 +1,5 @@
-// The messages by which a node copies a shard from another one, as bytes: requests and replies of FETCH_CHUNK (pieces of
-// a snapshot's files) and FETCH_TAIL (entries behind the snapshot). All numbers are little endian.
+// The messages by which a node copies a shard from another one, as bytes: requests and replies of FETCH_CHUNK (pieces
+// of a snapshot's files) and FETCH_TAIL (entries behind the snapshot). All numbers are little endian.
 //
 //   fetch     u32 table, u32 shard, u64 snapshot (0: begin one), u32 file, u64 offset, u32 bytes at most
 //   chunk     u64 snapshot, id of its last entry, u32 files, u64 bytes of the file, u64 offset, u32 CRC-32C of data,

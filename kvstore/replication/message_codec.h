@@ -28,7 +28,8 @@
 //   view      u64 epoch, u64 change, u64 primary, u32 min_insync, u8 flags (1: read anywhere), u8 members, u8 learners,
 //             { u64 node, u64 incarnation } x members, { u64 node, u64 incarnation, u64 join } x learners
 //
-// Each payload follows its entry's head. So large payloads can be sent as body spans, without a copy (append_builder.h).
+// Each payload follows its entry's head. So large payloads can be sent as body spans, without a copy
+// (append_builder.h).
 //
 // A change that an older build would misunderstand must raise kReplicationVersion (control/core/protocol_version.h).
 // Nodes tell the control plane which version they speak.

@@ -6,8 +6,8 @@
 //   request       --> ClosedTable::rights[row] & needed(method)    an array of bytes, no text, no memory
 //
 // Each identity that has a grant has a row, the same in all tables. Row 0 is for all that have none, row 1 for those
-// that grants do not limit: nodes, administrators and the control plane. A table has a byte for each row up to the last one
-// that has rights there. An identity that is not understood has row 0, a method that is not understood needs row 1.
+// that grants do not limit: nodes, administrators and the control plane. A table has a byte for each row up to the last
+// one that has rights there. An identity that is not understood has row 0, a method that is not understood needs row 1.
 //
 // Made once for a map, and never changed. All workers share it. Thread: any.
 #ifndef SKUA_KVSTORE_SERVICE_GRANTS_H_

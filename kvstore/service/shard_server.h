@@ -94,8 +94,8 @@ class ShardServer {
     engine_->stop();
     return engine_->log_writer_health().ok();
   }
-  /// For an engine without threads (Options::engine): one round of a thread's work, or of both. False: there was nothing
-  /// to do.
+  /// For an engine without threads (Options::engine): one round of a thread's work, or of both. False: there was
+  /// nothing to do.
   bool step_log() { return engine_->step_log(); }
   bool step_applier() { return engine_->step_applier(); }
   bool step_engine() {

@@ -109,8 +109,8 @@ CurrentState BatchWork::current(const WriteOp& op, std::string_view key, PinnedV
   return effect.value ? CurrentState{op.index, *effect.value, effect.expires_at} : CurrentState{};
 }
 
-/// Sets the effect of a key. The effect replaces the key's earlier one; the value that an earlier operation made for the
-/// key is freed, because nothing points to that value any more.
+/// Sets the effect of a key. The effect replaces the key's earlier one; the value that an earlier operation made for
+/// the key is freed, because nothing points to that value any more.
 void BatchWork::enter_effect(size_t operation, const Effect& effect) {
   const auto [found, is_new] = effect_of_key_.try_emplace(effect.key, effects_.size());
   const size_t at = found->second;

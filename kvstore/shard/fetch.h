@@ -1,5 +1,5 @@
-// Reads of a shard's database: of one key, for GETs or for writes of the key, and waits for the database to show what is
-// committed.
+// Reads of a shard's database: of one key, for GETs or for writes of the key, and waits for the database to show what
+// is committed.
 #ifndef SKUA_KVSTORE_SHARD_FETCH_H_
 #define SKUA_KVSTORE_SHARD_FETCH_H_
 

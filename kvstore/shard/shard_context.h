@@ -17,8 +17,8 @@ namespace skua::kv {
 
 class EntryLog;
 
-/// How far a shard's records have come. applied <= committed <= last; synced <= written <= last. A write with durability
-/// "memory" is committed before its record is written.
+/// How far a shard's records have come. applied <= committed <= last; synced <= written <= last. A write with
+/// durability "memory" is committed before its record is written.
 struct ShardIndices {
   uint64_t last = 0;       ///< given out
   uint64_t written = 0;    ///< the log has written this record and all earlier ones

@@ -46,8 +46,8 @@ class ShardLog {
   [[nodiscard]] absl::Status submit(WriteOp& op);
   /// The same for a record that owns its bytes. `head` stands before the payload, and stays until the entry is back.
   [[nodiscard]] absl::Status submit(Entry& entry, ByteSpan head = {});
-  /// The database has everything of the shard: the shard goes on behind its last index in the current epoch, and the log
-  /// forgets what it has of the shard.
+  /// The database has everything of the shard: the shard goes on behind its last index in the current epoch, and the
+  /// log forgets what it has of the shard.
   void begin_anew();
   /// The log needs nothing of the shard any more. False: nothing was given.
   [[nodiscard]] bool end();

@@ -99,7 +99,8 @@ class ShardReplica final : public EntryObserver {
   void view_persisted(uint64_t epoch, TimeNs now);
   /// It is durable that this replica may acknowledge entries that are not synced: the answer to allow_unsynced().
   void unsynced_allowed(TimeNs now);
-  /// A message from the replica `from` (see Replica). `entries`: those of an Append; empty for other messages. They are copied.
+  /// A message from the replica `from` (see Replica). `entries`: those of an Append; empty for other messages. They are
+  /// copied.
   void on_message(const ReplicaId& from, const ReplicaMessage& message, std::span<const ReplicaEntry> entries,
                   TimeNs now);
   /// The link to the peer broke, or could not be made.

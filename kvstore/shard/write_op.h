@@ -23,8 +23,8 @@ namespace skua::kv {
 class BatchWork;
 struct Entry;
 
-/// The submitter owns the op, and keeps it and the bytes of the mutation until EngineEvents::write_done. Then the op may
-/// be reused.
+/// The submitter owns the op, and keeps it and the bytes of the mutation until EngineEvents::write_done. Then the op
+/// may be reused.
 struct WriteOp final : LogOp {
   WriteOp();
   ~WriteOp();

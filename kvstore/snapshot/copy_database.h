@@ -19,8 +19,8 @@ namespace skua::kv {
 [[nodiscard]] std::string tail_file_piece(ByteSpan piece);
 
 /// Applies the pieces at offsets `begin` to `end` of the tail's file to the database. Waits for the disk. DATA_LOSS,
-/// INVALID_ARGUMENT: the bytes are not valid pieces, or do not follow the last entry of the database. Other errors: those
-/// of the files.
+/// INVALID_ARGUMENT: the bytes are not valid pieces, or do not follow the last entry of the database. Other errors:
+/// those of the files.
 [[nodiscard]] absl::Status apply_tail_file(ShardCopy& database, FileTree& tree, const std::string& path, uint64_t begin,
                                            uint64_t end);
 

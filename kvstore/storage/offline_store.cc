@@ -266,8 +266,8 @@ bool OfflineStore::take_effects(ByteSpan payload, uint64_t index, const Selectio
   return reader.complete();
 }
 
-/// Reads what the databases lack from the logs, by the same rules as recovery (recovery.cc). A shard that recovery would
-/// refuse has nothing but its database.
+/// Reads what the databases lack from the logs, by the same rules as recovery (recovery.cc). A shard that recovery
+/// would refuse has nothing but its database.
 class OfflineStore::UnappliedReader {
  public:
   UnappliedReader(const std::vector<const OfflineShard*>& wanted, const Selection& selection) : selection_(selection) {

@@ -6,8 +6,8 @@
 //    <data-dir>/shards/7-0  7-1 ...     applied index of the database <-> records of the shard in its last log
 //
 // dump() shows what recovery would bring into the databases: the database itself, and above its applied index the log.
-// Of a shard with replicas recovery takes only entries that are known to be committed; so does dump(), unless it is told
-// otherwise. Memory: the latest unapplied write of each key, at most a log's window.
+// Of a shard with replicas recovery takes only entries that are known to be committed; so does dump(), unless it is
+// told otherwise. Memory: the latest unapplied write of each key, at most a log's window.
 #ifndef SKUA_KVSTORE_STORAGE_OFFLINE_STORE_H_
 #define SKUA_KVSTORE_STORAGE_OFFLINE_STORE_H_
 
@@ -105,8 +105,9 @@ class OfflineStore {
   };
   /// Called for each row. False ends the dump.
   using DumpVisitor = absl::FunctionRef<bool(ShardId, const ScanRow&)>;
-  /// Visits rows by shard and key. A shard that recovery would refuse is told to `refused` and left out, unless its database
-  /// is wanted. Returns how many entries are not known to be committed. Errors: what the files say while they are read.
+  /// Visits rows by shard and key. A shard that recovery would refuse is told to `refused` and left out, unless its
+  /// database is wanted. Returns how many entries are not known to be committed. Errors: what the files say while they
+  /// are read.
   [[nodiscard]] absl::StatusOr<uint64_t> dump(const Selection& selection, DumpVisitor visit,
                                               absl::FunctionRef<void(ShardId, const absl::Status&)> refused) const;
 

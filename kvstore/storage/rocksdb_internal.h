@@ -94,7 +94,8 @@ inline constexpr uint64_t kBlobBytesMin = uint64_t{64} << 10;
 /// Meta::expiring_blobs of an open database. Its compactions read it.
 using ExpiringBlobs = std::shared_ptr<std::atomic<bool>>;
 
-/// A filter that drops rows that have expired by `clock`, which outlives it. Where some values in blob files may have expired, the filter reads each of these values whole.
+/// A filter that drops rows that have expired by `clock`, which outlives it. Where some values in blob files may have
+/// expired, the filter reads each of these values whole.
 [[nodiscard]] std::shared_ptr<rocksdb::CompactionFilterFactory> make_expiry_filter(
     const MachineClock& clock, ExpiringBlobs expiring_blobs = nullptr);
 

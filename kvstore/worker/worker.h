@@ -65,8 +65,8 @@ class Worker final : public WorkerCommands {
   /// Tells peers how to reach the endpoint.
   [[nodiscard]] const rpc::Descriptor& descriptor() const { return descriptor_; }
 
-  // WorkerCommands. Each call does what ShardServer's method does, later, on the worker's thread, in the order of the calls.
-  // A call waits for room in the mailbox. After stop() the calls do nothing.
+  // WorkerCommands. Each call does what ShardServer's method does, later, on the worker's thread, in the order of the
+  // calls. A call waits for room in the mailbox. After stop() the calls do nothing.
   void expect(ShardId id, uint64_t epoch) override;
   void serve(ShardId id, ShardDb& db) override;
   void serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) override;

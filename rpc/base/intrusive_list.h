@@ -76,8 +76,8 @@ class IntrusiveList {
     return hook == &end_ ? nullptr : owner(hook);
   }
 
-  /// Moves the elements for which wanted(element) is true to the end of `to`; both lists keep their order. `wanted` sees
-  /// each element once, and must not change this list.
+  /// Moves the elements for which wanted(element) is true to the end of `to`; both lists keep their order. `wanted`
+  /// sees each element once, and must not change this list.
   template <typename Predicate>
   void move_if(Predicate wanted, IntrusiveList& to) {
     for (T* at = empty() ? nullptr : &front(); at != nullptr;) {

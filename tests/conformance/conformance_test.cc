@@ -209,7 +209,7 @@ class Conformance : public ::testing::TestWithParam<FabricKind> {
   SessionId session_;
 };
 
-// --- Messages -----------------------------------------------------------------------------------------------------------
+// --- Messages --------------------------------------------------------------------------------------------------------
 
 TEST_P(Conformance, Sizes_AroundEveryLimit) {
   const uint32_t payload = std::min<uint32_t>(client_->transport->capabilities().payload_max_bytes, 1 << 20);
@@ -310,7 +310,7 @@ TEST_P(Conformance, Copies_LargeMessagesAreReadInPlaceWhereTheTransportCan) {
   EXPECT_EQ(server_->endpoint->counters().rx_copied_bytes, server_before);
 }
 
-// --- Handlers -----------------------------------------------------------------------------------------------------------
+// --- Handlers --------------------------------------------------------------------------------------------------------
 
 TEST_P(Conformance, Handler_Statuses) {
   Outcome outcome = call(kFail, as_byte_span("x"));
@@ -392,7 +392,8 @@ TEST_P(Conformance, Leases_MoreThanTheRingIsCopiedOut) {
   for (const Lease& lease : kept) EXPECT_EQ(as_string_view(lease.bytes()), request);
 }
 
-// --- Deadlines and cancellation -----------------------------------------------------------------------------------------
+// --- Deadlines and cancellation
+// -----------------------------------------------------------------------------------------
 
 TEST_P(Conformance, Deadline_EndsACallThatIsNotAnswered) {
   const Outcome outcome = call(kHold, as_byte_span("x"), {.timeout_ns = 30 * kMillisecond});
@@ -428,7 +429,7 @@ TEST_P(Conformance, Cancel_InEachState) {
   EXPECT_TRUE(call(kEcho, as_byte_span("still well")).status.ok());
 }
 
-// --- Bounds -------------------------------------------------------------------------------------------------------------
+// --- Bounds ----------------------------------------------------------------------------------------------------------
 
 TEST_P(Conformance, Backlog_IsBoundedAndSaysSo) {
   ASSERT_TRUE(call(kEcho, as_byte_span("warm")).status.ok());
@@ -465,7 +466,7 @@ TEST_P(Conformance, Sessions_ManyAtOnceAndOneTooMany) {
   EXPECT_TRUE(run_until([&] { return client_->endpoint->session_count() == 1; }));
 }
 
-// --- Life of sessions ---------------------------------------------------------------------------------------------------
+// --- Life of sessions ------------------------------------------------------------------------------------------------
 
 TEST_P(Conformance, Close_CompletesCallsAndRefusesNewOnes) {
   auto box = start(kHold, as_byte_span("x"));
@@ -534,7 +535,7 @@ TEST_P(Conformance, Shutdown_WithCallsInFlight) {
   EXPECT_EQ(completed, 8);
 }
 
-// --- Threads ------------------------------------------------------------------------------------------------------------
+// --- Threads ---------------------------------------------------------------------------------------------------------
 
 TEST_P(Conformance, Mailbox_RunsTasksOnTheOwnersThread) {
   std::atomic<int> ran = 0;

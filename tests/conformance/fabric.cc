@@ -90,8 +90,8 @@ FabricKind sealed(const FabricKind& kind) {
 
 constexpr uint16_t kDpdkHosts = 8;
 
-/// The EAL starts once in a process, so all tests share one port: net_ring gives back what it is handed, mbufs and all, so that a
-/// packet is done when its receiver lets go.
+/// The EAL starts once in a process, so all tests share one port: net_ring gives back what it is handed, mbufs and all,
+/// so that a packet is done when its receiver lets go.
 const absl::StatusOr<std::unique_ptr<DpdkFabric>>& dpdk_ring() {
   static const auto fabric = [] {
     DpdkOptions options;

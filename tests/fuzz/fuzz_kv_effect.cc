@@ -1,6 +1,6 @@
 // The payload of the log's records: no crash, no read outside of the input; what the decoder accepts the encoder makes
-// again byte for byte. And the engine's own rows in a database, a client's and that of the shard's lives, which are read the
-// same way.
+// again byte for byte. And the engine's own rows in a database, a client's and that of the shard's lives, which are
+// read the same way.
 #include <array>
 #include <cstdint>
 #include <cstdlib>

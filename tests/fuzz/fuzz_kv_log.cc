@@ -1,5 +1,6 @@
-// The log's decoders: a segment's header, group headers, records, and the walk through a segment that is newest or not. No
-// crash, no read outside of the input, no endless walk; what a decoder accepts its encoder makes again byte for byte.
+// The log's decoders: a segment's header, group headers, records, and the walk through a segment that is newest or not.
+// No crash, no read outside of the input, no endless walk; what a decoder accepts its encoder makes again byte for
+// byte.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

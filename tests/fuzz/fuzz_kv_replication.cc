@@ -1,5 +1,5 @@
-// All decoders of messages between replicas: the first byte picks one, the rest is what it gets. No crash, no read outside of
-// the input, and what a decoder accepts its encoder makes again byte for byte.
+// All decoders of messages between replicas: the first byte picks one, the rest is what it gets. No crash, no read
+// outside of the input, and what a decoder accepts its encoder makes again byte for byte.
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>

@@ -1,5 +1,5 @@
-// Datagrams that connect queue pairs, as they come from a network: what is accepted encodes to the same bytes, and a handshake that hears
-// any row of them keeps its rules.
+// Datagrams that connect queue pairs, as they come from a network: what is accepted encodes to the same bytes, and a
+// handshake that hears any row of them keeps its rules.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Requests of remote memory: no crash, no read outside of the input, and what is accepted is encoded again byte for byte.
+// Requests of remote memory: no crash, no read outside of the input, and what is accepted is encoded again byte for
+// byte.
 #include <array>
 #include <cstdint>
 #include <cstdlib>

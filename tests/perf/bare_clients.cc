@@ -2,11 +2,12 @@
 //
 //   bare_clients 127.0.0.1:18530 --device net_memif0,role=client,... --address 10.77.0.2/24 [--clients 64] [--seconds 3]
 //
-// Each client is an endpoint at first: it opens a session to a skua-perf server and makes a few calls. Then its endpoint is gone,
-// and what is left is the last frame that it sent. From now on a loop answers each response of the server by that client's next
-// request: the same frame with the next request number, sequence, time stamps and checksum, as the endpoint would have sent it.
-// One call of 32 bytes is outstanding for each client, so that no packet carries more than one. The loop reads responses as far
-// as it takes to know that they are such, and whose.
+// Each client is an endpoint at first: it opens a session to a skua-perf server and makes a few calls. Then its
+// endpoint is gone, and what is left is the last frame that it sent. From now on a loop answers each response of the
+// server by that client's next
+// request: the same frame with the next request number, sequence, time stamps and checksum, as the endpoint would have
+// sent it. One call of 32 bytes is outstanding for each client, so that no packet carries more than one. The loop reads
+// responses as far as it takes to know that they are such, and whose.
 //
 // Prints calls per second as JSON, as skua-perf does.
 #include <algorithm>

@@ -2,8 +2,8 @@
 //
 //   cipher_floor 976           prints one line of JSON: seal_ns, open_ns, sign_ns (best of many measurements)
 //
-// Sealing reads a header of 32 bytes and the rest from memory of a megabyte, as of a large message, and writes to one of
-// 64 frames. tests/perf/packets_ratios.py shows what the figures leave of a rate without sealed packets.
+// Sealing reads a header of 32 bytes and the rest from memory of a megabyte, as of a large message, and writes to one
+// of 64 frames. tests/perf/packets_ratios.py shows what the figures leave of a rate without sealed packets.
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -3,7 +3,8 @@
 //   build/release/bin/engine_bench                                         time per call, client and server together
 //   perf stat -e instructions:u build/release/bin/engine_bench --benchmark_min_time=5
 //
-// BM_SmallCalls: a call is 2 packets sent and 2 received; the wire's own cost (BM_Wire) is to be subtracted. Instructions repeat, times drift.
+// BM_SmallCalls: a call is 2 packets sent and 2 received; the wire's own cost (BM_Wire) is to be subtracted.
+// Instructions repeat, times drift.
 #include <benchmark/benchmark.h>
 
 #include <array>

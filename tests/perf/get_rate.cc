@@ -1,4 +1,5 @@
-// GETs per second by the client library over DPDK, with nothing around it: no workload, no measuring of single operations.
+// GETs per second by the client library over DPDK, with nothing around it: no workload, no measuring of single
+// operations.
 //
 //   get_rate DEVICE ADDRESS CONTROL TABLE RECORDS BYTES OUTSTANDING SECONDS
 //

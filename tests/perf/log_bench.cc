@@ -1,5 +1,5 @@
-// What a durable record costs: rate and latency of 100-byte sync appends through LogWriter at 1 and 32 in flight, beside the
-// floor of the same disk: one pwrite and fdatasync of 4 KiB into a file that is written already.
+// What a durable record costs: rate and latency of 100-byte sync appends through LogWriter at 1 and 32 in flight,
+// beside the floor of the same disk: one pwrite and fdatasync of 4 KiB into a file that is written already.
 //
 //   build/release/bin/log_bench [DIRECTORY] [SECONDS] [ROUNDS]      rounds alternate, so that a noisy machine is fair
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// Keys of 16 to 24 bytes for the memory tier's benchmarks, and runs of lookups over them that lie side by side in memory:
-// a request's key is in the cache when it is looked up.
+// Keys of 16 to 24 bytes for the memory tier's benchmarks, and runs of lookups over them that lie side by side in
+// memory: a request's key is in the cache when it is looked up.
 #ifndef SKUA_TESTS_PERF_MEMORY_BENCH_KEYS_H_
 #define SKUA_TESTS_PERF_MEMORY_BENCH_KEYS_H_
 

@@ -1,9 +1,9 @@
 // memory_index_bench [ITEMS] [ROUNDS]: lookups in the memory tier's index against absl::flat_hash_map.
 //
-// Both map keys of 16 to 24 bytes to the places of the same items (key and 100-byte value) in the same memory; the map's
-// keys are views of the items' keys, so that both compare the key where the item is. Both hash the key in the timed
-// loop, each with its own hash. The map is measured twice: with malloc, and with its table in huge pages as the index
-// and the items are. Rounds alternate between all candidates; ratios are of medians.
+// Both map keys of 16 to 24 bytes to the places of the same items (key and 100-byte value) in the same memory; the
+// map's keys are views of the items' keys, so that both compare the key where the item is. Both hash the key in the
+// timed loop, each with its own hash. The map is measured twice: with malloc, and with its table in huge pages as the
+// index and the items are. Rounds alternate between all candidates; ratios are of medians.
 #include <sys/mman.h>
 
 #include <algorithm>

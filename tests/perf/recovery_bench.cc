@@ -1,5 +1,5 @@
-// How long a node takes to bring its log into the databases before it serves: a log of committed records that no database
-// has, as kill -9 leaves it when the applier was behind, and then what the node does with it when it starts.
+// How long a node takes to bring its log into the databases before it serves: a log of committed records that no
+// database has, as kill -9 leaves it when the applier was behind, and then what the node does with it when it starts.
 //
 //   build/release/bin/recovery_bench DIRECTORY [RECORDS] [VALUE_BYTES] [SHARDS] [ROUNDS] [GROUP_RECORDS]
 //

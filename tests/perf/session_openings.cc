@@ -3,8 +3,8 @@
 //   session_openings [COUNT]       1,000 sessions in a row, in blocks that alternate; prints one line of JSON
 //
 // Two endpoints over loopback TCP, and a node's gRPC server between them, all in this process. An opening is what a
-// client does before its first call: offer, OpenSession over gRPC, answer, the first call and its answer. Its session is
-// closed afterwards. The first session of each kind is not counted: gRPC's channel, the connection and, with
+// client does before its first call: offer, OpenSession over gRPC, answer, the first call and its answer. Its session
+// is closed afterwards. The first session of each kind is not counted: gRPC's channel, the connection and, with
 // certificates, the channel of sealed packets stand after that.
 #include <unistd.h>
 
@@ -171,7 +171,8 @@ class Openings {
 control::CredentialsPtr credentials_of(const control::CertificateAndKey& authority, const std::string& folder,
                                        control::Role role, const std::string& name) {
   const control::WallSeconds now = std::time(nullptr);
-  const auto made = value_of(control::issue_certificate(authority, {kCluster, role, name}, {"127.0.0.1"}, {now, now + 3600}));
+  const auto made =
+      value_of(control::issue_certificate(authority, {kCluster, role, name}, {"127.0.0.1"}, {now, now + 3600}));
   const std::string stem = folder + "/" + name;
   const control::CredentialFiles files{stem + ".pem", stem + ".key", stem + ".ca"};
   std::ofstream(files.certificate) << made.certificate;

@@ -1,5 +1,5 @@
-// What a device alone makes of a round trip: two processes hand one datagram back and forth, each with ibv_poll_cq() and
-// ibv_post_send() and nothing else, or with some function calls in between.
+// What a device alone makes of a round trip: two processes hand one datagram back and forth, each with ibv_poll_cq()
+// and ibv_post_send() and nothing else, or with some function calls in between.
 //
 //   verbs_floor rxe0 72 0         datagrams of 72 bytes (a bundle of one call of 32 bytes)
 //   verbs_floor rxe0 72 60        60 functions of about ten instructions are called between a receive and its answer

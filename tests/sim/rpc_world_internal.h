@@ -1,7 +1,7 @@
 // World, the inside of run_world(): nodes under faults, and what is known of each of their calls.
 //
-// Files: rpc_world.cc (faults, nodes that come and go, time, what is checked at the end), rpc_world_calls.cc (what the nodes say
-// to each other, and what is checked with each call), rpc_world_wire.cc (what is seen on the wire).
+// Files: rpc_world.cc (faults, nodes that come and go, time, what is checked at the end), rpc_world_calls.cc (what the
+// nodes say to each other, and what is checked with each call), rpc_world_wire.cc (what is seen on the wire).
 #ifndef SKUA_TESTS_SIM_RPC_WORLD_INTERNAL_H_
 #define SKUA_TESTS_SIM_RPC_WORLD_INTERNAL_H_
 

@@ -1,5 +1,5 @@
-// A store's server of the test's own: ephemeral port, temporary directory, stopped at the end. Which program, and how it
-// is told its port, the classes derived from it say.
+// A store's server of the test's own: ephemeral port, temporary directory, stopped at the end. Which program, and how
+// it is told its port, the classes derived from it say.
 #ifndef SKUA_TESTS_YCSB_STORE_SERVER_H_
 #define SKUA_TESTS_YCSB_STORE_SERVER_H_
 

@@ -4,8 +4,8 @@
 //   poll()     replies_ <-- receive; each reply is the oldest    [ pending | pending | ... | pending ]   a ring
 //              pending operation's                                 front()                     push()
 //
-// A store's session derives from it: submit() writes commands and pushes an entry, take_replies() reads what has come and
-// ends entries, abandon() ends the oldest one because the connection is gone.
+// A store's session derives from it: submit() writes commands and pushes an entry, take_replies() reads what has come
+// and ends entries, abandon() ends the oldest one because the connection is gone.
 #ifndef SKUA_YCSB_BINDINGS_PIPELINED_SESSION_H_
 #define SKUA_YCSB_BINDINGS_PIPELINED_SESSION_H_
 
@@ -29,8 +29,8 @@
 
 namespace skua::ycsb {
 
-/// `Commands`: unsent(), mark_sent(bytes). `Replies`: room(), received(bytes). `Pending`: an operation whose replies are
-/// awaited. Thread: as BindingSession.
+/// `Commands`: unsent(), mark_sent(bytes). `Replies`: room(), received(bytes). `Pending`: an operation whose replies
+/// are awaited. Thread: as BindingSession.
 template <typename Commands, typename Replies, typename Pending>
 class PipelinedSession : public BindingSession {
  public:

@@ -116,8 +116,8 @@ RedisReplies::Progress RedisReplies::parse_one(bool keep_elements) {
   return Progress::kReply;
 }
 
-/// Takes whole strings off the buffer that nobody wants to see: most of what a read's reply is made of. Stops at whatever
-/// is anything else, for parse_one to look at.
+/// Takes whole strings off the buffer that nobody wants to see: most of what a read's reply is made of. Stops at
+/// whatever is anything else, for parse_one to look at.
 void RedisReplies::skip_strings() {
   constexpr size_t kDigitsMax = 10;
   const std::string_view unparsed = buffer_.unparsed();

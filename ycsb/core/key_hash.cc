@@ -33,8 +33,9 @@ uint64_t absolute(uint64_t bits) {
   return (bits >> 63) != 0 ? ~bits + 1 : bits;
 }
 
-/// The decimal digits of numbers below 10^4, one in each 32-bit half, the first digit in the lowest octet: cut in halves
-/// twice, all pieces at once. The multiplications divide by 100 and by 10, exactly for numbers as small as these.
+/// The decimal digits of numbers below 10^4, one in each 32-bit half, the first digit in the lowest octet: cut in
+/// halves twice, all pieces at once. The multiplications divide by 100 and by 10, exactly for numbers as small as
+/// these.
 inline uint64_t four_digits(uint64_t fours) {
   const uint64_t hundreds = (fours * 10'486) >> 20 & 0x7f'0000'007f;
   const uint64_t twos = hundreds | (fours - hundreds * 100) << 16;

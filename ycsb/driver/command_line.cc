@@ -49,7 +49,8 @@ absl::Status unknown_option(std::string_view argument) {
                           " (skua-ycsb --help lists them)");
 }
 
-/// The property that `option` (without dashes) of the binding stands for: --dpdk-udp-port is skua.dpdk.udp_port. Empty: none.
+/// The property that `option` (without dashes) of the binding stands for: --dpdk-udp-port is skua.dpdk.udp_port. Empty:
+/// none.
 std::string_view binding_property(std::string_view option, const BindingEntry& binding) {
   for (const auto& [name, property] : binding.options)
     if (name == option) return property;

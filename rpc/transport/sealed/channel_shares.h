@@ -10,9 +10,9 @@
 //
 // A principal at its limit gives up what it uses least: its idle channel that has rested longest, then its pending one
 // that has waited longest. If all channels are taken, a principal gives up an idle channel of its own. Else the pending
-// channel that has waited longest goes, whoever offered it. Else the channel that has rested longest goes, if its holder
-// has more channels than the principal. A pending channel is safe until its deadline, and a held one always: then the
-// offer is refused. So nobody can push out what somebody else uses.
+// channel that has waited longest goes, whoever offered it. Else the channel that has rested longest goes, if its
+// holder has more channels than the principal. A pending channel is safe until its deadline, and a held one always:
+// then the offer is refused. So nobody can push out what somebody else uses.
 //
 // Whether sessions use a channel is the endpoint's to say. It is asked once for a channel that looks idle, and not
 // again before the owner has put the channel to rest anew. So a victim is found in O(log n).

@@ -57,8 +57,8 @@ struct Dialect {
   bool (*unpack)(const std::byte* from, FramePrefix& prefix) = nullptr;
 };
 
-/// True if this packet header begins a bundle (is_bundle() in rpc/wire), or a sealed frame (rpc/transport/sealed): their
-/// heads carry the length in the same place.
+/// True if this packet header begins a bundle (is_bundle() in rpc/wire), or a sealed frame (rpc/transport/sealed):
+/// their heads carry the length in the same place.
 [[nodiscard]] inline bool is_bundle_header(const std::byte* header) {
   const int version = static_cast<uint8_t>(*header) >> 4;
   return version == 2 || version == 3;

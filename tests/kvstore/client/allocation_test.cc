@@ -1,4 +1,5 @@
-// A GET in steady state takes no memory from the heap on the client's thread: operations, calls, messages and callbacks are recycled.
+// A GET in steady state takes no memory from the heap on the client's thread: operations, calls, messages and callbacks
+// are recycled.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

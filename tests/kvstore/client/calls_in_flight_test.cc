@@ -290,8 +290,8 @@ TEST(Moves, TheTrailTellsOfTheCallThatWasGivenUp) {
   EXPECT_THAT(got.result.detail->attempts[0].outcome, HasSubstr("another node leads"));
 }
 
-/// Nodes that hang and go on while shards move, with loss: every ADD that is acknowledged counts once, all are in the end, and
-/// no read is older than an answer before it.
+/// Nodes that hang and go on while shards move, with loss: every ADD that is acknowledged counts once, all are in the
+/// end, and no read is older than an answer before it.
 TEST(Moves, CountersAreExactUnderPausesAndMoves) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));

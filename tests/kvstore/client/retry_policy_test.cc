@@ -66,8 +66,8 @@ TEST(JudgeFailure, RepeatsAnIdentifiedWriteLikeARead) {
   }
 }
 
-/// The rule itself, over everything: a write that may have run and has no identity is never repeated, and always said to
-/// be uncertain.
+/// The rule itself, over everything: a write that may have run and has no identity is never repeated, and always said
+/// to be uncertain.
 TEST(JudgeFailure, NeverRepeatsAWriteThatMayHaveRun) {
   for (int code = 1; code <= 16; ++code) {
     for (bool from_peer : {false, true}) {

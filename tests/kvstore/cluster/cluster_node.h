@@ -1,6 +1,6 @@
 // A storage node: a machine whose disk outlives processes, clocks of its own, and a process with one production worker
-// (sim_worker.h) and the production decisions about its shards (ShardLifecycle, ReplicaFindings). The process is killed,
-// paused and started again.
+// (sim_worker.h) and the production decisions about its shards (ShardLifecycle, ReplicaFindings). The process is
+// killed, paused and started again.
 //
 //    control plane --- map ---> ShardLifecycle --> open, tell views, leave, replace        cluster_node_shards.cc
 //         ^--- register, heartbeat, findings ---+                                          cluster_node_agent.cc
@@ -100,7 +100,8 @@ class ClusterNode final : public MachineClock,
   void hang_disk_until(TimeNs time) { disk_hangs_until_ = std::max(disk_hangs_until_, time); }
   void set_disk_full(bool full);
   void fail_syncs(bool fail);
-  /// Inverts a bit of the log, while the process is down, where that cannot be taken for a torn end. False: there is no such place.
+  /// Inverts a bit of the log, while the process is down, where that cannot be taken for a torn end. False: there is no
+  /// such place.
   bool rot();
   void heal();
 

@@ -1,5 +1,5 @@
-// What a seed decides beforehand: the size of the cluster, the knobs of all parts, and which faults are at work how hard. Every
-// seed has a random subset of them (swarm testing).
+// What a seed decides beforehand: the size of the cluster, the knobs of all parts, and which faults are at work how
+// hard. Every seed has a random subset of them (swarm testing).
 #ifndef SKUA_TESTS_KVSTORE_CLUSTER_CLUSTER_OPTIONS_H_
 #define SKUA_TESTS_KVSTORE_CLUSTER_CLUSTER_OPTIONS_H_
 

@@ -1,5 +1,6 @@
-// The metadata store: the control plane's state behind a compare-and-swap on its revision, and who leads. It can be away for long,
-// and a change can have an outcome that nobody is told: never executed, executed, or executed much later.
+// The metadata store: the control plane's state behind a compare-and-swap on its revision, and who leads. It can be
+// away for long, and a change can have an outcome that nobody is told: never executed, executed, or executed much
+// later.
 //
 //    commit(term, base revision, changes)    taken if nobody has changed the state since, and that term is not over
 //    campaign(), renew()                     a lease; it only decides who acts

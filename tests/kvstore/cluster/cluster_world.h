@@ -8,8 +8,8 @@
 //        |                            ControlProcess (1 to 3): ClusterCore --CAS, lease--> ClusterStore
 //        +--- histories ---> linearizability.h          Oracle: sees all of it
 //
-// A run has two phases. First faults of all kinds; then everything heals, and within a bounded time every operation has its
-// answer, every shard all its replicas, and all replicas are equal.
+// A run has two phases. First faults of all kinds; then everything heals, and within a bounded time every operation has
+// its answer, every shard all its replicas, and all replicas are equal.
 //
 // The promises that are checked, as in tests/kvstore/replication/replication_world.h
 //   I1   views follow one another by control/core/view_rules.h; nodes are told no others
@@ -25,7 +25,8 @@
 //   I10  no write is taken with fewer members than min_insync
 //   I11  when a primary commits, nobody of an older epoch may serve reads alone
 //   I12  databases are what the log makes them: after each restart, in each copy, and in the end
-// After an operator's forced recovery (a fork) only the last of these is promised for that shard: its replicas are alike.
+// After an operator's forced recovery (a fork) only the last of these is promised for that shard: its replicas are
+// alike.
 #ifndef SKUA_TESTS_KVSTORE_CLUSTER_CLUSTER_WORLD_H_
 #define SKUA_TESTS_KVSTORE_CLUSTER_CLUSTER_WORLD_H_
 

@@ -214,8 +214,8 @@ void ClusterWorld::transfer() {
   ask_leader(control::TransferPrimary{kTable, static_cast<uint32_t>(shard), node_of(to)->info().uuid});
 }
 
-/// A primary hears no node and no control process any more, clients still hear it; the others may have forgotten what they
-/// promised; and somebody else is to lead.
+/// A primary hears no node and no control process any more, clients still hear it; the others may have forgotten what
+/// they promised; and somebody else is to lead.
 void ClusterWorld::coup() {
   const size_t shard = any_shard();
   const View at = view(shard);

@@ -1,12 +1,13 @@
-// A control process: the production core (control/core/cluster_core.h) as its server drives it (control/server/controller.h), but
-// with a store whose answers take time.
+// A control process: the production core (control/core/cluster_core.h) as its server drives it
+// (control/server/controller.h), but with a store whose answers take time.
 //
 //    nodes --- requests ---> queue --> step --> commit --> committed --> the map, to all nodes
 //                                       ^         | lost the race, or unknown
 //                                       +- load <-+
 //
-// One request at a time, as on the control thread. Only the process that leads does any of this; the others say who does.
-// What it knows beyond the store ends with the process. It is paused as a whole: then it comes back and believes that it leads.
+// One request at a time, as on the control thread. Only the process that leads does any of this; the others say who
+// does. What it knows beyond the store ends with the process. It is paused as a whole: then it comes back and believes
+// that it leads.
 #ifndef SKUA_TESTS_KVSTORE_CLUSTER_CONTROL_PROCESS_H_
 #define SKUA_TESTS_KVSTORE_CLUSTER_CONTROL_PROCESS_H_
 

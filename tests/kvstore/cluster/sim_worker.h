@@ -1,6 +1,6 @@
-// SimWorker: a node's production worker without its thread. It has what worker.h has: an endpoint of the RPC engine, the
-// ShardServer with engine, log and memory tier, and WorkerReplication with its links to peers. Whoever owns it takes its
-// turns.
+// SimWorker: a node's production worker without its thread. It has what worker.h has: an endpoint of the RPC engine,
+// the ShardServer with engine, log and memory tier, and WorkerReplication with its links to peers. Whoever owns it
+// takes its turns.
 //
 //    ShardLifecycle --WorkerCommands--> SimWorker --+--> ShardServer
 //                                     |        +--> WorkerReplication --> Endpoint --> SimWire
@@ -57,7 +57,8 @@ class SimWorker final : public WorkerCommands {
  public:
   /// All arguments outlive the worker.
   SimWorker(SimWire& wire, const SimWorkerOptions& options, PeerBootstrap& bootstrap, SimWorkerHost& host, OpenLog log);
-  /// As kill -9: what is under way comes back as failed, and nobody hears of it. The log's disk must have failed before.
+  /// As kill -9: what is under way comes back as failed, and nobody hears of it. The log's disk must have failed
+  /// before.
   ~SimWorker() override;
   SimWorker(const SimWorker&) = delete;
   SimWorker& operator=(const SimWorker&) = delete;

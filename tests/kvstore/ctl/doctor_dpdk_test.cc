@@ -18,7 +18,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// A machine that is a directory: two NUMA nodes with 2 MiB pages, a card of the kernel's with the default route, another without.
+/// A machine that is a directory: two NUMA nodes with 2 MiB pages, a card of the kernel's with the default route,
+/// another without.
 class DoctorDpdk : public ::testing::Test {
  protected:
   void SetUp() override {

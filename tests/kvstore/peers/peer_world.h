@@ -1,4 +1,5 @@
-// Nodes of one worker each that talk by PeerLinks, and bootstrap services that are a struct: for tests, polled by one thread.
+// Nodes of one worker each that talk by PeerLinks, and bootstrap services that are a struct: for tests, polled by one
+// thread.
 #ifndef SKUA_TESTS_KVSTORE_PEERS_PEER_WORLD_H_
 #define SKUA_TESTS_KVSTORE_PEERS_PEER_WORLD_H_
 

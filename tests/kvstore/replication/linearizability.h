@@ -2,8 +2,8 @@
 //
 // The history is read from its first event to its last. Kept is the set of all (value, operations that took effect but
 // are not answered yet) in which the key can be; an answer leaves only those in which its operation has taken
-// effect with that result (just-in-time linearization). An operation without an answer may take effect at any time after its
-// call, or never. The cost grows with how many overlap, not with the length of the history.
+// effect with that result (just-in-time linearization). An operation without an answer may take effect at any time
+// after its call, or never. The cost grows with how many overlap, not with the length of the history.
 #ifndef SKUA_TESTS_KVSTORE_REPLICATION_LINEARIZABILITY_H_
 #define SKUA_TESTS_KVSTORE_REPLICATION_LINEARIZABILITY_H_
 
@@ -33,8 +33,8 @@ enum class Linearizable : uint8_t {
   kTooComplex,  ///< more possibilities than the checker keeps
 };
 
-/// `history` in any order; the numbers of calls and answers are all different. `culprit`: the operation whose answer fits
-/// nothing.
+/// `history` in any order; the numbers of calls and answers are all different. `culprit`: the operation whose answer
+/// fits nothing.
 [[nodiscard]] Linearizable check_linearizable(const std::vector<HistoryOp>& history, size_t* culprit = nullptr);
 
 }  // namespace skua::kv::sim

@@ -53,8 +53,8 @@ inline std::string plain_append(const ReplicaEnvelope& envelope, const Append& h
   return out;
 }
 
-// Each decodes `bytes` and, if they are accepted, encodes what was understood: the same bytes, if the decoder accepts what its
-// encoder makes and nothing else. nullopt: refused.
+// Each decodes `bytes` and, if they are accepted, encodes what was understood: the same bytes, if the decoder accepts
+// what its encoder makes and nothing else. nullopt: refused.
 
 inline std::optional<std::string> recode_frame(ByteSpan bytes) {
   ReplicaFrame frame;

@@ -1,5 +1,5 @@
-// Where views are decided: one record per shard, changed by compare-and-swap only. It can be away for long, and a change
-// can have an outcome that nobody is told: never executed, executed, or executed much later.
+// Where views are decided: one record per shard, changed by compare-and-swap only. It can be away for long, and a
+// change can have an outcome that nobody is told: never executed, executed, or executed much later.
 #ifndef SKUA_TESTS_KVSTORE_REPLICATION_METADATA_STORE_MODEL_H_
 #define SKUA_TESTS_KVSTORE_REPLICATION_METADATA_STORE_MODEL_H_
 

@@ -1,12 +1,12 @@
-// A shard's storage, modelled: a log that is a sequence of operations (append, truncate), of which a prefix is written and a
-// shorter one durable; a view, a commit index hint, a state that is flushed now and then.
+// A shard's storage, modelled: a log that is a sequence of operations (append, truncate), of which a prefix is written
+// and a shorter one durable; a view, a commit index hint, a state that is flushed now and then.
 //
 //    submitted  [a a a t a a a a a]
 //    written    [-----------]          survives the process
 //    durable    [-------]              survives a power cut
 //
-// When the process is killed, anything from the written prefix to all of it is left; after a power cut, anything from the
-// durable prefix to the written one.
+// When the process is killed, anything from the written prefix to all of it is left; after a power cut, anything from
+// the durable prefix to the written one.
 #ifndef SKUA_TESTS_KVSTORE_REPLICATION_MODEL_STORAGE_H_
 #define SKUA_TESTS_KVSTORE_REPLICATION_MODEL_STORAGE_H_
 

@@ -19,8 +19,8 @@ namespace skua::kv::testing {
 
 inline constexpr ReplicaOptions kOptions{};
 
-/// Replicas of one shard, joined by hand: messages arrive in order at once unless a node is cut off, logs are durable when the test
-/// says so.
+/// Replicas of one shard, joined by hand: messages arrive in order at once unless a node is cut off, logs are durable
+/// when the test says so.
 class Group {
  public:
   explicit Group(std::vector<NodeId> nodes) {

@@ -1,6 +1,6 @@
-// What a seed decides beforehand: the size of the world, the knobs of all parts, and which faults are at work how hard. Every
-// seed has a random subset of them (swarm testing): a fixed menu in every seed hides what only shows when something is
-// missing.
+// What a seed decides beforehand: the size of the world, the knobs of all parts, and which faults are at work how hard.
+// Every seed has a random subset of them (swarm testing): a fixed menu in every seed hides what only shows when
+// something is missing.
 #ifndef SKUA_TESTS_KVSTORE_REPLICATION_REPLICATION_OPTIONS_H_
 #define SKUA_TESTS_KVSTORE_REPLICATION_REPLICATION_OPTIONS_H_
 

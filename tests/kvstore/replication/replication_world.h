@@ -1,5 +1,5 @@
-// A replicated store in one thread, under one seed and a virtual clock: nodes with real Replicas (kvstore/replication) on
-// modelled storage, managers of views over a modelled metadata store, clients; and whatever may go wrong with them.
+// A replicated store in one thread, under one seed and a virtual clock: nodes with real Replicas (kvstore/replication)
+// on modelled storage, managers of views over a modelled metadata store, clients; and whatever may go wrong with them.
 //
 //    SimClient --requests--> SimNode: ReplicaDriver x shard --entries--> ModelStorage
 //        |                     |  ^ messages (SimNetwork)

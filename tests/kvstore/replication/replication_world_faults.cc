@@ -180,7 +180,8 @@ void ReplicationWorld::coup() {
   });
 }
 
-/// A primary hears no node and no manager any more, clients still hear it; the others may have forgotten what they promised.
+/// A primary hears no node and no manager any more, clients still hear it; the others may have forgotten what they
+/// promised.
 void ReplicationWorld::depose_cut_off(size_t shard) {
   const View& view = store_.view(shard);
   const Address victim = node_address(view.primary);
@@ -203,8 +204,8 @@ void ReplicationWorld::depose_cut_off(size_t shard) {
   });
 }
 
-/// One member hears nothing of the primary for a while, then leads itself: what the others had acknowledged is replaced. Then
-/// the former primary leads again.
+/// One member hears nothing of the primary for a while, then leads itself: what the others had acknowledged is
+/// replaced. Then the former primary leads again.
 void ReplicationWorld::see_saw() {
   const size_t shard = kernel_.rng.below(options_.shards);
   const View& view = store_.view(shard);

@@ -1,5 +1,5 @@
-// Where a replica keeps things, as far as the driver of a replica sees it. ModelStorage is the small twin of the real log
-// and engine.
+// Where a replica keeps things, as far as the driver of a replica sees it. ModelStorage is the small twin of the real
+// log and engine.
 #ifndef SKUA_TESTS_KVSTORE_REPLICATION_SHARD_STORAGE_H_
 #define SKUA_TESTS_KVSTORE_REPLICATION_SHARD_STORAGE_H_
 

@@ -1,5 +1,5 @@
-// A client: one operation at a time, repeated with the same number at other nodes until there is an answer (or it has had
-// enough).
+// A client: one operation at a time, repeated with the same number at other nodes until there is an answer (or it has
+// had enough).
 #ifndef SKUA_TESTS_KVSTORE_REPLICATION_SIM_CLIENT_H_
 #define SKUA_TESTS_KVSTORE_REPLICATION_SIM_CLIENT_H_
 

@@ -1,5 +1,5 @@
-// The network between nodes, managers and clients: loses, repeats, delays and reorders, is cut one way or both, and clogs (holds
-// back, then delivers all at once).
+// The network between nodes, managers and clients: loses, repeats, delays and reorders, is cut one way or both, and
+// clogs (holds back, then delivers all at once).
 #ifndef SKUA_TESTS_KVSTORE_REPLICATION_SIM_NETWORK_H_
 #define SKUA_TESTS_KVSTORE_REPLICATION_SIM_NETWORK_H_
 

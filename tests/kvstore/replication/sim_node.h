@@ -1,5 +1,5 @@
-// A node: a disk that outlives processes, a clock of its own, and a process with a ReplicaDriver for each shard, which is
-// killed, paused and started again.
+// A node: a disk that outlives processes, a clock of its own, and a process with a ReplicaDriver for each shard, which
+// is killed, paused and started again.
 #ifndef SKUA_TESTS_KVSTORE_REPLICATION_SIM_NODE_H_
 #define SKUA_TESTS_KVSTORE_REPLICATION_SIM_NODE_H_
 

@@ -1,4 +1,5 @@
-// A manager of views, modelled: hears from nodes, accuses, replaces, repairs. There may be two that both think they lead.
+// A manager of views, modelled: hears from nodes, accuses, replaces, repairs. There may be two that both think they
+// lead.
 //
 // Rules (view.h, replica.h; the rest is policy and may be as silly as it likes)
 //   - what it tells nodes has been decided: read from the store, or swapped in by itself with a known outcome

@@ -1,5 +1,5 @@
-// A backup of a table that is read anywhere, under a test that plays the two other members: reads are answered of what is
-// committed and not about to change, as long as both of them promise.
+// A backup of a table that is read anywhere, under a test that plays the two other members: reads are answered of what
+// is committed and not about to change, as long as both of them promise.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// A machine that ends in the middle of things, for the engine's crash test: the disks of its workers' logs and the databases
-// of its shards, under one seed and one count of operations.
+// A machine that ends in the middle of things, for the engine's crash test: the disks of its workers' logs and the
+// databases of its shards, under one seed and one count of operations.
 //
 //    Machine --- end_after(n, how) ---> at the n-th operation of any disk
 //                                          kill:       the process is gone, what it wrote is there

@@ -1,5 +1,5 @@
-// Lives of storage engines on a machine that ends in the middle of things, under one seed and on one thread: log writers,
-// appliers and readers are stepped, and their reports reach the workers, in an order that the seed picks.
+// Lives of storage engines on a machine that ends in the middle of things, under one seed and on one thread: log
+// writers, appliers and readers are stepped, and their reports reach the workers, in an order that the seed picks.
 //
 //    clients (here) -- writes, reads --> WorkerEngine 0, 1 --> Machine: logs, databases
 //        |                                                        |

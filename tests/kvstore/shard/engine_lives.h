@@ -247,8 +247,8 @@ class World : public EntryObserver {
     }
   }
 
-  /// After a restart: everything that was acknowledged as synced is there, of what is above that a beginning, and of what
-  /// was in doubt one behind that.
+  /// After a restart: everything that was acknowledged as synced is there, of what is above that a beginning, and of
+  /// what was in doubt one behind that.
   void adopt_recovered() {
     for (size_t i = 0; i < std::size(kIds); ++i) {
       Answered& shard = answered[i];

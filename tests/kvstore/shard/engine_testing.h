@@ -143,7 +143,8 @@ class TwinShard {
   uint64_t last_index_ = 0;
 };
 
-/// Random mutations over few keys, so that conditions are met and missed, and keys expire within a hundred ms. Owns the bytes of what it made since clear().
+/// Random mutations over few keys, so that conditions are met and missed, and keys expire within a hundred ms. Owns the
+/// bytes of what it made since clear().
 class MutationMaker {
  public:
   explicit MutationMaker(Rng rng) : rng_(rng) {}

@@ -1,5 +1,5 @@
-// What the worker engine's tests share: databases and a log's disk that crash, and the engine between them, whose worker is
-// the test's thread.
+// What the worker engine's tests share: databases and a log's disk that crash, and the engine between them, whose
+// worker is the test's thread.
 #ifndef SKUA_TESTS_KVSTORE_SHARD_ENGINE_WORLD_H_
 #define SKUA_TESTS_KVSTORE_SHARD_ENGINE_WORLD_H_
 

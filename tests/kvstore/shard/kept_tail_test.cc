@@ -82,7 +82,8 @@ class KeptTailTest : public ::testing::Test {
       wait_for_room();
     }
   }
-  /// Until the log may take a segment. What it holds becomes durable elsewhere in its own time; until then it refuses entries.
+  /// Until the log may take a segment. What it holds becomes durable elsewhere in its own time; until then it refuses
+  /// entries.
   void wait_for_room() {
     world_.tasks().run_until([&] {
       world_.engine().tick();

@@ -1,4 +1,5 @@
-// How often the bytes of a value are copied on their way from the memory tier to the client's hands, over every transport.
+// How often the bytes of a value are copied on their way from the memory tier to the client's hands, over every
+// transport.
 //
 //    memory tier --(1) reply --(2) transport, server --- wire --- transport, client (3) --(4) message --> client
 //
@@ -165,7 +166,8 @@ TEST_P(Copies, GetHitOf4KiB_NoneInTheServer) {
   EXPECT_EQ(store.fetches(), 0u) << "they are no hits";
   EXPECT_EQ(after.into_replies, before.into_replies);
   EXPECT_EQ(after.into_memory, before.into_memory);
-  // The reply's head is copied. So is the rest of a value that fills a packet but for a little: cheaper than a piece of its own.
+  // The reply's head is copied. So is the rest of a value that fills a packet but for a little: cheaper than a piece of
+  // its own.
   const size_t rest = (kReplyHeaderBytes + kValueBytes) % store.packet_bytes();
   const size_t copied_rest = store.packet_bytes() < kValueBytes && rest < rpc::Message::kHeadMax ? rest : 0;
   EXPECT_LE(after.by_server_transport - before.by_server_transport, kGets * (kReplyHeaderBytes + copied_rest) + 1000);
@@ -185,8 +187,8 @@ TEST_P(Copies, GetHitOf4KiB_NoneInTheServer) {
   EXPECT_LE(joined + taken, kGets * (kValueBytes + rpc::Message::kHeadMax));
 }
 
-/// Those that go by real time, as the engine's threads do, and lose nothing: what is sent again is counted again. Not the
-/// sealed ones: sealing copies what is sent, once.
+/// Those that go by real time, as the engine's threads do, and lose nothing: what is sent again is counted again. Not
+/// the sealed ones: sealing copies what is sent, once.
 std::vector<FabricKind> real_ones() {
   std::vector<FabricKind> kinds = all_fabrics();
   std::erase_if(kinds, [](const FabricKind& kind) {

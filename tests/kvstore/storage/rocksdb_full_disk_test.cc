@@ -146,8 +146,8 @@ class FullDiskRound {
   absl::Status first_;
 };
 
-/// A round for each third call, beginning with `first`, until the disk was large enough for all: twice in a row, because
-/// a compaction does not always begin in time. How many found it full.
+/// A round for each third call, beginning with `first`, until the disk was large enough for all: twice in a row,
+/// because a compaction does not always begin in time. How many found it full.
 int rounds(uint64_t first, FullDiskEnv::Error error) {
   int full = 0;
   int enough = 0;

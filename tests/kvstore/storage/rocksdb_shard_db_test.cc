@@ -313,7 +313,8 @@ class RocksdbExpiringBlobsTest : public ::testing::Test {
     }
     return count;
   }
-  /// Flushes overlapping tables, which RocksDB compacts by its own choice, on its own threads; writes wait if it falls behind.
+  /// Flushes overlapping tables, which RocksDB compacts by its own choice, on its own threads; writes wait if it falls
+  /// behind.
   void compact_until(const std::function<bool()>& done) {
     for (int i = 0; i < 1000 && !done(); ++i) {
       put("a", 10, 0);

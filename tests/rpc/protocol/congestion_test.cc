@@ -1,4 +1,5 @@
-// The policies against a bottleneck in its dumbest form: a bucket that all flows pour into and that drains at a fixed rate.
+// The policies against a bottleneck in its dumbest form: a bucket that all flows pour into and that drains at a fixed
+// rate.
 //
 //   window flows:  in flight = sum of windows;  queue = what exceeds capacity x base delay;  delay = base + queue / capacity
 //   rate flows:    queue += (sum of rates - capacity) x step

@@ -209,8 +209,8 @@ TEST_P(SessionKept, Claims_OfNumbersThatWereNeverUsed) {
 INSTANTIATE_TEST_SUITE_P(Ways, SessionKept, ::testing::Bool(),
                          [](const auto& way) { return way.param ? "ByRead" : "InPackets"; });
 
-/// A caller on a stream does not probe: after an ack by a new connection it would wait for ever for the response that was
-/// lost with the old one.
+/// A caller on a stream does not probe: after an ack by a new connection it would wait for ever for the response that
+/// was lost with the old one.
 TEST(SessionKeptByStream, IsNotAskedFor) {
   // For longer than the harness keeps responses.
   const std::string memory(4000, 'm');

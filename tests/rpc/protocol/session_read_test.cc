@@ -1,4 +1,5 @@
-// Large messages that their receiver reads itself: what travels, whose memory is kept how long, and what happens when it fails.
+// Large messages that their receiver reads itself: what travels, whose memory is kept how long, and what happens when
+// it fails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -297,8 +298,8 @@ TEST_F(SessionRead, Hostile_ASlotHasOneFetchWhateverComes) {
   EXPECT_EQ(harness.server.delivered, 0);
 }
 
-/// Loss, duplicates, reordering, failing READs, deadlines and cancels, all at random: every call ends once, answers are right, no
-/// handler runs twice, and everything is given back.
+/// Loss, duplicates, reordering, failing READs, deadlines and cancels, all at random: every call ends once, answers are
+/// right, no handler runs twice, and everything is given back.
 TEST_F(SessionRead, Random) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);

@@ -1,5 +1,5 @@
-// Sessions over a transport that knows paths narrower than its devices: their terms when they are made, and what becomes of
-// them when a path is found out.
+// Sessions over a transport that knows paths narrower than its devices: their terms when they are made, and what
+// becomes of them when a path is found out.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -24,7 +24,8 @@ struct Outcome {
   std::string err;
 };
 
-/// Of a hundred operations, failing.percent end with failing.status. Belongs to the thread that opened it, as sessions may.
+/// Of a hundred operations, failing.percent end with failing.status. Belongs to the thread that opened it, as sessions
+/// may.
 class FailingSession final : public BindingSession {
  public:
   FailingSession(uint64_t percent, Status status) : percent_(percent), status_(status) {}

@@ -1,5 +1,5 @@
-// The DPDK transport on net_ring, which hands the sender's own mbufs to the receiver: a packet's memory is in use until the receiver
-// has it, so completions are as late as a test wants them.
+// The DPDK transport on net_ring, which hands the sender's own mbufs to the receiver: a packet's memory is in use until
+// the receiver has it, so completions are as late as a test wants them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -123,8 +123,8 @@ TEST_F(DpdkTransportTest, Body_IsReadInPlaceAndItsTokenComesBackAfterwards) {
   EXPECT_EQ(sender_->counters().tx_zero_copy_bytes, 1000U);
 }
 
-// A retransmit goes out while the first copy still stands in a queue, and the answer may come after the first one alone: each
-// packet keeps the memory for itself.
+// A retransmit goes out while the first copy still stands in a queue, and the answer may come after the first one
+// alone: each packet keeps the memory for itself.
 TEST_F(DpdkTransportTest, Retransmit_EachCopyHoldsTheMemoryUntilItIsRead) {
   const std::string body(600, 'x');
   TxPacket first = packet(as_byte_span(body), 21);

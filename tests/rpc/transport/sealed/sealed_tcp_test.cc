@@ -76,7 +76,8 @@ TEST_F(SealedTcpTest, MessagesOfAllSizesArrive) {
   for (const size_t bytes : {0u, 1u, 100u, 16'000u, 17'000u, 1'000'000u}) EXPECT_TRUE(call(session, bytes)) << bytes;
 }
 
-/// The packets for a peer that is gone may not stand in the way of others, whether or not somebody answers at its address.
+/// The packets for a peer that is gone may not stand in the way of others, whether or not somebody answers at its
+/// address.
 TEST_F(SealedTcpTest, APeerThatIsGoneHoldsNobodyUp) {
   const SessionId to_living = open(*living_);
   const SessionId to_dying = open(*dying_);

@@ -278,7 +278,8 @@ TEST(TcpHandshake, SimultaneousDials_EachHasItsOwn) {
   }
 }
 
-/// Whatever a stranger says of itself: the name of a peer that was dialled, or of a caller, a later life, the highest dial number.
+/// Whatever a stranger says of itself: the name of a peer that was dialled, or of a caller, a later life, the highest
+/// dial number.
 TEST(TcpHandshake, AClaimedName_ChangesNothingForItsOwner) {
   TestNode a(node_options(1));
   TestNode b(node_options(2, 7));

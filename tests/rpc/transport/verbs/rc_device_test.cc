@@ -1,4 +1,5 @@
-// Operations on peers' memory over a device: what works, and how what must not work fails. Runs where verbs_device_test.cc does.
+// Operations on peers' memory over a device: what works, and how what must not work fails. Runs where
+// verbs_device_test.cc does.
 #include <gtest/gtest.h>
 
 #include <array>

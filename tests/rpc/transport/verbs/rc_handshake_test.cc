@@ -1,4 +1,5 @@
-// The handshake of connected queue pairs: what its decoder refuses, and that two sides agree over any network that delivers at last.
+// The handshake of connected queue pairs: what its decoder refuses, and that two sides agree over any network that
+// delivers at last.
 #include "rpc/transport/verbs/rc_handshake.h"
 
 #include <gtest/gtest.h>
