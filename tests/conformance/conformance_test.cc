@@ -392,8 +392,7 @@ TEST_P(Conformance, Leases_MoreThanTheRingIsCopiedOut) {
   for (const Lease& lease : kept) EXPECT_EQ(as_string_view(lease.bytes()), request);
 }
 
-// --- Deadlines and cancellation
-// -----------------------------------------------------------------------------------------
+// --- Deadlines and cancellation --------------------------------------------------------------------------------------
 
 TEST_P(Conformance, Deadline_EndsACallThatIsNotAnswered) {
   const Outcome outcome = call(kHold, as_byte_span("x"), {.timeout_ns = 30 * kMillisecond});
