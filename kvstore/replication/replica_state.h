@@ -5,6 +5,10 @@
 //      |-- Reign          the primary's part                        (reign.h)
 //      +-- Follower       the part of backups and learners          (follower.h)
 //
+// Who changes it: Replica alone changes the view, the epochs, the role and the promises, before or after it calls a
+// part. A part changes the log, the agreement, what is known of peers and the timer, by the messages that are its own.
+// Follower also ends the doubt, when the primary says that this replica has again what it may have lost.
+//
 // It also has what each part needs before it takes a message or sends one: is the epoch durable, and is the sender of
 // this epoch?
 //
