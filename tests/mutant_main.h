@@ -1,7 +1,9 @@
 // The main function of tests that must find mutants (rpc/base/mutant.h).
 //
-//   all tests run once as they are, and must pass; then once for each mutant, in a process of its own, and one of them
-//   must fail, or the process end
+//   all tests run once as they are, and must pass; then once for each mutant, and one of them must fail, or the process
+//   end. Each run is a process of its own.
+//
+// With an option of googletest's (--gtest_filter) the tests run as they are, once.
 #ifndef SKUA_TESTS_MUTANT_MAIN_H_
 #define SKUA_TESTS_MUTANT_MAIN_H_
 
@@ -26,22 +28,31 @@ namespace skua::simulation {
   _exit(RUN_ALL_TESTS());
 }
 
-/// The exit code of the program: 0 if no mutant survives the tests. The tests must not leave threads behind.
+/// Whether a process with the mutant, or null: without any, passes all tests.
+inline bool passes(const NamedMutant* mutant) {
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0 && mutant != nullptr) run_with(*mutant);
+  if (child == 0) _exit(RUN_ALL_TESTS());
+  int status = 0;
+  const bool is_over = child > 0 && waitpid(child, &status, 0) == child;
+  return is_over && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// The exit code of the program: 0 if the tests pass and no mutant survives them. The tests leave no threads behind.
 inline int find_mutants(int argc, char** argv, std::span<const NamedMutant> mutants) {
+  const bool asks_for_some = argc > 1;
   testing::InitGoogleTest(&argc, argv);
-  int survivors = 0;
+  if (asks_for_some) return RUN_ALL_TESTS();
+  // Tests that fail anyhow catch nothing.
+  if (!passes(nullptr)) return 1;
+  bool all_caught = true;
   for (const NamedMutant& mutant : mutants) {
-    const pid_t child = fork();
-    if (child == 0) run_with(mutant);
-    int status = 0;
-    const bool is_over = child > 0 && waitpid(child, &status, 0) == child;
-    const bool is_caught = is_over && !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    std::printf("mutant %-20s %s\n", mutant.name, is_caught ? "caught" : "SURVIVES");
-    std::fflush(stdout);
-    survivors += is_caught ? 0 : 1;
+    const bool survives = passes(&mutant);
+    std::printf("mutant %-20s %s\n", mutant.name, survives ? "SURVIVES" : "caught");
+    all_caught = all_caught && !survives;
   }
-  const int without = RUN_ALL_TESTS();
-  return survivors > 0 ? 1 : without;
+  return all_caught ? 0 : 1;
 }
 
 }  // namespace skua::simulation

@@ -162,8 +162,9 @@ int stopped(const app::Logger& logger, const absl::Status& why) {
   return app::kExitOk;
 }
 
-int run_until_stopped(Node& node, const SkuadOptions& config, control::Admission admission, const app::Logger& logger,
-                      app::StopSignal& stop, Ending& ending) {
+/// Why the node must end; OK: the process was asked to.
+absl::Status wait_for_end(const SkuadOptions& config, control::Admission admission, const app::Logger& logger,
+                          app::StopSignal& stop, Ending& ending) {
   const int signal = stop.wait(kUnsafeReminderNs, [&] { warn_if_unsafe(config, admission, logger); });
   const absl::Status why = ending.why();
   if (signal != 0) {
@@ -171,8 +172,7 @@ int run_until_stopped(Node& node, const SkuadOptions& config, control::Admission
   } else {
     logger.error("stopping: the node cannot go on", {{"why", std_view(why.message())}});
   }
-  node.stop();
-  return stopped(logger, why);
+  return why;
 }
 
 int serve(const SkuadOptions& config, app::StopSignal& stop) {
@@ -224,14 +224,17 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   auto node = Node::start(std::move(options));
   if (told_to_stop) return stopped(logger, absl::OkStatus());
   const std::unique_ptr<Node> started = value_or_fail(std::move(node));
-  const auto renewer = renewer_of(config, security.credentials, logger.with_component("node"));
+  auto renewer = renewer_of(config, security.credentials, logger.with_component("node"));
   logger.info("started", {{"node", data.identity.node_uuid},
                           {"incarnation", started->incarnation()},
                           {"grpc_address", started->grpc_address()},
                           {"data_dir", config.data_dir},
                           {"workers", config.workers},
                           {"version", app::version()}});
-  return run_until_stopped(*started, config, security.admission, logger, stop, ending);
+  const absl::Status why = wait_for_end(config, security.admission, logger, stop, ending);
+  renewer.reset();  // its thread uses gRPC, and stopped() may end the process
+  started->stop();
+  return stopped(logger, why);
 }
 
 int run(int argc, const char* const* argv) {

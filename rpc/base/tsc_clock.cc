@@ -1,7 +1,5 @@
 #include "rpc/base/tsc_clock.h"
 
-#include <algorithm>
-
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -61,18 +59,11 @@ double TscClock::measured_ns_per_cycle() {
 }
 
 void TscClock::take_anchor() const {
-  const SteadyClock clock;
 #if defined(__x86_64__)
-  const uint64_t cycles = __rdtsc();
-  const TimeNs reached =
-      anchor_ns_ +
-      static_cast<TimeNs>(static_cast<double>(std::min(cycles - anchor_cycles_, anchor_cycles_max_)) * ns_per_cycle_);
-  anchor_ns_ = std::max(clock.now_ns(), reached);
-  anchor_cycles_ = cycles;
+  anchor_cycles_ = __rdtsc();
   anchor_cycles_max_ = ns_per_cycle_ > 0 ? static_cast<uint64_t>(static_cast<double>(kAnchorEvery) / ns_per_cycle_) : 0;
-#else
-  anchor_ns_ = std::max(clock.now_ns(), anchor_ns_);
 #endif
+  anchor_ns_ = SteadyClock().now_ns();
 }
 
 }  // namespace skua

@@ -4,11 +4,13 @@
 //
 // This reads the processor's time-stamp counter instead of calling the vDSO. Every few milliseconds a new anchor is
 // taken from CLOCK_MONOTONIC, so the two clocks differ at most by the rate's error over that time (well under a
-// microsecond). Time never goes back. If the counter's rate is not constant in all power states, every call asks
+// microsecond). Time never goes back: where the counter was ahead, or that of another processor is behind, time stands
+// until CLOCK_MONOTONIC has caught up. If the counter's rate is not constant in all power states, every call asks
 // CLOCK_MONOTONIC.
 #ifndef SKUA_RPC_BASE_TSC_CLOCK_H_
 #define SKUA_RPC_BASE_TSC_CLOCK_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #if defined(__x86_64__)
@@ -27,11 +29,13 @@ class TscClock final : public Clock {
   [[nodiscard]] TimeNs now_ns() const override {
 #if defined(__x86_64__)
     const uint64_t cycles = __rdtsc() - anchor_cycles_;
-    if (cycles < anchor_cycles_max_)
-      return anchor_ns_ + static_cast<TimeNs>(static_cast<double>(cycles) * ns_per_cycle_);
+    if (cycles < anchor_cycles_max_) {
+      return last_ns_ =
+                 std::max(last_ns_, anchor_ns_ + static_cast<TimeNs>(static_cast<double>(cycles) * ns_per_cycle_));
+    }
 #endif
     take_anchor();
-    return anchor_ns_;
+    return last_ns_ = std::max(last_ns_, anchor_ns_);
   }
 
  private:
@@ -45,6 +49,7 @@ class TscClock final : public Clock {
   mutable uint64_t anchor_cycles_ = 0;
   mutable uint64_t anchor_cycles_max_ = 0;
   mutable TimeNs anchor_ns_ = 0;
+  mutable TimeNs last_ns_ = 0;  // that was told
 };
 
 }  // namespace skua

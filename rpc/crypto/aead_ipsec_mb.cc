@@ -86,6 +86,7 @@ class IpsecMbAead final : public Aead {
 
   void seal(const AeadNonce& nonce, ByteSpan associated, std::span<const ByteSpan> pieces, std::byte* to,
             std::byte* tag) override {
+    SKUA_CHECK(!pieces.empty(), "nothing to seal");
     ByteSpan text = pieces[0];
     if (pieces.size() > 1) {
       const size_t text_bytes = size_of(pieces);

@@ -29,5 +29,15 @@ TEST(TscClock, NowNs_StaysWithTheMonotonicClock) {
   }
 }
 
+/// Whoever asks all the time must not run ahead, a little with each anchor.
+TEST(TscClock, NowNs_DoesNotRunAheadHoweverOftenItIsAsked) {
+  const TscClock clock;
+  const SteadyClock steady;
+  const TimeNs until = steady.now_ns() + 200 * kMillisecond;
+  TimeNs now = 0;
+  while (now < until) now = clock.now_ns();
+  EXPECT_LE(now, steady.now_ns() + 5 * kMicrosecond);
+}
+
 }  // namespace
 }  // namespace skua
