@@ -56,11 +56,17 @@ ClusterStatus::Node node_of(const v1::NodeStatus& status) {
 
 class AdminClient::Impl {
  public:
-  Impl(const std::string& addresses, DurationNs timeout_ns, CredentialsPtr credentials)
-      : what_(absl::StrCat("control plane at ", addresses)),
+  Impl(const std::string& addresses, DurationNs timeout_ns, CredentialsPtr credentials, bool tls_only = false)
+      : addresses_(addresses),
+        what_(absl::StrCat("control plane at ", addresses)),
         timeout_ns_(timeout_ns),
         credentials_(std::move(credentials)),
-        peers_(addresses, credentials_) {}
+        peers_(addresses, credentials_, tls_only) {}
+
+  /// The same with TLS only; null without credentials.
+  [[nodiscard]] std::unique_ptr<Impl> over_tls() const {
+    return credentials_ == nullptr ? nullptr : std::make_unique<Impl>(addresses_, timeout_ns_, credentials_, true);
+  }
 
   /// One call of `method` of a service: on the process that leads, once it is found.
   template <typename Service, typename Request, typename Reply>
@@ -117,6 +123,7 @@ class AdminClient::Impl {
   static constexpr DurationNs kConnectMax = kSecond;
   static constexpr DurationNs kPause = 100 * kMillisecond;
 
+  const std::string addresses_;
   const std::string what_;
   const DurationNs timeout_ns_;
   const SteadyClock clock_;
@@ -309,10 +316,15 @@ absl::Status AdminClient::drop_join_token(const std::string& token_id) {
 }
 
 absl::StatusOr<IssuedText> AdminClient::renew_certificate(const std::string& request_bytes) {
+  // Whoever stands between could give its own certificate and authority, with --security accept, too.
+  const std::unique_ptr<Impl> over_tls = impl_->over_tls();
+  if (over_tls == nullptr) {
+    return absl::FailedPreconditionError("there is no certificate to renew: give --cert, --key and --ca");
+  }
   v1::RenewRequest request;
   request.set_request(request_bytes);
   v1::IssuedCertificate reply;
-  absl::Status status = impl_->call<v1::Certificates>(&v1::Certificates::Stub::Renew, request, reply);
+  absl::Status status = over_tls->call<v1::Certificates>(&v1::Certificates::Stub::Renew, request, reply);
   if (!status.ok()) return status;
   return IssuedText{reply.certificate(), reply.authorities()};
 }

@@ -156,6 +156,7 @@ class AdminClient {
   absl::StatusOr<std::vector<JoinTokenSummary>> join_tokens();
   absl::Status drop_join_token(const std::string& token_id);
   /// Another certificate for the identity of the credentials, for the key of the request (certificates.h).
+  /// Over TLS only, on a connection of its own. FAILED_PRECONDITION, too: this client has no certificate.
   absl::StatusOr<IssuedText> renew_certificate(const std::string& request);
 
  private:

@@ -37,10 +37,10 @@ void set_timeout(grpc::ClientContext& context, DurationNs timeout_ns) {
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::nanoseconds(timeout_ns));
 }
 
-ControlPeers::ControlPeers(const std::string& addresses, const CredentialsPtr& credentials) {
+ControlPeers::ControlPeers(const std::string& addresses, const CredentialsPtr& credentials, bool tls_only) {
   const auto add = [&](const std::string& address) {
     peers_.push_back({address, make_channel(address, credentials, Role::kControl)});
-    if (!takes_plaintext(credentials)) return;
+    if (tls_only || !takes_plaintext(credentials)) return;
     peers_.push_back({address, make_channel(address, credentials, Role::kControl, ChannelKind::kPlaintext),
                       ChannelKind::kPlaintext});
   };

@@ -51,8 +51,8 @@ class ControlPeers {
     kLost,         // it may have been done; peer() is the next
   };
 
-  /// "host:port" or several with commas between them.
-  ControlPeers(const std::string& addresses, const CredentialsPtr& credentials);
+  /// "host:port" or several with commas between them. `tls_only`: never without TLS, whatever the credentials take.
+  ControlPeers(const std::string& addresses, const CredentialsPtr& credentials, bool tls_only = false);
 
   /// Who is to be asked.
   [[nodiscard]] const Peer& peer() const { return peers_[chosen_.load()]; }

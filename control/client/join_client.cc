@@ -136,20 +136,38 @@ absl::StatusOr<CertificateInfo> join(const JoinOptions& options, const Credentia
 absl::StatusOr<CertificateInfo> renew(const CredentialFiles& files, bool authorities, AdminClient& admin) {
   const absl::StatusOr<std::string> key = read_certificate_file(files.key);
   if (!key.ok()) return key.status();
+  const absl::StatusOr<std::string> own = read_certificate_file(files.certificate);
+  if (!own.ok()) return own.status();
+  const absl::StatusOr<std::string> believed = read_certificate_file(files.authorities);
+  if (!believed.ok()) return believed.status();
   const absl::StatusOr<std::string> request = make_certificate_request(*key);
   if (!request.ok())
     return absl::Status(request.status().code(), absl::StrCat(files.key, ": ", request.status().message()));
   const absl::StatusOr<IssuedText> issued = admin.renew_certificate(*request);
   if (!issued.ok()) return issued.status();
-  const std::string& believed = issued->authorities;
-  if (auto usable = check_credentials({issued->certificate, *key}, believed, std::time(nullptr)); !usable.ok()) {
+  const WallSeconds now = std::time(nullptr);
+  // One answer never moves a program from one authority to another: each step rests on one that was believed before it.
+  if (!check_credentials({*own, *key}, issued->authorities, now).ok()) {
+    return absl::FailedPreconditionError(
+        "the control plane's --ca file has no authority that has signed the certificate in use, so its answer is not "
+        "taken: while an authority is replaced both are there, until all certificates are of the new one");
+  }
+  if (auto usable = check_credentials({issued->certificate, *key}, issued->authorities, now); !usable.ok()) {
     return usable;
   }
-  if (authorities) {
-    const absl::StatusOr<std::string> before = read_certificate_file(files.authorities);
-    if (!before.ok() || *before != believed) {
-      if (auto status = replace_certificate_file(files.authorities, believed); !status.ok()) return status;
-    }
+  const bool signed_by_believed = check_credentials({issued->certificate, *key}, *believed, now).ok();
+  if (!signed_by_believed && !authorities) {
+    return absl::FailedPreconditionError(absl::StrCat("the control plane has another authority now, which ",
+                                                      files.authorities,
+                                                      " does not have: add it there, and renew the certificate then"));
+  }
+  if (authorities && *believed != issued->authorities) {
+    if (auto status = replace_certificate_file(files.authorities, issued->authorities); !status.ok()) return status;
+  }
+  if (!signed_by_believed) {
+    return absl::UnavailableError(
+        "the control plane has another authority now: it was added to those that are believed, and the next attempt "
+        "takes a certificate of it");
   }
   if (auto status = replace_certificate_file(files.certificate, issued->certificate); !status.ok()) return status;
   return inspect_certificate(issued->certificate);
