@@ -17,7 +17,6 @@ constexpr Roles kReaders = Role::kNode | Role::kAdmin | Role::kMonitor | Role::k
 constexpr Roles kWatchers = Role::kAdmin | Role::kMonitor;
 
 constexpr bool kAudited = true;
-constexpr bool kForStrangers = true;
 
 constexpr std::array kMethods = {
     // Membership. Leave: an admin removes a node that has stopped.
@@ -37,16 +36,16 @@ constexpr std::array kMethods = {
     MethodAccess{"/skua.control.v1.Cluster/MoveShard", kAdmins, kAudited},
     MethodAccess{"/skua.control.v1.Cluster/TransferPrimary", kAdmins, kAudited},
     MethodAccess{"/skua.control.v1.Cluster/RecoverShard", kAdmins, kAudited},
-    MethodAccess{"/skua.control.v1.Cluster/RevokeIdentity", kAdmins, kAudited},
-    MethodAccess{"/skua.control.v1.Cluster/UnrevokeIdentity", kAdmins, kAudited},
-    MethodAccess{"/skua.control.v1.Cluster/AddGrant", kAdmins, kAudited},
-    MethodAccess{"/skua.control.v1.Cluster/RemoveGrant", kAdmins, kAudited},
-    MethodAccess{"/skua.control.v1.Certificates/CreateJoinToken", kAdmins, kAudited},
-    MethodAccess{"/skua.control.v1.Certificates/ListJoinTokens", kWatchers},
-    MethodAccess{"/skua.control.v1.Certificates/DropJoinToken", kAdmins, kAudited},
-    MethodAccess{"/skua.control.v1.Certificates/Renew", kReaders, kAudited},
-    MethodAccess{"/skua.control.v1.Joining/GetAuthority", Roles(), false, kForStrangers},
-    MethodAccess{"/skua.control.v1.Joining/Join", Roles(), kAudited, kForStrangers},
+    MethodAccess{"/skua.control.v1.Cluster/RevokeIdentity", kAdmins, kAudited, Anonymous::kNever},
+    MethodAccess{"/skua.control.v1.Cluster/UnrevokeIdentity", kAdmins, kAudited, Anonymous::kNever},
+    MethodAccess{"/skua.control.v1.Cluster/AddGrant", kAdmins, kAudited, Anonymous::kNever},
+    MethodAccess{"/skua.control.v1.Cluster/RemoveGrant", kAdmins, kAudited, Anonymous::kNever},
+    MethodAccess{"/skua.control.v1.Certificates/CreateJoinToken", kAdmins, kAudited, Anonymous::kNever},
+    MethodAccess{"/skua.control.v1.Certificates/ListJoinTokens", kWatchers, false, Anonymous::kNever},
+    MethodAccess{"/skua.control.v1.Certificates/DropJoinToken", kAdmins, kAudited, Anonymous::kNever},
+    MethodAccess{"/skua.control.v1.Certificates/Renew", kReaders, kAudited, Anonymous::kNever},
+    MethodAccess{"/skua.control.v1.Joining/GetAuthority", Roles(), false, Anonymous::kOnly},
+    MethodAccess{"/skua.control.v1.Joining/Join", Roles(), kAudited, Anonymous::kOnly},
     // A storage node. Describe: the control plane asks before it believes a registration.
     MethodAccess{"/skua.control.v1.Bootstrap/Describe", kReaders | Role::kControl},
     MethodAccess{"/skua.control.v1.Bootstrap/OpenSession", Role::kNode | Role::kAdmin | Role::kClient},
@@ -87,12 +86,25 @@ std::span<const MethodAccess> method_access() {
 
 absl::Status check_access(const Identity& caller, std::string_view method) {
   const MethodAccess* found = find(method);
-  if (found == nullptr || found->for_strangers) return absl::PermissionDeniedError("there is no such method");
+  if (found == nullptr || found->anonymous == Anonymous::kOnly)
+    return absl::PermissionDeniedError("there is no such method");
   if (found->roles.contains(caller.role) || mutant(AccessMutant::kAnyRole)) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat("a certificate of the role ", role_name(caller.role), " may not call ",
                    absl_view(method.substr(method.rfind('/') + 1)), ", only ", roles_text(found->roles),
                    ": use such a certificate, or have one issued (skuactl cert issue ROLE NAME)"));
+}
+
+absl::Status check_anonymous(std::string_view method) {
+  const MethodAccess* found = find(method);
+  if (found == nullptr || found->anonymous == Anonymous::kOnly) {
+    return absl::PermissionDeniedError("there is no such method");
+  }
+  if (found->anonymous == Anonymous::kIfTaken || mutant(AccessMutant::kAnyAnonymous)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "who has no certificate may not say what those with certificates may, nor have any issued: give --cert, --key "
+      "and "
+      "--ca of an administrator (docs/security.md)");
 }
 
 bool is_audited(std::string_view method) {

@@ -5,6 +5,7 @@
 #ifndef SKUA_CONTROL_SECURITY_ACCESS_H_
 #define SKUA_CONTROL_SECURITY_ACCESS_H_
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,12 +16,18 @@
 
 namespace skua::control {
 
+/// Callers who show no certificate.
+enum class Anonymous : uint8_t {
+  kIfTaken,  ///< let in where a server takes peers without certificates (--security off-unsafe and accept)
+  kNever,    ///< not with --security accept either: the method is about who may do what
+  kOnly,     ///< served only where nobody shows a certificate (Credentials::for_joining()), and then to anybody
+};
+
 struct MethodAccess {
   std::string_view method;  ///< as in a request's path: "/skua.control.v1.Tables/CreateTable"
   Roles roles;
   bool audited = false;  ///< each call of it gets a line in the audit log
-  /// Served only where nobody shows a certificate (Credentials::for_joining()), and then to anybody.
-  bool for_strangers = false;
+  Anonymous anonymous = Anonymous::kIfTaken;
 };
 
 /// The identity in the URI of a peer's certificate. PERMISSION_DENIED: the URI is none of Skua's, or the peer is of
@@ -37,6 +44,10 @@ struct MethodAccess {
 /// PERMISSION_DENIED: the role may not call the method, or there is no such method. The message names the roles that
 /// may.
 [[nodiscard]] absl::Status check_access(const Identity& caller, std::string_view method);
+
+/// PERMISSION_DENIED: a caller without a certificate may not call the method where others show theirs, or there is no such
+/// method.
+[[nodiscard]] absl::Status check_anonymous(std::string_view method);
 
 /// False also if there is no such method.
 [[nodiscard]] bool is_audited(std::string_view method);

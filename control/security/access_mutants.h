@@ -8,11 +8,12 @@ namespace skua::control {
 
 enum class AccessMutant {
   kNone,
-  kAnyRole,      // a caller of any role may call a method
-  kAnyServer,    // a server of any role is believed
-  kAnyCluster,   // certificates of another cluster are taken
-  kAnyNode,      // a node may speak for another one
-  kAnyDocument,  // a certificate whose name is no identity of Skua's is taken
+  kAnyRole,       // a caller of any role may call a method
+  kAnyServer,     // a server of any role is believed
+  kAnyCluster,    // certificates of another cluster are taken
+  kAnyNode,       // a node may speak for another one
+  kAnyAnonymous,  // a caller without a certificate may call what needs a name
+  kAnyDocument,   // a certificate whose name is no identity of Skua's is taken
 };
 
 }  // namespace skua::control

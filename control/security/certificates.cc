@@ -202,6 +202,19 @@ AlternativeNames names_of(const X509* certificate) {
   return found;
 }
 
+absl::StatusOr<std::string> hash_of_key(EVP_PKEY* key) {
+  unsigned char* bytes = nullptr;
+  const int size = i2d_PUBKEY(key, &bytes);
+  if (size <= 0) return openssl_error("a public key cannot be written");
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int digest_size = 0;
+  const bool hashed =
+      EVP_Digest(bytes, static_cast<size_t>(size), digest.data(), &digest_size, EVP_sha256(), nullptr) == 1;
+  OPENSSL_free(bytes);
+  if (!hashed) return openssl_error("no hash of a public key");
+  return hexadecimal(digest.data(), digest_size);
+}
+
 absl::StatusOr<CertificateInfo> info_of(X509* certificate) {
   CertificateInfo info;
   info.is_authority = X509_check_ca(certificate) == 1;
@@ -228,6 +241,9 @@ absl::StatusOr<CertificateInfo> info_of(X509* certificate) {
   unsigned int size = 0;
   if (X509_digest(certificate, EVP_sha256(), digest.data(), &size) != 1) return openssl_error("no fingerprint");
   info.fingerprint = hexadecimal(digest.data(), size);
+  absl::StatusOr<std::string> key_hash = hash_of_key(X509_get0_pubkey(certificate));
+  if (!key_hash.ok()) return key_hash.status();
+  info.key_hash = *std::move(key_hash);
   return info;
 }
 
@@ -371,16 +387,7 @@ absl::StatusOr<std::string> make_certificate_request(std::string_view key) {
 absl::StatusOr<std::string> inspect_certificate_request(std::string_view request) {
   const absl::StatusOr<Key> key = key_of_request(request);
   if (!key.ok()) return key.status();
-  unsigned char* bytes = nullptr;
-  const int size = i2d_PUBKEY(key->get(), &bytes);
-  if (size <= 0) return openssl_error("a public key cannot be written");
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int digest_size = 0;
-  const bool hashed =
-      EVP_Digest(bytes, static_cast<size_t>(size), digest.data(), &digest_size, EVP_sha256(), nullptr) == 1;
-  OPENSSL_free(bytes);
-  if (!hashed) return openssl_error("no hash of a public key");
-  return hexadecimal(digest.data(), digest_size);
+  return hash_of_key(key->get());
 }
 
 absl::StatusOr<std::string> sign_certificate_request(const CertificateAndKey& authority, std::string_view request,

@@ -75,6 +75,8 @@ struct CertificateInfo {
   std::string serial;
   /// SHA-256 of the certificate, hexadecimal.
   std::string fingerprint;
+  /// SHA-256 of its public key, hexadecimal, as inspect_certificate_request() says it.
+  std::string key_hash;
   std::vector<std::string> hosts;
 };
 

@@ -123,8 +123,16 @@ class Credentials {
 /// Who is at the other end of a call; nothing if the connection has no TLS.
 [[nodiscard]] std::optional<Identity> peer_identity(const grpc::AuthContext& context);
 
+/// What the certificate says that the other end showed when the connection was made. UNAUTHENTICATED: it showed none.
+[[nodiscard]] absl::StatusOr<CertificateInfo> peer_certificate(const grpc::AuthContext& context);
+
 /// Its Identity::principal(), or "".
 [[nodiscard]] std::string peer_principal(const grpc::AuthContext& context);
+
+/// check_anonymous() of whoever calls `method` without a certificate, where `credentials` take such callers and know
+/// others by name. OK for all others: TLS has judged them before.
+[[nodiscard]] absl::Status check_named(const CredentialsPtr& credentials, const grpc::AuthContext& context,
+                                       std::string_view method);
 
 /// check_speaks_for() of who is at the other end of a call.
 [[nodiscard]] absl::Status check_node_is(const grpc::AuthContext& context, const std::string& uuid);

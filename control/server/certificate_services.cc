@@ -72,6 +72,22 @@ absl::Status give_certificate(const CertificateServiceOptions& options, const st
   return absl::OkStatus();
 }
 
+/// Whether the caller may have another certificate for the key of `request`: the certificate that it showed when the
+/// connection was made is for the same key, and has not expired since.
+absl::Status check_shown(const CallbackServerContext& context, const std::string& request) {
+  const auto shown = peer_certificate(*context.auth_context());
+  if (!shown.ok()) return shown.status();
+  if (wall_now() >= shown->valid.until) {
+    return absl::PermissionDeniedError(
+        "the certificate of this connection has expired: join anew by a token (skuactl cert join-token)");
+  }
+  const auto key = inspect_certificate_request(request);
+  if (!key.ok()) return key.status();
+  if (*key == shown->key_hash) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "a certificate is renewed for its own key only: a new key takes a new join token (skuactl cert join-token)");
+}
+
 class CertificatesService final : public v1::Certificates::CallbackService {
  public:
   CertificatesService(CertificateServiceOptions options, Controller& controller)
@@ -82,7 +98,7 @@ class CertificatesService final : public v1::Certificates::CallbackService {
   ServerUnaryReactor* CreateJoinToken(CallbackServerContext* context, const v1::CreateJoinTokenRequest* request,
                                       v1::CreateJoinTokenReply* reply) override {
     auto* reactor = context->DefaultReactor();
-    if (options_.issuer == nullptr) return queued(context, reactor, no_issuer());
+    if (auto status = check_may(*context, "CreateJoinToken"); !status.ok()) return queued(context, reactor, status);
     const auto identity = identity_of(*request);
     if (!identity.ok()) return queued(context, reactor, identity.status());
     const auto secret = make_join_secret();
@@ -102,6 +118,7 @@ class CertificatesService final : public v1::Certificates::CallbackService {
   ServerUnaryReactor* ListJoinTokens(CallbackServerContext* context, const v1::ListJoinTokensRequest* /*request*/,
                                      v1::ListJoinTokensReply* reply) override {
     auto* reactor = context->DefaultReactor();
+    if (auto status = check_named(*context, "ListJoinTokens"); !status.ok()) return queued(context, reactor, status);
     return queued(context, reactor,
                   controller_.query(
                       [context, reactor, reply](const ClusterCore& core, TimeNs /*now*/) {
@@ -120,22 +137,26 @@ class CertificatesService final : public v1::Certificates::CallbackService {
 
   ServerUnaryReactor* DropJoinToken(CallbackServerContext* context, const v1::DropJoinTokenRequest* request,
                                     v1::DropJoinTokenReply* reply) override {
-    return change(context, context->DefaultReactor(), RemoveJoinToken{request->token_id(), wall_now()},
+    auto* reactor = context->DefaultReactor();
+    if (auto status = check_named(*context, "DropJoinToken"); !status.ok()) return queued(context, reactor, status);
+    return change(context, reactor, RemoveJoinToken{request->token_id(), wall_now()},
                   [reply](const Decision& decision) { reply->set_principal(decision.principal); });
   }
 
   ServerUnaryReactor* Renew(CallbackServerContext* context, const v1::RenewRequest* request,
                             v1::IssuedCertificate* reply) override {
     auto* reactor = context->DefaultReactor();
-    if (options_.issuer == nullptr) return queued(context, reactor, no_issuer());
+    if (auto status = check_may(*context, "Renew"); !status.ok()) return queued(context, reactor, status);
+    // Another certificate of an identity changes nothing in the cluster, and there may be many: they must not push changes
+    // out of the audit log.
+    context->AddTrailingMetadata(kNothingDoneMetadata, "1");
+    if (auto status = check_shown(*context, request->request()); !status.ok()) return queued(context, reactor, status);
     const std::string principal = peer_principal(*context->auth_context());
     if (!renewals_.admit(principal)) {
       return queued(context, reactor,
                     absl::ResourceExhaustedError(absl::StrCat("no more than ", kRenewalsPerMinute,
                                                               " certificates are issued to one identity in a minute")));
     }
-    const auto key = inspect_certificate_request(request->request());
-    if (!key.ok()) return queued(context, reactor, key.status());
     const auto authorities = options_.credentials->authorities();
     if (!authorities.ok()) return queued(context, reactor, authorities.status());
     reply->set_authorities(*authorities);
@@ -151,6 +172,18 @@ class CertificatesService final : public v1::Certificates::CallbackService {
   }
 
  private:
+  /// All methods of this service need a caller with a name: with --security accept some come without.
+  [[nodiscard]] absl::Status check_named(const CallbackServerContext& context, const char* method) const {
+    return control::check_named(options_.credentials, *context.auth_context(),
+                                absl::StrCat("/skua.control.v1.Certificates/", method));
+  }
+
+  /// Of methods that need the authority's key, too.
+  [[nodiscard]] absl::Status check_may(const CallbackServerContext& context, const char* method) const {
+    absl::Status status = check_named(context, method);
+    return status.ok() && options_.issuer == nullptr ? no_issuer() : status;
+  }
+
   [[nodiscard]] absl::StatusOr<Identity> identity_of(const v1::CreateJoinTokenRequest& request) const {
     std::string name = request.name();
     if (request.role() == role_name(Role::kNode) && name.empty()) {
@@ -216,6 +249,8 @@ class JoiningService final : public v1::Joining::CallbackService {
                       UseJoinToken{secret_hash, *key, request->role(), request->name(), wall_now()},
                       [this, context, reactor, request, reply, secret_hash](const Decision& decision,
                                                                             const ClusterCore& /*core*/) {
+                        // A failure, or the same key again.
+                        if (decision.changes.empty()) context->AddTrailingMetadata(kNothingDoneMetadata, "1");
                         absl::Status status = decision.status;
                         if (status.ok()) {
                           status = give_certificate(options_, decision.principal, request->request(), *reply);

@@ -406,7 +406,7 @@ class ClusterService final : public v1::Cluster::CallbackService {
 
   ServerUnaryReactor* UnrevokeIdentity(CallbackServerContext* context, const v1::UnrevokeIdentityRequest* request,
                                        v1::ChangeReply* reply) override {
-    if (absl::Status status = check_caller_is_known(*context); !status.ok()) {
+    if (absl::Status status = check_named(*context, "UnrevokeIdentity"); !status.ok()) {
       return queued(context, context->DefaultReactor(), status);
     }
     return change(context, from_proto(*request), reply);
@@ -414,7 +414,7 @@ class ClusterService final : public v1::Cluster::CallbackService {
 
   ServerUnaryReactor* AddGrant(CallbackServerContext* context, const v1::AddGrantRequest* request,
                                v1::ChangeReply* reply) override {
-    absl::Status status = check_caller_is_known(*context);
+    absl::Status status = check_named(*context, "AddGrant");
     if (status.ok()) status = check_grantable(request->principal());
     if (!status.ok()) {
       return queued(context, context->DefaultReactor(), status);
@@ -425,19 +425,17 @@ class ClusterService final : public v1::Cluster::CallbackService {
   /// Also without certificates: that is how a table is opened that was closed when there were some.
   ServerUnaryReactor* RemoveGrant(CallbackServerContext* context, const v1::RemoveGrantRequest* request,
                                   v1::ChangeReply* reply) override {
-    if (absl::Status status = check_caller_is_known(*context); !status.ok()) {
+    if (absl::Status status = check_named(*context, "RemoveGrant"); !status.ok()) {
       return queued(context, context->DefaultReactor(), status);
     }
     return change(context, from_proto(*request), reply);
   }
 
  private:
-  /// While peers without certificates are taken, they may do what they could before there were any, and no more.
-  [[nodiscard]] absl::Status check_caller_is_known(const CallbackServerContext& context) const {
-    if (!takes_plaintext(options_.credentials) || peer_identity(*context.auth_context())) return absl::OkStatus();
-    return absl::PermissionDeniedError(
-        "who has no certificate may not say what those with certificates may: give --cert, --key and --ca of an "
-        "administrator (docs/security.md)");
+  /// Of a method of this service that needs a caller with a name.
+  [[nodiscard]] absl::Status check_named(const CallbackServerContext& context, const char* method) const {
+    return control::check_named(options_.credentials, *context.auth_context(),
+                                absl::StrCat("/skua.control.v1.Cluster/", method));
   }
 
   /// What the core cannot see: whether it is a name at all, and whether names mean anything here.
@@ -456,7 +454,7 @@ class ClusterService final : public v1::Cluster::CallbackService {
       return absl::FailedPreconditionError(
           "this cluster has no certificates, so there is nobody to revoke (docs/security.md)");
     }
-    if (absl::Status status = check_caller_is_known(context); !status.ok()) return status;
+    if (absl::Status status = check_named(context, "RevokeIdentity"); !status.ok()) return status;
     const auto named = parse_principal(principal, options_.cluster_id);
     if (!named.ok()) return named.status();
     if (named->principal() != peer_principal(*context.auth_context())) return absl::OkStatus();

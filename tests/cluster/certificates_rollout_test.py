@@ -50,7 +50,8 @@ class GrowingCluster(Cluster):
     def start_control(self):
         self.processes["control"] = Process(
             self.directory, "control", f"{cluster_test.BIN}/skua-control", "--listen-address", self.control_address,
-            "--data-dir", self.path("control"), *self.words("control"))
+            "--data-dir", self.path("control"), *self.words("control"),
+            *(() if self.state == "plain" else ("--authority", self.path("ca"), "--join-address", "127.0.0.1:0")))
 
     def start_node(self, index):
         packets = ALWAYS if self.state == "required" else ()
@@ -158,6 +159,7 @@ class RolloutTest(mistakes.MistakesTest):
         cluster = self.cluster
         self.ok(cluster.ctl("put", "usertable", "k", "v"))
         for words in (("cert", "revoke", "client/app"), ("cert", "unrevoke", "client/app"),
+                      ("cert", "join-token", "admin", "eve"), ("cert", "tokens"), ("cert", "drop-token", "0123456789ab"),
                       ("grant", "add", "client/app", "usertable", "read"),
                       ("grant", "remove", "client/app", "usertable", "--open-to-all")):
             refused = cluster.ctl(*words)

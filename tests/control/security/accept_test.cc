@@ -1,6 +1,8 @@
 // --security accept: servers that take connections with TLS and without, and callers that try both.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -9,12 +11,16 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "control/client/admin_client.h"
 #include "control/client/bootstrap_client.h"
 #include "control/client/what_answers.h"
+#include "control/security/access.h"
+#include "control/security/certificate_issuer.h"
 #include "control/security/credentials.h"
 #include "control/server/bootstrap_server.h"
 #include "control/server/control_server.h"
@@ -54,11 +60,15 @@ class AcceptTest : public testing::Test {
     EXPECT_TRUE(server.ok()) << server.status();
     return *std::move(server);
   }
-  std::unique_ptr<ControlServer> control(const CredentialsPtr& own) {
+  std::unique_ptr<ControlServer> control(const CredentialsPtr& own, bool issues = false) {
     ControlServerOptions options;
     options.listen_address = "127.0.0.1:0";
     options.cluster.id = kOfficeCluster;
     options.credentials = own;
+    if (issues) {
+      options.join_address = "127.0.0.1:0";
+      options.issuer = *CertificateIssuer::make(office_.authority(), kCertificateLifeS, *own, CertificateOffice::now());
+    }
     auto server = ControlServer::start(options, std::make_unique<MemoryStore>());
     EXPECT_TRUE(server.ok()) << server.status();
     return *std::move(server);
@@ -138,6 +148,35 @@ TEST_F(AcceptTest, Control_AnonymousCallersSayNothingAboutNames) {
   EXPECT_EQ(nobody.unrevoke_identity("client/app").code(), StatusCode::kPermissionDenied);
   AdminClient admin(both->address(), kGenerous, credentials(Role::kAdmin, "ada"));
   EXPECT_TRUE(admin.revoke_identity("client/app").ok());
+}
+
+/// A call without TLS, of an empty message.
+grpc::Status call_plainly(const std::string& address, std::string_view method) {
+  grpc::GenericStub stub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  const grpc::ByteBuffer request(nullptr, 0);
+  grpc::ByteBuffer reply;
+  std::promise<grpc::Status> ended;
+  stub.UnaryCall(&context, std::string(method), {}, &request, &reply,
+                 [&](grpc::Status status) { ended.set_value(std::move(status)); });
+  return ended.get_future().get();
+}
+
+TEST_F(AcceptTest, Control_WhatNeedsANameIsForNobodyWithout) {
+  const auto both = control(credentials(Role::kControl, "c1", SecurityChoice::kAccept), true);
+  size_t asked = 0;
+  for (const MethodAccess& access : method_access()) {
+    if (access.anonymous != Anonymous::kNever) continue;
+    const grpc::Status refused = call_plainly(both->address(), access.method);
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::PERMISSION_DENIED) << access.method;
+    EXPECT_THAT(refused.error_message(), HasSubstr("who has no certificate")) << access.method;
+    ++asked;
+  }
+  EXPECT_EQ(asked, 8u);
+  AdminClient nobody(both->address(), kGenerous);
+  EXPECT_EQ(nobody.create_join_token("admin", "evil", 0).status().code(), StatusCode::kPermissionDenied);
+  AdminClient admin(both->address(), kGenerous, credentials(Role::kAdmin, "ada"));
+  EXPECT_TRUE(admin.create_join_token("admin", "eve", 0).ok());
 }
 
 /// A connection that says nothing keeps nobody else waiting, however many there are of it.

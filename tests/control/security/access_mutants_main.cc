@@ -10,7 +10,7 @@ constexpr auto& of_access = simulation::mutant_of<active_mutant<AccessMutant>>;
 const simulation::NamedMutant kMutants[] = {
     of_access("any-role", AccessMutant::kAnyRole),         of_access("any-server", AccessMutant::kAnyServer),
     of_access("any-cluster", AccessMutant::kAnyCluster),   of_access("any-node", AccessMutant::kAnyNode),
-    of_access("any-document", AccessMutant::kAnyDocument),
+    of_access("any-document", AccessMutant::kAnyDocument), of_access("any-anonymous", AccessMutant::kAnyAnonymous),
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST(Access, ListsEachMethodOnceAndNoOther) {
   std::set<std::string> listed;
   for (const MethodAccess& access : method_access()) {
     EXPECT_TRUE(listed.insert(std::string(access.method)).second) << access.method;
-    EXPECT_EQ(access.roles.empty(), access.for_strangers) << access.method;
+    EXPECT_EQ(access.roles.empty(), access.anonymous == Anonymous::kOnly) << access.method;
   }
   EXPECT_EQ(listed, methods_of_services());
 }
@@ -70,12 +70,23 @@ TEST(Access, ClientsReadTheMapAndOpenSessionsAndSpeakForNoNode) {
 TEST(Access, StrangersMayJoin_AndNothingElse) {
   std::set<std::string> for_strangers;
   for (const MethodAccess& access : method_access()) {
-    if (access.for_strangers) for_strangers.insert(std::string(access.method));
+    if (access.anonymous == Anonymous::kOnly) for_strangers.insert(std::string(access.method));
   }
   EXPECT_EQ(for_strangers,
             (std::set<std::string>{"/skua.control.v1.Joining/GetAuthority", "/skua.control.v1.Joining/Join"}));
   // Where certificates are shown nobody calls these.
   for (const std::string& method : for_strangers) EXPECT_FALSE(check_access(of(Role::kAdmin), method).ok()) << method;
+}
+
+TEST(Access, WhoeverHasNoNameSaysNothingAboutNames) {
+  for (const MethodAccess& access : method_access()) {
+    const bool names = access.method.starts_with("/skua.control.v1.Certificates/") ||
+                       access.method.ends_with("Grant") || access.method.ends_with("revokeIdentity") ||
+                       access.method.ends_with("RevokeIdentity");
+    const bool joins = access.method.starts_with("/skua.control.v1.Joining/");
+    EXPECT_EQ(check_anonymous(access.method).ok(), !names && !joins) << access.method;
+  }
+  EXPECT_FALSE(check_anonymous("/skua.control.v1.Tables/").ok());
 }
 
 TEST(Access, UnknownMethodsAreForNobody) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -286,13 +287,57 @@ TEST_F(JoiningTest, ARenewerActsAtHalfTime_AndTriesAgain) {
 }
 
 TEST_F(JoiningTest, OneIdentityGetsNotMoreThanAFewInAMinute) {
-  AdminClient app(address_, 20 * kSecond, loaded(office_.issue(Role::kClient, "app")));
-  const std::string request = *make_certificate_request(*make_private_key());
+  const CredentialFiles own = office_.issue(Role::kClient, "app");
+  const CredentialFiles others = office_.issue(Role::kClient, "other");
+  AdminClient app(address_, 20 * kSecond, loaded(own));
+  const std::string request = *make_certificate_request(text_of(own.key));
   absl::Status last;
   for (int i = 0; i < 100 && last.ok(); ++i) last = app.renew_certificate(request).status();
   EXPECT_EQ(last.code(), StatusCode::kResourceExhausted);
-  AdminClient other(address_, 20 * kSecond, loaded(office_.issue(Role::kClient, "other")));
-  EXPECT_TRUE(other.renew_certificate(request).ok());
+  AdminClient other(address_, 20 * kSecond, loaded(others));
+  EXPECT_TRUE(other.renew_certificate(*make_certificate_request(text_of(others.key))).ok());
+}
+
+TEST_F(JoiningTest, ANewKeyTakesANewToken) {
+  const CredentialFiles own = office_.issue(Role::kClient, "app");
+  AdminClient app(address_, 20 * kSecond, loaded(own));
+  const absl::Status refused = app.renew_certificate(*make_certificate_request(*make_private_key())).status();
+  EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("a new key takes a new join token"));
+  EXPECT_TRUE(app.renew_certificate(*make_certificate_request(text_of(own.key))).ok());
+}
+
+/// A connection outlives the certificate that was shown when it was made.
+TEST_F(JoiningTest, AnExpiredCertificateIsNotRenewed) {
+  const WallSeconds now = std::time(nullptr);
+  const CredentialFiles own = office_.issue(Role::kClient, "app", {now - 10, now + 3});
+  const auto channel = grpc::CreateChannel(address_, loaded(own)->for_channel(Role::kControl));
+  ASSERT_TRUE(channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(3)));
+  v1::RenewRequest request;
+  request.set_request(*make_certificate_request(text_of(own.key)));
+  EXPECT_TRUE(eventually([&] {
+    v1::IssuedCertificate reply;
+    grpc::ClientContext context;
+    const grpc::Status refused = v1::Certificates::NewStub(channel)->Renew(&context, request, &reply);
+    return refused.error_code() == grpc::StatusCode::PERMISSION_DENIED &&
+           refused.error_message().find("has expired") != std::string::npos;
+  }));
+}
+
+/// However many there are, they push no change out of the audit log's files.
+TEST_F(JoiningTest, RenewalsAndRepeatedJoinsAreNoChangesOfTheCluster) {
+  const std::string word = token("client", "app-7").token;
+  ASSERT_TRUE(join_with(word, "app").ok());
+  ASSERT_TRUE(join_with(word, "app").ok());
+  AdminClient app(address_, 20 * kSecond, loaded(files("app")));
+  ASSERT_TRUE(renew(files("app"), true, app).ok());
+  const std::string changes = audit();
+  const size_t first = changes.find("Joining/Join");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(changes.find("Joining/Join", first + 1), std::string::npos) << "the token was used once";
+  EXPECT_THAT(changes, Not(HasSubstr("Certificates/Renew")));
+  EXPECT_THAT(audit(".refused"), HasSubstr("Joining/Join"));
+  EXPECT_THAT(audit(".refused"), HasSubstr("Certificates/Renew"));
 }
 
 TEST_F(JoiningTest, TheAuditLogSaysWhoGotWhat_AndHasNoSecret) {
@@ -334,7 +379,7 @@ TEST_F(JoiningTest, AProcessThatDoesNotLeadGivesNothing_AndTheNextOneIsAsked) {
   EXPECT_FALSE(std::filesystem::exists(files("app").certificate));
   EXPECT_TRUE(join_at("127.0.0.2:1,127.0.0.1:1").ok());
   AdminClient app((*follower)->address(), kSecond, loaded(files("app")));
-  EXPECT_EQ(app.renew_certificate(*make_certificate_request(*make_private_key())).status().code(),
+  EXPECT_EQ(app.renew_certificate(*make_certificate_request(text_of(files("app").key))).status().code(),
             StatusCode::kUnavailable);
 }
 
