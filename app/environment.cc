@@ -142,7 +142,8 @@ absl::Status check_ends(const std::string& value) {
   if (value.back() == '\r') return absl::InvalidArgumentError("ends with a carriage return: remove it from the file");
   const char first = value.front();
   if (value.size() < 2 || (first != '"' && first != '\'') || value.back() != first) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("has quotes in its value ", value, ": leave them out"));
+  // The value may be a secret.
+  return absl::InvalidArgumentError("has quotes in its value: leave them out");
 }
 
 absl::Status check_unknown(const std::string& name, const std::vector<std::string>& known,

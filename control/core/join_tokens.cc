@@ -14,9 +14,13 @@ namespace {
 constexpr size_t kHashDigits = 64;
 constexpr size_t kIdDigits = 12;
 
-bool is_hash(const std::string& text) {
-  return text.size() == kHashDigits &&
+bool is_hexadecimal(std::string_view text, size_t digits) {
+  return text.size() == digits &&
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+bool is_hash(std::string_view text) {
+  return is_hexadecimal(text, kHashDigits);
 }
 
 /// Of texts of one size, without telling by its time where they differ.
@@ -64,6 +68,10 @@ Decision not_good() {
 
 std::string join_token_id(const std::string& secret_hash) {
   return secret_hash.substr(0, kIdDigits);
+}
+
+bool is_join_token_id(std::string_view text) {
+  return is_hexadecimal(text, kIdDigits);
 }
 
 bool is_join_token(const std::string& secret_hash, const JoinTokenRecord& record) {
@@ -130,6 +138,11 @@ Decision ClusterCore::on(const UseJoinToken& event, TimeNs) {
 }
 
 Decision ClusterCore::on(const RemoveJoinToken& event, TimeNs) {
+  if (!is_join_token_id(event.token_id)) {
+    return token_refused(
+        absl::InvalidArgumentError(absl::StrCat("a join token is taken back by its number, which has ", kIdDigits,
+                                                " hexadecimal digits: skuactl cert tokens shows it")));
+  }
   JoinTokens tokens = without_expired(state_.join_tokens, event.now_s);
   const auto found = std::find_if(tokens.begin(), tokens.end(),
                                   [&event](const auto& entry) { return join_token_id(entry.first) == event.token_id; });

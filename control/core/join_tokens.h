@@ -25,6 +25,7 @@
 #define SKUA_CONTROL_CORE_JOIN_TOKENS_H_
 
 #include <string>
+#include <string_view>
 
 #include "control/core/cluster_state.h"
 
@@ -32,6 +33,9 @@ namespace skua::control {
 
 /// What people call a token by: the first digits of the hash of its secret. No secret.
 [[nodiscard]] std::string join_token_id(const std::string& secret_hash);
+
+/// Whether the text can be one of these: whoever pastes a token itself is not to have it repeated.
+[[nodiscard]] bool is_join_token_id(std::string_view text);
 
 /// Whether the store may hold such a record.
 [[nodiscard]] bool is_join_token(const std::string& secret_hash, const JoinTokenRecord& record);

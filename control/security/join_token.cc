@@ -12,7 +12,6 @@
 namespace skua::control {
 namespace {
 
-constexpr std::string_view kPrefix = "skua-join-";
 constexpr char kVersion = 1;
 constexpr size_t kChecksumBytes = 3;
 constexpr size_t kHeadBytes = 3;  // version and port
@@ -42,13 +41,14 @@ std::string encode_join_token(const JoinToken& token) {
   bytes += sha256(bytes).substr(0, kChecksumBytes);
   std::string word;
   absl::WebSafeBase64Escape(bytes, &word);
-  return absl::StrCat(absl_view(kPrefix), word);
+  return absl::StrCat(absl_view(kJoinTokenPrefix), word);
 }
 
 absl::StatusOr<JoinToken> parse_join_token(std::string_view word) {
-  if (!word.starts_with(kPrefix) || word.size() != kPrefix.size() + kTokenBytes / 3 * 4) return no_token();
+  if (!word.starts_with(kJoinTokenPrefix) || word.size() != kJoinTokenPrefix.size() + kTokenBytes / 3 * 4)
+    return no_token();
   std::string bytes;
-  if (!absl::WebSafeBase64Unescape(absl_view(word.substr(kPrefix.size())), &bytes)) return no_token();
+  if (!absl::WebSafeBase64Unescape(absl_view(word.substr(kJoinTokenPrefix.size())), &bytes)) return no_token();
   if (bytes.size() != kTokenBytes || bytes[0] != kVersion) return no_token();
   JoinToken token;
   token.port =

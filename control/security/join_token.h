@@ -19,6 +19,8 @@
 
 namespace skua::control {
 
+/// Words begin so.
+inline constexpr std::string_view kJoinTokenPrefix = "skua-join-";
 inline constexpr size_t kJoinSecretBytes = 16;
 inline constexpr size_t kAuthorityHashBytes = 32;
 

@@ -10,9 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "control/core/join_tokens.h"
 #include "control/proto/redirect.h"
 #include "control/security/access.h"
 #include "control/security/credentials.h"
+#include "control/security/join_token.h"
 #include "control/server/peer_host.h"
 
 namespace skua::control {
@@ -39,7 +41,8 @@ constexpr std::array kRemoveGrant = {"principal", "table", "read", "write", "sca
 // Of certificates: never a token, a secret or a key.
 constexpr std::array kCreateJoinToken = {"role", "name", "ttl_s"};
 constexpr std::array kJoinTokenMade = {"token_id", "principal"};
-constexpr std::array kDropJoinToken = {"token_id"};
+constexpr const char* kTokenNumber = "token_id";
+constexpr std::array kDropJoinToken = {kTokenNumber};
 constexpr std::array kJoin = {"role", "name"};
 constexpr std::array kIssued = {"principal", "token_id", "serial"};
 
@@ -67,6 +70,9 @@ void add_field(AuditFields& to, const Message& request, const FieldDescriptor& f
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_STRING: {
       std::string text = of.GetString(request, &field);
+      // Somebody may have pasted a token, which is a secret, where its number or a name belongs.
+      const bool is_number = field.name() != kTokenNumber || text.empty() || is_join_token_id(text);
+      if (!is_number || text.find(kJoinTokenPrefix) != std::string::npos) text = "(not shown)";
       if (!text.empty()) to.emplace_back(field.name(), std::move(text));
       return;
     }

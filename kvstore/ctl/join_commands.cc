@@ -12,8 +12,10 @@
 #include "control/client/admin_client.h"
 #include "control/client/join_client.h"
 #include "control/core/cluster_limits.h"
+#include "control/core/join_tokens.h"
 #include "control/security/certificate_files.h"
 #include "control/security/certificates.h"
+#include "control/security/join_token.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/output.h"
 #include "rpc/base/clock.h"
@@ -77,7 +79,13 @@ int list_tokens(const Globals& globals) {
   return answer(globals, {{"tokens", listed}}, text.empty() ? "no join token is good\n" : text);
 }
 
-int drop_token(const Globals& globals, const std::string& token_id) {
+/// `word`: the number, or the token itself, which is not sent.
+int drop_token(const Globals& globals, const std::string& word) {
+  const absl::StatusOr<control::JoinToken> token = control::parse_join_token(word);
+  const std::string token_id = token.ok() ? control::join_token_id(control::join_secret_hash(token->secret)) : word;
+  if (!control::is_join_token_id(token_id)) {
+    app::fail_usage(kProgram, "give the token's number, as skuactl cert tokens shows it, or the whole token");
+  }
   AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
   if (absl::Status dropped = admin.drop_join_token(token_id); !dropped.ok()) {
     return report_change_failure(dropped, "skuactl cert tokens");
@@ -151,7 +159,7 @@ void add_join_commands(app::Command& group, const Globals& globals) {
 
   app::Command& drop_command = group.add_command("drop-token", "Takes a join token back.");
   const auto token_id = std::make_shared<std::string>();
-  drop_command.add_positional("number", token_id.get(), "As skuactl cert tokens shows it.");
+  drop_command.add_positional("number", token_id.get(), "As skuactl cert tokens shows it, or the token itself.");
   drop_command.example("skuactl cert drop-token 3f0c6d5e9a12", "nobody joins by it any more");
   drop_command.action([token_id, &globals] { return drop_token(globals, *token_id); });
 

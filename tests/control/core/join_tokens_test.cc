@@ -138,6 +138,9 @@ TEST(JoinTokens, ThatAreTakenBackAreNamedByTheirNumber) {
   TestCluster cluster;
   ASSERT_TRUE(add(cluster, 1, "client/a").status.ok());
   EXPECT_EQ(cluster.step(RemoveJoinToken{"0123456789ab", kNow}).status.code(), StatusCode::kNotFound);
+  const absl::Status pasted = cluster.step(RemoveJoinToken{"skua-join-secret", kNow}).status;
+  EXPECT_EQ(pasted.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(pasted.message()), testing::Not(HasSubstr("skua-join-secret")));
   const Decision removed = cluster.step(RemoveJoinToken{join_token_id(hash(1)), kNow});
   ASSERT_TRUE(removed.status.ok()) << removed.status;
   EXPECT_EQ(removed.principal, "client/a");

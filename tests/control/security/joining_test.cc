@@ -345,6 +345,10 @@ TEST_F(JoiningTest, TheAuditLogSaysWhoGotWhat_AndHasNoSecret) {
   const auto joined = join_with(made.token, "app");
   ASSERT_TRUE(joined.ok()) << joined.status();
   EXPECT_FALSE(join_with(made.token, "thief").ok());
+  const absl::Status pasted = admin_->drop_join_token(made.token);
+  EXPECT_EQ(pasted.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(pasted.message()), Not(HasSubstr(made.token)));
+  EXPECT_TRUE(admin_->create_join_token("client", made.token, 0).ok()) << "a name like others, and not written";
   const std::string log = audit();
   EXPECT_THAT(log, HasSubstr("\"who\":\"admin/ada\""));
   EXPECT_THAT(log, HasSubstr("Certificates/CreateJoinToken"));
