@@ -93,21 +93,27 @@ absl::StatusOr<v1::IssuedCertificate> join_at(const std::string& address, const 
   return issued;
 }
 
-/// UNAVAILABLE: another process may lead.
+/// PERMISSION_DENIED and INVALID_ARGUMENT are the same everywhere. After other errors another process may lead, or the
+/// address was a stranger's.
 absl::StatusOr<v1::IssuedCertificate> join_somewhere(const JoinOptions& options, const JoinToken& token,
                                                      const v1::JoinRequest& request) {
   const TimeNs deadline = SteadyClock().now_ns() + options.timeout_ns;
   const std::vector<std::string> addresses = with_port(options.control_address, token.port);
-  absl::StatusOr<v1::IssuedCertificate> issued = absl::InvalidArgumentError("no address of a control plane is given");
+  absl::Status first = absl::InvalidArgumentError("no address of a control plane is given");
+  bool somebody_answered = false;
   for (size_t i = 0; i < addresses.size(); ++i) {
     // Each has its part of the time that is left.
     const TimeNs now = SteadyClock().now_ns();
     const TimeNs until = now + (deadline - now) / static_cast<DurationNs>(addresses.size() - i);
-    issued = join_at(addresses[i], token, request, until);
-    const absl::StatusCode code = issued.status().code();
-    if (code != absl::StatusCode::kUnavailable && code != absl::StatusCode::kDeadlineExceeded) break;
+    absl::StatusOr<v1::IssuedCertificate> issued = join_at(addresses[i], token, request, until);
+    const absl::Status& status = issued.status();
+    if (issued.ok() || absl::IsPermissionDenied(status) || absl::IsInvalidArgument(status)) return issued;
+    // What a server said tells more than that another does not answer.
+    const bool answered = !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status);
+    if (i == 0 || (answered && !somebody_answered)) first = status;
+    somebody_answered = somebody_answered || answered;
   }
-  return issued;
+  return first;
 }
 
 }  // namespace

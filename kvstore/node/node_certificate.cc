@@ -15,9 +15,10 @@ namespace {
 constexpr DurationNs kPause = 2 * kSecond;
 constexpr const char* kDirectory = "/certificate";
 
-/// The control plane is away, has no leader, or has heard of this host too often.
+/// The control plane is away, has no leader, had another change at the same time, or has heard of this host too often.
 bool is_worth_another_try(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status);
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status) ||
+         absl::IsAborted(status);
 }
 
 }  // namespace

@@ -198,6 +198,26 @@ TEST_F(JoiningTest, NothingIsSaidToWhoeverIsNotTheTokensControlPlane) {
   EXPECT_EQ(join_with("skua-join-x", "a").status().code(), StatusCode::kInvalidArgument);
 }
 
+/// One of several addresses may be another cluster's.
+TEST_F(JoiningTest, WhoeverIsNotTheTokensControlPlaneIsPassedOver) {
+  const std::string word = token("client", "app-7").token;
+  CertificateOffice other(directory_.path(), "elsewhere");
+  ControlServerOptions options;
+  options.listen_address = "127.0.0.2:0";
+  options.join_address = "127.0.0.2" + join_address_.substr(join_address_.rfind(':'));
+  options.cluster.id = kOfficeCluster;
+  options.credentials = loaded(other.issue(Role::kControl, "c9"));
+  options.issuer = *CertificateIssuer::make(other.authority(), kLife, *options.credentials, std::time(nullptr));
+  const auto stranger = ControlServer::start(options, std::make_unique<MemoryStore>());
+  ASSERT_TRUE(stranger.ok()) << stranger.status();
+  const auto join_at = [&](const std::string& addresses) {
+    return join({.control_address = addresses, .token = word, .timeout_ns = 20 * kSecond}, files("app")).status();
+  };
+  // What was said first stays, though the last address is nobody's.
+  EXPECT_EQ(join_at("127.0.0.2:1,127.0.0.3:1").code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(join_at("127.0.0.2:1,127.0.0.1:1").ok());
+}
+
 TEST_F(JoiningTest, StrangersAreServedNothingElse) {
   const auto channel =
       grpc::CreateChannel(join_address_, joining_channel_credentials(office_.certificate(), kOfficeCluster));
