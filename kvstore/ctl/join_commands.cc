@@ -1,5 +1,6 @@
 // skuactl cert join-token, tokens, drop-token, join, renew: certificates from the control plane
 // (control/security/certificate_issuer.h).
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,7 +13,6 @@
 #include "control/client/admin_client.h"
 #include "control/client/join_client.h"
 #include "control/core/cluster_limits.h"
-#include "control/core/join_tokens.h"
 #include "control/security/certificate_files.h"
 #include "control/security/certificates.h"
 #include "control/security/join_token.h"
@@ -28,6 +28,9 @@ using control::AdminClient;
 using control::CertificateInfo;
 using control::CredentialFiles;
 using control::JoinTokenSummary;
+
+/// Of the number by which people call a token: the first digits of its secret's hash.
+constexpr size_t kTokenNumberDigits = 12;
 
 struct TokenArguments {
   std::string role = "node";
@@ -82,8 +85,9 @@ int list_tokens(const Globals& globals) {
 /// `word`: the number, or the token itself, which is not sent.
 int drop_token(const Globals& globals, const std::string& word) {
   const absl::StatusOr<control::JoinToken> token = control::parse_join_token(word);
-  const std::string token_id = token.ok() ? control::join_token_id(control::join_secret_hash(token->secret)) : word;
-  if (!control::is_join_token_id(token_id)) {
+  const std::string token_id =
+      token.ok() ? control::join_secret_hash(token->secret).substr(0, kTokenNumberDigits) : word;
+  if (token_id.size() != kTokenNumberDigits) {
     app::fail_usage(kProgram, "give the token's number, as skuactl cert tokens shows it, or the whole token");
   }
   AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));

@@ -63,9 +63,8 @@ TEST(Environment, VariablesOfAServiceCalledSkuaAreLeftAlone) {
 }
 
 TEST(Environment, WhatFilesOfVariablesLeaveInThem) {
-  EXPECT_EQ(
-      outcome_of("SKUA_MEMORY", "\"1GiB\"").err,
-      "skuad: environment variable SKUA_MEMORY has quotes in its value: leave them out (see skuad --help)\n");
+  EXPECT_EQ(outcome_of("SKUA_MEMORY", "\"1GiB\"").err,
+            "skuad: environment variable SKUA_MEMORY has quotes in its value: leave them out (see skuad --help)\n");
   EXPECT_THAT(outcome_of("SKUA_CONTROL_ADDRESS", "'h:1'").err, HasSubstr("has quotes in its value"));
   EXPECT_THAT(outcome_of("SKUA_MEMORY", "1GiB\r").err, HasSubstr("ends with a carriage return"));
   EXPECT_TRUE(outcome_of("SKUA_MEMORY", "1GiB").go_on);
