@@ -120,9 +120,11 @@ void examine_programs(const std::vector<ProgramSeen>& programs, Findings& out) {
         "whoever reaches them may read, change and delete everything");
   }
   if (some_accept) {
-    return out.add("cluster", Verdict::kWarning, "ACCEPT: some programs take peers without certificates, too",
-                   "when skuactl status shows that nobody comes without, restart them without --security accept",
-                   "whoever reaches them without a certificate is still let in");
+    return out.add(
+        "cluster", Verdict::kWarning, "ACCEPT: some programs take peers without certificates, too",
+        "when skuactl status shows that nobody comes without, restart skua-control without --security accept, "
+        "and skuad with --packets off in its place (docs/security.md)",
+        "whoever reaches them without a certificate is still let in");
   }
   out.add("cluster", Verdict::kOk,
           all_have_certificates ? "all programs want certificates" : "no program says that it lets in everybody", "",
