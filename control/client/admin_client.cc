@@ -81,10 +81,12 @@ class AdminClient::Impl {
       auto outcome = ControlPeers::Outcome::kNobodyLeads;
       absl::Status status = absl::UnavailableError(
           absl::StrCat(what_, " cannot be reached. Check that it runs and that the address is right"));
-      // With one address gRPC says better what is wrong.
+      // With one way gRPC says better what is wrong.
       auto connected = ControlPeers::Connected::kYes;
-      if (peers_.size() > 1) connected = peers_.connect(peer, std::min(left_ns, kConnectMax));
-      refused_there = connected == ControlPeers::Connected::kRefused ? refused_there + 1 : 0;
+      if (peers_.all().size() > 1) connected = peers_.connect(peer, std::min(left_ns, kConnectMax));
+      if (connected != ControlPeers::Connected::kRefused) refused_there = 0;
+      if (connected == ControlPeers::Connected::kRefused && !ControlPeers::is_second_way(peers_.peer()))
+        ++refused_there;
       if (connected == ControlPeers::Connected::kYes) {
         grpc::ClientContext context;
         set_timeout(context, left_ns + extra_ns);
@@ -101,7 +103,7 @@ class AdminClient::Impl {
         return explain_control_failure(status, peer.address, credentials_);
       }
       // As with one address.
-      if (refused_there == peers_.size()) return refusal.ok() ? explained(status) : refusal;
+      if (refused_there == peers_.addresses()) return refusal.ok() ? explained(status) : refusal;
       if (connected == ControlPeers::Connected::kRefused) continue;
       const DurationNs pause_ns = outcome == ControlPeers::Outcome::kRedirected ? kMillisecond : kPause;
       if (clock_.now_ns() + pause_ns >= deadline) {

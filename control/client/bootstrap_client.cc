@@ -14,6 +14,7 @@
 #include "control/client/control_client_limits.h"
 #include "control/proto/bootstrap.grpc.pb.h"
 #include "control/proto/convert.h"
+#include "control/security/plaintext_check.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -43,6 +44,8 @@ class BootstrapClient::Impl {
     closing_ = true;
     for (grpc::ClientContext* context : cancellable_) context->TryCancel();
     all_done_.wait(lock, [&] { return unfinished_ == 0; });
+    lock.unlock();
+    plaintext_check_.stop();
   }
 
   absl::Status describe(const std::string& address, const std::string& cluster_id, DurationNs timeout_ns,
@@ -96,7 +99,8 @@ class BootstrapClient::Impl {
     Way plaintext;  // made when it is needed
     ChannelKind kind = ChannelKind::kTls;
     TimeNs plaintext_until_ns = 0;
-    bool is_lost = false;  // the last call did not reach it
+    bool is_lost = false;   // the last call did not reach it
+    bool is_asked = false;  // whether it speaks TLS
 
     [[nodiscard]] Way& way() { return kind == ChannelKind::kTls ? tls : plaintext; }
   };
@@ -151,18 +155,34 @@ class BootstrapClient::Impl {
   /// `kind`: of the call's channel.
   void note_outcome(const std::string& address, ChannelKind kind, const grpc::Status& status) {
     if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return;
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     const auto found = nodes_.find(address);
     if (found == nodes_.end()) return;
     Node& node = found->second;
     node.is_lost = true;
-    // The next call is made in the other way: callers repeat what was UNAVAILABLE. Several calls may fail together.
+    // A later call is made in the other way: callers repeat what was UNAVAILABLE. Several calls may fail together.
     if (!takes_plaintext(credentials_) || node.kind != kind) return;
     // It was reached, and the answer is its own.
     if (node.way().channel->GetState(false) == GRPC_CHANNEL_READY) return;
+    if (kind == ChannelKind::kPlaintext) {
+      node.kind = ChannelKind::kTls;
+      return;
+    }
+    if (std::exchange(node.is_asked, true)) return;
+    lock.unlock();
+    plaintext_check_.ask(address, [this, address](bool speaks_no_tls) { note_check(address, speaks_no_tls); });
+  }
+
+  void note_check(const std::string& address, bool speaks_no_tls) {
+    std::lock_guard lock(mutex_);
+    const auto found = nodes_.find(address);
+    if (found == nodes_.end()) return;
+    Node& node = found->second;
+    node.is_asked = false;
+    if (!speaks_no_tls) return;
+    node.kind = ChannelKind::kPlaintext;
     node.plaintext_until_ns = clock_.now_ns() + kPlaintextKeptNs;
-    node.kind = kind == ChannelKind::kTls ? ChannelKind::kPlaintext : ChannelKind::kTls;
-    if (node.way().channel == nullptr) node.way() = connect(address, node.kind);
+    if (node.plaintext.channel == nullptr) node.plaintext = connect(address, node.kind);
   }
 
   template <typename Call, typename Report>
@@ -186,6 +206,8 @@ class BootstrapClient::Impl {
   std::set<grpc::ClientContext*> cancellable_;
   size_t unfinished_ = 0;
   bool closing_ = false;
+
+  PlaintextCheck plaintext_check_;
 };
 
 BootstrapClient::BootstrapClient(CredentialsPtr credentials) : impl_(std::make_unique<Impl>(std::move(credentials))) {}

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_split.h"
 #include "control/client/control_client_limits.h"
-#include "control/client/what_answers.h"
 #include "control/proto/redirect.h"
+#include "control/security/first_words.h"
 
 namespace skua::control {
 
@@ -71,7 +71,9 @@ ControlPeers::Outcome ControlPeers::learn(const Peer& asked, const grpc::Status&
     return Outcome::kLost;
   }
   for (size_t i = 0; i < peers_.size(); ++i) {
-    if (peers_[i].address != *leader || &peers_[i] == &asked) continue;
+    // No answer sends us on without TLS: next() alone does, after a look.
+    if (peers_[i].kind == ChannelKind::kPlaintext) continue;
+    if (peers_[i].address != *leader || *leader == asked.address) continue;
     chosen_.store(i);
     return Outcome::kRedirected;
   }

@@ -35,8 +35,8 @@ void set_timeout(grpc::ClientContext& context, DurationNs timeout_ns);
 
 /// The control processes of one cluster, of which one leads. One of them is asked at a time; the others' turn comes when
 /// it says who leads, or says nothing. With credentials that take peers without certificates, each process counts as
-/// two: by TLS, and without, whose turn comes only if the process speaks no TLS. Finding that out blocks for up to
-/// 300 ms. Thread: any.
+/// two: by TLS, and without, whose turn comes only if the process speaks no TLS. Finding that out blocks learn() and
+/// connect() as speaks_no_tls() does: for up to 300 ms, the lookup of a name aside. Thread: any.
 class ControlPeers {
  public:
   struct Peer {
@@ -56,7 +56,11 @@ class ControlPeers {
 
   /// Who is to be asked.
   [[nodiscard]] const Peer& peer() const { return peers_[chosen_.load()]; }
-  [[nodiscard]] size_t size() const { return peers_.size(); }
+  /// Each process counts once here.
+  [[nodiscard]] size_t addresses() const { return addresses_; }
+  /// Its address has been asked in vain by TLS, and its turn is now without. Only then is it the turn of such a peer.
+  [[nodiscard]] static bool is_second_way(const Peer& peer) { return peer.kind == ChannelKind::kPlaintext; }
+  /// With credentials that take peers without certificates, an address is in it twice.
   [[nodiscard]] const std::vector<Peer>& all() const { return peers_; }
 
   /// Tells how a call to `asked` ended.

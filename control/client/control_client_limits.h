@@ -14,7 +14,7 @@ inline constexpr int kReceivedMessageMax = 64 << 20;
 inline constexpr size_t kBootstrapCallsMax = 1024;
 /// Nodes that one client keeps a bootstrap connection to.
 inline constexpr size_t kBootstrapChannelsMax = 1024;
-/// A node that could not be reached by TLS, and may be spoken to without, is tried by TLS again after this time.
+/// A node that speaks no TLS, and may be spoken to without, is tried by TLS again after this time.
 inline constexpr DurationNs kPlaintextKeptNs = 5 * kSecond;
 /// A map that the control plane has for so long and did not come: its watch is dead.
 inline constexpr DurationNs kMapLateNs = 5 * kSecond;

@@ -147,7 +147,7 @@ class NodeAgent::Impl {
       absl::Status status = registered_ ? heartbeat() : register_node();
       if (stopping()) return;
       // Two that name each other must not keep us from waiting.
-      if (outcome_ == ControlPeers::Outcome::kRedirected && ++redirects <= peers_.size()) continue;
+      if (outcome_ == ControlPeers::Outcome::kRedirected && ++redirects <= peers_.addresses()) continue;
       redirects = 0;
       if (status.code() == absl::StatusCode::kNotFound && registered_) {
         registered_ = false;

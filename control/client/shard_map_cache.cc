@@ -116,10 +116,11 @@ class ShardMapCache::Impl {
       const absl::Status ended = follow(got_map);
       if (got_map) backoff.reset();
       // Two that name each other must not keep us from waiting.
-      if (outcome_ == ControlPeers::Outcome::kRedirected && !got_map && ++redirects <= peers_.size()) continue;
+      if (outcome_ == ControlPeers::Outcome::kRedirected && !got_map && ++redirects <= peers_.addresses()) continue;
       redirects = 0;
-      lost = outcome_ == ControlPeers::Outcome::kLost ? lost + 1 : 0;
-      report(ended, lost >= peers_.size() || is_refusal(ended));
+      if (outcome_ != ControlPeers::Outcome::kLost) lost = 0;
+      if (outcome_ == ControlPeers::Outcome::kLost && !ControlPeers::is_second_way(peers_.peer())) ++lost;
+      report(ended, lost >= peers_.addresses() || is_refusal(ended));
       std::unique_lock lock(mutex_);
       const DurationNs pause = backoff.next();
       const DurationNs least = std::min(pause, kHurryPauseNs);
@@ -174,7 +175,7 @@ class ShardMapCache::Impl {
       said_ = status;
       explained_ = explain_control_failure(status, address, options_.credentials);
       // One of several addresses is wrong: no reason to end, while another may be right.
-      if (peers_.size() > 1) explained_ = absl::Status(status.code(), explained_.message());
+      if (peers_.addresses() > 1) explained_ = absl::Status(status.code(), explained_.message());
     }
     return explained_;
   }

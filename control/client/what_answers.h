@@ -29,10 +29,6 @@ enum class Answerer {
 /// "a storage node (skuad)", "an etcd", ...; empty for kNobody.
 [[nodiscard]] std::string describe(Answerer answerer);
 
-/// Who listens there speaks HTTP/2 in plain text, and no TLS: known from its answer to a hello of TLS. False if nobody
-/// answers. Blocks as what_answers(). Thread: any.
-[[nodiscard]] bool speaks_no_tls(const std::string& address, DurationNs timeout_ns = 300 * kMillisecond);
-
 /// A call to a control plane at `address` failed with `status`: if something else stands there, FAILED_PRECONDITION
 /// that says what, and what to do. Other failures come back as they are, for these codes after a look: UNAVAILABLE,
 /// DEADLINE_EXCEEDED, UNIMPLEMENTED, UNKNOWN, INTERNAL. `credentials`: those of the call. Blocks as what_answers() does.

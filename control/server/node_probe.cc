@@ -13,6 +13,7 @@
 #include "control/core/uuid.h"
 #include "control/proto/bootstrap.grpc.pb.h"
 #include "control/proto/convert.h"
+#include "control/security/plaintext_check.h"
 #include "control/server/controller_limits.h"
 
 namespace skua::control {
@@ -33,11 +34,11 @@ std::string shown(const std::string& text) {
   return absl::CHexEscape(text.substr(0, kProbeTroubleMax));
 }
 
-/// One question in flight. Its channel ends with it, on the probe's own thread.
+/// One question in flight. Its channel ends with it, on a thread that is not gRPC's.
 struct Question {
   std::string address;
   v1::DescribeRequest request;
-  bool may_repeat = false;  // without TLS, if the node cannot be reached by it
+  bool may_repeat = false;  // without TLS, if the node speaks none
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Bootstrap::Stub> stub;
   grpc::ClientContext context;
@@ -73,6 +74,7 @@ class GrpcNodeProbe final : public NodeProbe {
       closing_ = true;
       for (Question* question : open_) question->context.TryCancel();
     }
+    plaintext_check_.stop();
     // What is open comes out of the queue first.
     queue_.Shutdown();
     thread_.join();
@@ -116,17 +118,24 @@ class GrpcNodeProbe final : public NodeProbe {
     void* tag = nullptr;
     bool ok = false;
     while (queue_.Next(&tag, &ok)) {
-      const std::unique_ptr<Question> question(static_cast<Question*>(tag));
+      const std::shared_ptr<Question> question(static_cast<Question*>(tag));
       {
         std::lock_guard lock(mutex_);
         open_.erase(question.get());
       }
       if (question->may_repeat && question->status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-        ask(question->address, std::move(question->request), nullptr, false, std::move(question->done));
-        continue;
+        repeat_if_it_speaks_no_tls(question);
+      } else {
+        question->done(answer_of(*question));
       }
-      question->done(answer_of(*question));
     }
+  }
+
+  void repeat_if_it_speaks_no_tls(const std::shared_ptr<Question>& question) {
+    plaintext_check_.ask(question->address, [this, question](bool speaks_no_tls) {
+      if (!speaks_no_tls) return question->done(answer_of(*question));
+      ask(question->address, std::move(question->request), nullptr, false, std::move(question->done));
+    });
   }
 
   const CredentialsPtr credentials_;
@@ -134,6 +143,7 @@ class GrpcNodeProbe final : public NodeProbe {
   std::mutex mutex_;
   std::set<Question*> open_;  // protected by mutex_
   bool closing_ = false;      // protected by mutex_
+  PlaintextCheck plaintext_check_;
   std::thread thread_;
 };
 

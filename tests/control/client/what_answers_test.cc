@@ -15,6 +15,7 @@
 
 #include "control/client/shard_map_cache.h"
 #include "control/proto/control.grpc.pb.h"
+#include "control/security/first_words.h"
 #include "control/server/bootstrap_server.h"
 #include "control/store/etcd_store.h"
 #include "tests/control/client/control_harness.h"

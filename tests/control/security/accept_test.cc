@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <string>
@@ -18,10 +19,14 @@
 #include "absl/status/status.h"
 #include "control/client/admin_client.h"
 #include "control/client/bootstrap_client.h"
+#include "control/client/shard_map_cache.h"
 #include "control/client/what_answers.h"
+#include "control/proto/control.grpc.pb.h"
+#include "control/proto/redirect.h"
 #include "control/security/access.h"
 #include "control/security/certificate_issuer.h"
 #include "control/security/credentials.h"
+#include "control/security/first_words.h"
 #include "control/server/bootstrap_server.h"
 #include "control/server/control_server.h"
 #include "control/server/grpc_listener.h"
@@ -88,6 +93,17 @@ class AcceptTest : public testing::Test {
     return said;
   }
 
+  /// What a node says to a control plane that takes both.
+  ClaimAnswer probed(const std::string& address) {
+    const auto probe = make_node_probe(credentials(Role::kControl, "c1", SecurityChoice::kAccept));
+    NodeInfo claimed;
+    claimed.uuid = kUuid;
+    claimed.grpc_address = address;
+    std::promise<ClaimAnswer> promise;
+    probe->ask(address, claimed, [&](ClaimAnswer answer) { promise.set_value(std::move(answer)); });
+    return promise.get_future().get();
+  }
+
   TempDir directory_;
   CertificateOffice office_{directory_.path(), "office"};
   Described acceptor_;
@@ -112,18 +128,27 @@ TEST_F(AcceptTest, Caller_SpeaksToBothKindsOfNodes) {
 }
 
 TEST_F(AcceptTest, Probe_AsksBothKindsOfNodes) {
-  const auto probe = make_node_probe(credentials(Role::kControl, "c1", SecurityChoice::kAccept));
   for (const CredentialsPtr& own : {CredentialsPtr(), credentials(Role::kNode, kUuid)}) {
     const auto server = node(own);
-    NodeInfo claimed;
-    claimed.uuid = kUuid;
-    claimed.grpc_address = server->address();
-    std::promise<ClaimAnswer> promise;
-    probe->ask(server->address(), claimed, [&](ClaimAnswer answer) { promise.set_value(std::move(answer)); });
-    const ClaimAnswer answer = promise.get_future().get();
+    const ClaimAnswer answer = probed(server->address());
     EXPECT_TRUE(answer.answered) << answer.trouble;
     EXPECT_EQ(answer.uuid, kUuid);
   }
+}
+
+/// A certificate that was shown and refused is no reason to go on without, though the node would take that.
+TEST_F(AcceptTest, Caller_DoesNotGoOnWithoutTlsAfterARefusal) {
+  CertificateOffice foreign(directory_.path(), "foreign");
+  auto shown = Credentials::load(foreign.issue(Role::kNode, kUuid), {}, SecurityChoice::kAccept);
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  const auto server = node(*shown);
+  BootstrapClient client(credentials(Role::kClient, "app", SecurityChoice::kAccept));
+  OpenSessionRequest request;
+  request.grpc_address = server->address();
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(client.open_session(request, kGenerous).status().code(), StatusCode::kUnavailable);
+  }
+  EXPECT_FALSE(probed(server->address()).answered);
 }
 
 TEST_F(AcceptTest, Control_TakesBothAndCallersSpeakToBoth) {
@@ -177,6 +202,44 @@ TEST_F(AcceptTest, Control_WhatNeedsANameIsForNobodyWithout) {
   EXPECT_EQ(nobody.create_join_token("admin", "evil", 0).status().code(), StatusCode::kPermissionDenied);
   AdminClient admin(both->address(), kGenerous, credentials(Role::kAdmin, "ada"));
   EXPECT_TRUE(admin.create_join_token("admin", "eve", 0).ok());
+}
+
+/// A control process that says of itself that somebody else leads, at its own address.
+class NamesItself final : public v1::Tables::Service {
+ public:
+  grpc::Status ListTables(grpc::ServerContext* context, const v1::ListTablesRequest* /*request*/,
+                          v1::ListTablesReply* /*reply*/) override {
+    ++(peer_identity(*context->auth_context()).has_value() ? named : nameless);
+    context->AddTrailingMetadata(kLeaderMetadata, address);
+    return {grpc::StatusCode::UNAVAILABLE, "somebody else leads"};
+  }
+  std::string address;
+  std::atomic<int> named = 0;
+  std::atomic<int> nameless = 0;
+};
+
+TEST_F(AcceptTest, Control_ARedirectLeadsNobodyAwayFromTls) {
+  NamesItself service;
+  grpc::ServerBuilder builder;
+  builder.RegisterService(&service);
+  auto listener = listen(builder, "127.0.0.1:0", credentials(Role::kControl, "c1", SecurityChoice::kAccept));
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  service.address = listener->address;
+  for (const std::string& addresses : {service.address, service.address + ",127.0.0.1:1"}) {
+    AdminClient admin(addresses, kSecond, credentials(Role::kAdmin, "ada", SecurityChoice::kAccept));
+    EXPECT_EQ(admin.list_tables().status().code(), StatusCode::kUnavailable);
+    EXPECT_GT(service.named.exchange(0), 0) << addresses;
+    EXPECT_EQ(service.nameless, 0) << addresses;
+  }
+}
+
+/// The one address there is leads to something else, which is told at once: it is one address, by TLS and without.
+TEST_F(AcceptTest, Map_OneAddressIsOneAddress) {
+  const auto wrong = node(nullptr);
+  ShardMapCache cache(
+      {.control_address = wrong->address(), .credentials = credentials(Role::kClient, "app", SecurityChoice::kAccept)});
+  cache.start();
+  EXPECT_EQ(cache.wait_for_revision(1, kGenerous).code(), StatusCode::kFailedPrecondition);
 }
 
 /// A connection that says nothing keeps nobody else waiting, however many there are of it.
