@@ -16,6 +16,7 @@
 #include "control/server/cluster_status.h"
 #include "control/server/controller_limits.h"
 #include "control/server/finish_call.h"
+#include "control/server/nameless_callers.h"
 #include "control/server/peer_host.h"
 
 namespace skua::control {
@@ -33,6 +34,11 @@ absl::Status check_client(const CallbackServerContext& context, const ServiceOpt
   ours.cluster_id = options.cluster_id;
   ours.cluster_name = options.cluster_name;
   return check_cluster(who, cluster_id, ours);
+}
+
+/// What more is asked of who comes without a certificate to a control plane that takes them.
+Controller::CheckFn check_of(const CallbackServerContext& context, const CredentialsPtr& credentials) {
+  return takes_plaintext(credentials) && !peer_identity(*context.auth_context()) ? check_nameless : nullptr;
 }
 
 int64_t unix_ms() {
@@ -64,7 +70,8 @@ class MembershipService final : public v1::Membership::CallbackService {
                         reply->set_suspect_after_ms(options_.suspect_after_ms);
                         finish(context, reactor, decision.status);
                       },
-                      peer_host(context->peer()), peer_principal(*context->auth_context())));
+                      peer_host(context->peer()), peer_principal(*context->auth_context()),
+                      check_of(*context, options_.credentials)));
   }
 
   ServerUnaryReactor* Heartbeat(CallbackServerContext* context, const v1::HeartbeatRequest* request,
@@ -295,8 +302,8 @@ class ShardMapService final : public v1::ShardMap::CallbackService {
 
 class TablesService final : public v1::Tables::CallbackService {
  public:
-  TablesService(Controller& controller, std::shared_ptr<StatusDesk> status)
-      : controller_(controller), status_(std::move(status)) {}
+  TablesService(ServiceOptions options, Controller& controller, std::shared_ptr<StatusDesk> status)
+      : options_(std::move(options)), controller_(controller), status_(std::move(status)) {}
 
   ServerUnaryReactor* CreateTable(CallbackServerContext* context, const v1::CreateTableRequest* request,
                                   v1::CreateTableReply* reply) override {
@@ -348,10 +355,12 @@ class TablesService final : public v1::Tables::CallbackService {
                         reply->set_map_revision(core.state().map_revision);
                         finish(context, reactor, decision.status);
                       },
-                      peer_host(context->peer()), peer_principal(*context->auth_context())));
+                      peer_host(context->peer()), peer_principal(*context->auth_context()),
+                      check_of(*context, options_.credentials)));
   }
 
  private:
+  const ServiceOptions options_;
   Controller& controller_;
   const std::shared_ptr<StatusDesk> status_;
 };
@@ -490,7 +499,7 @@ std::vector<std::unique_ptr<grpc::Service>> make_control_services(const ServiceO
   services.push_back(std::make_unique<ShardMapService>(options, hub));
   const auto status =
       std::make_shared<StatusDesk>(controller, hub, options.credentials, options.auditor, options.security);
-  services.push_back(std::make_unique<TablesService>(controller, status));
+  services.push_back(std::make_unique<TablesService>(options, controller, status));
   services.push_back(std::make_unique<ClusterService>(options, controller, status));
   return services;
 }

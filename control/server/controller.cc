@@ -126,11 +126,15 @@ void Controller::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-absl::Status Controller::submit(Event event, DoneFn done, const std::string& source, const std::string& principal) {
+absl::Status Controller::submit(Event event, DoneFn done, const std::string& source, const std::string& principal,
+                                CheckFn check) {
   const std::optional<Sender> sender = sender_of(event);
   const bool joins = std::holds_alternative<RegisterNode>(event) || std::holds_alternative<NodeLeave>(event);
-  Command command = [this, event = std::move(event), done = std::move(done), source, principal](bool stopping) mutable {
-    if (absl::Status allowed = check_allowed(principal, core_->state()); !stopping && !allowed.ok()) {
+  Command command = [this, event = std::move(event), done = std::move(done), source, principal,
+                     check](bool stopping) mutable {
+    absl::Status allowed = check_allowed(principal, core_->state());
+    if (allowed.ok() && check != nullptr && not_leading_.ok()) allowed = check(event, core_->state());
+    if (!stopping && !allowed.ok()) {
       Decision refused;
       refused.status = std::move(allowed);
       return done(refused, *core_);

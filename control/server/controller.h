@@ -63,6 +63,8 @@ class Controller {
  public:
   /// Runs on the control thread, exactly once. After stop() the decision is UNAVAILABLE.
   using DoneFn = std::function<void(const Decision& decision, const ClusterCore& core)>;
+  /// Thread: the control thread. Pure.
+  using CheckFn = absl::Status (*)(const Event& event, const ClusterState& state);
   using QueryFn = std::function<void(const ClusterCore& core, TimeNs now)>;
   /// `lagging` names the nodes that do not serve the table yet; empty means ready.
   using ReadyFn = std::function<void(const std::vector<std::string>& lagging)>;
@@ -91,8 +93,10 @@ class Controller {
   /// says of a heartbeat or report that is not of a registered process, UNAVAILABLE after stop(). `source` is the host
   /// that it came from, for bounds by host; empty: not known. `principal` (role/name; empty: not known) asks for it: if
   /// it is revoked when the event's turn comes, `done` gets PERMISSION_DENIED, whatever was when the call came.
+  /// `check` (null: none) judges the event when its turn comes, if this process leads; its error is the decision.
   /// Thread: any.
-  absl::Status submit(Event event, DoneFn done, const std::string& source = "", const std::string& principal = "");
+  absl::Status submit(Event event, DoneFn done, const std::string& source = "", const std::string& principal = "",
+                      CheckFn check = nullptr);
 
   /// Queues a look at the state. Errors and threads as for submit().
   absl::Status query(QueryFn done, std::function<void(const absl::Status&)> failed);

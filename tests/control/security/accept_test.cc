@@ -19,8 +19,10 @@
 #include "absl/status/status.h"
 #include "control/client/admin_client.h"
 #include "control/client/bootstrap_client.h"
+#include "control/client/node_agent.h"
 #include "control/client/shard_map_cache.h"
 #include "control/client/what_answers.h"
+#include "control/core/grants.h"
 #include "control/proto/control.grpc.pb.h"
 #include "control/proto/redirect.h"
 #include "control/security/access.h"
@@ -33,6 +35,8 @@
 #include "control/server/node_probe.h"
 #include "control/store/memory_store.h"
 #include "tests/control/certificate_office.h"
+#include "tests/control/core/core_fixture.h"
+#include "tests/control/fake_probe.h"
 #include "tests/control/temp_dir.h"
 #include "tests/control/wait.h"
 
@@ -74,6 +78,7 @@ class AcceptTest : public testing::Test {
       options.join_address = "127.0.0.1:0";
       options.issuer = *CertificateIssuer::make(office_.authority(), kCertificateLifeS, *own, CertificateOffice::now());
     }
+    options.make_probe = [] { return std::make_unique<AgreeableProbe>(); };
     auto server = ControlServer::start(options, std::make_unique<MemoryStore>());
     EXPECT_TRUE(server.ok()) << server.status();
     return *std::move(server);
@@ -202,6 +207,37 @@ TEST_F(AcceptTest, Control_WhatNeedsANameIsForNobodyWithout) {
   EXPECT_EQ(nobody.create_join_token("admin", "evil", 0).status().code(), StatusCode::kPermissionDenied);
   AdminClient admin(both->address(), kGenerous, credentials(Role::kAdmin, "ada"));
   EXPECT_TRUE(admin.create_join_token("admin", "eve", 0).ok());
+}
+
+/// What was made for those with certificates is not theirs.
+TEST_F(AcceptTest, Control_NamelessCallersBringNoNewNodeAndDropNoTableThatHasGrants) {
+  const auto both = control(credentials(Role::kControl, "c1", SecurityChoice::kAccept));
+  NodeAgentOptions agent;
+  agent.control_address = both->address();
+  agent.node = test_node(1);
+  {
+    NodeAgent stranger(agent);
+    stranger.start();
+    EXPECT_EQ(stranger.wait_registered(kSecond).status().code(), StatusCode::kDeadlineExceeded);
+  }
+  agent.credentials = credentials(Role::kNode, agent.node.uuid);
+  {
+    NodeAgent node(agent);
+    node.start();
+    EXPECT_TRUE(node.wait_registered(kGenerous).ok());
+    AdminClient admin(both->address(), kGenerous, credentials(Role::kAdmin, "ada"));
+    ASSERT_TRUE(admin.create_table({.name = "granted", .shard_count = 1}).ok());
+    ASSERT_TRUE(admin.create_table({.name = "open", .shard_count = 1}).ok());
+    ASSERT_TRUE(admin.add_grant("client/app", "granted", kRightRead).ok());
+    AdminClient nobody(both->address(), kGenerous);
+    EXPECT_EQ(nobody.drop_table("granted").status().code(), StatusCode::kPermissionDenied);
+    EXPECT_TRUE(nobody.drop_table("open").ok());
+    EXPECT_TRUE(admin.drop_table("granted").ok());
+  }
+  agent.credentials = nullptr;
+  NodeAgent known(agent);
+  known.start();
+  EXPECT_TRUE(known.wait_registered(kGenerous).ok());
 }
 
 /// A control process that says of itself that somebody else leads, at its own address.
