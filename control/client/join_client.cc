@@ -146,6 +146,10 @@ absl::StatusOr<CertificateInfo> renew(const CredentialFiles& files, bool authori
   if (!own.ok()) return own.status();
   const absl::StatusOr<std::string> believed = read_certificate_file(files.authorities);
   if (!believed.ok()) return believed.status();
+  if (auto status = check_holds_no_key(files.certificate, files.key); !status.ok()) return status;
+  if (authorities) {
+    if (auto status = check_holds_no_key(files.authorities, files.key); !status.ok()) return status;
+  }
   const absl::StatusOr<std::string> request = make_certificate_request(*key);
   if (!request.ok())
     return absl::Status(request.status().code(), absl::StrCat(files.key, ": ", request.status().message()));

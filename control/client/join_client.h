@@ -33,9 +33,10 @@ absl::StatusOr<CertificateInfo> join(const JoinOptions& options, const Credentia
 
 /// Has another certificate issued for the key and the identity of `files`, and replaces the certificate. `authorities`:
 /// also the authorities' file, by those that the control plane believes. Over TLS only, whatever the credentials of
-/// `admin` take. FAILED_PRECONDITION: the control plane does not believe the authority of the present certificate any more,
-/// or issues by one that `files` do not have. UNAVAILABLE: that one was added to the authorities' file, and the next
-/// attempt takes its certificate. Other errors of the control plane, or they name a file.
+/// `admin` take. FAILED_PRECONDITION: a file that would be replaced holds a private key, and nothing was asked; or the
+/// control plane does not believe the authority of the present certificate any more, or issues by one that `files` do
+/// not have. UNAVAILABLE: that one was added to the authorities' file, and the next attempt takes its certificate.
+/// Other errors of the control plane, or they name a file.
 absl::StatusOr<CertificateInfo> renew(const CredentialFiles& files, bool authorities, AdminClient& admin);
 
 }  // namespace skua::control

@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "control/security/certificates.h"
 
@@ -45,13 +47,46 @@ absl::Status sync_directory(const std::string& directory) {
   return status;
 }
 
-absl::Status replace(const std::string& path, std::string_view text, mode_t mode) {
+/// Makes the directory (mode 0700) and those above it, so that they are still there after a power loss.
+absl::Status make_directory(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::vector<std::filesystem::path> missing;
+  for (auto at = directory; !at.empty() && !std::filesystem::exists(at, error); at = at.parent_path()) {
+    if (error) return absl::ErrnoToStatus(error.value(), at.string());
+    missing.push_back(at);
+  }
+  if (std::filesystem::create_directories(directory, error)) {
+    std::filesystem::permissions(directory, std::filesystem::perms::owner_all, error);
+  }
+  if (error) return absl::ErrnoToStatus(error.value(), directory.string());
+  for (const auto& made : missing) {
+    if (absl::Status status = sync_directory(directory_of(made.string())); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+/// As the file that is replaced: whoever could read that one can read the new one.
+absl::Status keep_owner_and_mode(int fd, const struct stat& replaced) {
+  // Only root can give a file away.
+  if (::fchown(fd, replaced.st_uid, replaced.st_gid) != 0 && errno != EPERM) return system_error("chown");
+  return ::fchmod(fd, replaced.st_mode & 0777U) == 0 ? absl::OkStatus() : system_error("chmod");
+}
+
+/// `mode`: of a file that was not there.
+absl::Status replace(const std::string& name, std::string_view text, mode_t mode) {
+  // A symbolic link stays, and what it leads to is replaced.
+  std::error_code error;
+  const std::string path = std::filesystem::weakly_canonical(name, error).string();
+  if (error) return absl::ErrnoToStatus(error.value(), name);
+  struct stat replaced {};
+  const bool was_there = ::stat(path.c_str(), &replaced) == 0;
   const std::string aside = path + ".new";
   // Whatever an interrupted attempt left there may have another mode.
   ::unlink(aside.c_str());
   const int fd = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (fd < 0) return system_error(aside);
-  absl::Status status = write_all(fd, text);
+  absl::Status status = was_there ? keep_owner_and_mode(fd, replaced) : absl::OkStatus();
+  if (status.ok()) status = write_all(fd, text);
   if (status.ok() && ::fsync(fd) != 0) status = system_error(aside);
   if (::close(fd) != 0 && status.ok()) status = system_error(aside);
   if (status.ok() && std::rename(aside.c_str(), path.c_str()) != 0) status = system_error(path);
@@ -89,16 +124,24 @@ absl::StatusOr<std::string> read_certificate_file(const std::string& path) {
 absl::StatusOr<std::string> load_or_make_key(const std::string& path) {
   absl::StatusOr<std::string> there = read_certificate_file(path);
   if (!absl::IsNotFound(there.status())) return there;
-  std::error_code error;
-  const std::filesystem::path directory = directory_of(path);
-  if (std::filesystem::create_directories(directory, error)) {
-    std::filesystem::permissions(directory, std::filesystem::perms::owner_all, error);
-  }
-  if (error) return absl::ErrnoToStatus(error.value(), directory.string());
+  if (absl::Status made = make_directory(directory_of(path)); !made.ok()) return made;
   absl::StatusOr<std::string> key = make_private_key();
   if (!key.ok()) return key;
   if (absl::Status status = replace(path, *key, 0600); !status.ok()) return status;
   return key;
+}
+
+absl::Status check_holds_no_key(const std::string& path, const std::string& key) {
+  const absl::StatusOr<std::string> text = read_certificate_file(path);
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
+  if (!text.ok()) return text.status();
+  std::error_code ignored;
+  if (!std::filesystem::equivalent(path, key, ignored) && !absl::StrContains(*text, "PRIVATE KEY-----")) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " holds a private key, which would be lost when the file is replaced: copy the key into a ",
+                   "file of its own (mode 0600), name that with --key, and remove the key from ", path));
 }
 
 absl::Status replace_certificate_file(const std::string& path, std::string_view text) {

@@ -28,7 +28,12 @@ namespace skua::control {
 /// The whole file. NOT_FOUND: there is none. Errors name the path and the system's reason.
 [[nodiscard]] absl::StatusOr<std::string> read_certificate_file(const std::string& path);
 
-/// Replaces the file, readable by all, durably. Errors name the path and the system's reason.
+/// FAILED_PRECONDITION: the file is also that of the key, or has a private key in it, so it must not be replaced by a
+/// certificate. The message says what to do.
+[[nodiscard]] absl::Status check_holds_no_key(const std::string& path, const std::string& key);
+
+/// Replaces the file durably. It keeps its mode (a new one is readable by all), and if it is a symbolic link, what that
+/// leads to is replaced. Errors name the path and the system's reason.
 [[nodiscard]] absl::Status replace_certificate_file(const std::string& path, std::string_view text);
 
 }  // namespace skua::control

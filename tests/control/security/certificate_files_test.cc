@@ -47,6 +47,35 @@ TEST_F(CertificateFiles, AreReplacedAsAWhole) {
   EXPECT_FALSE(std::filesystem::exists(files_.certificate + ".new"));
 }
 
+TEST_F(CertificateFiles, AReplacedFileKeepsItsMode) {
+  ASSERT_TRUE(load_or_make_key(files_.key).ok());
+  ASSERT_TRUE(replace_certificate_file(files_.certificate, "first").ok());
+  ASSERT_EQ(::chmod(files_.certificate.c_str(), 0620), 0);
+  ASSERT_TRUE(replace_certificate_file(files_.certificate, "second").ok());
+  EXPECT_EQ(mode_of(files_.certificate), 0620U);
+}
+
+TEST_F(CertificateFiles, ASymbolicLinkStays_AndWhatItLeadsToIsReplaced) {
+  ASSERT_TRUE(load_or_make_key(files_.key).ok());
+  const std::string target = directory_.path() + "/target.pem";
+  ASSERT_TRUE(replace_certificate_file(target, "first").ok());
+  std::filesystem::create_symlink("../../target.pem", files_.certificate);
+  ASSERT_TRUE(replace_certificate_file(files_.certificate, "second").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(files_.certificate));
+  EXPECT_EQ(*read_certificate_file(target), "second");
+}
+
+TEST_F(CertificateFiles, AFileWithAKeyIsNotReplacedByACertificate) {
+  const std::string key = *load_or_make_key(files_.key);
+  ASSERT_TRUE(replace_certificate_file(files_.certificate, "a certificate").ok());
+  EXPECT_TRUE(check_holds_no_key(files_.certificate, files_.key).ok());
+  const absl::Status same = check_holds_no_key(files_.key, directory_.path() + "/node/../node/certificate/key.pem");
+  EXPECT_EQ(same.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(same.message()), HasSubstr("copy the key into a file of its own"));
+  ASSERT_TRUE(replace_certificate_file(files_.certificate, "a certificate\n" + key).ok());
+  EXPECT_EQ(check_holds_no_key(files_.certificate, files_.key).code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST_F(CertificateFiles, ErrorsNameThePath) {
   const absl::Status nowhere = replace_certificate_file(files_.certificate, "text");
   EXPECT_FALSE(nowhere.ok());

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -37,10 +38,12 @@ class Answerer final : public v1::Certificates::Service {
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
   }
+  [[nodiscard]] int asked() const { return asked_; }
   [[nodiscard]] std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
   grpc::Status Renew(grpc::ServerContext* /*context*/, const v1::RenewRequest* request,
                      v1::IssuedCertificate* reply) override {
+    ++asked_;
     const WallSeconds now = CertificateOffice::now();
     reply->set_certificate(*sign_certificate_request(authority_, request->request(),
                                                      {kOfficeCluster, Role::kClient, "app"}, {now, now + 1000}));
@@ -51,6 +54,7 @@ class Answerer final : public v1::Certificates::Service {
  private:
   const CertificateAndKey authority_;
   const std::string authorities_;
+  std::atomic<int> asked_ = 0;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
@@ -81,6 +85,19 @@ TEST_F(RenewalTest, PlainTextIsNotTaken_WhateverSecuritySays) {
   liar.listen(nullptr);
   EXPECT_FALSE(renew_at(liar).ok());
   nothing_changed();
+}
+
+TEST_F(RenewalTest, AFileThatHoldsTheKeyIsLeftAlone) {
+  Answerer control(office_.authority(), office_.certificate());
+  control.listen(control_);
+  const std::string both = certificate_ + *read_certificate_file(files_.key);
+  ASSERT_TRUE(replace_certificate_file(files_.certificate, both).ok());
+  const CredentialFiles one{files_.certificate, files_.certificate, files_.authorities};
+  AdminClient admin(control.address(), 20 * kSecond, loaded(one));
+  EXPECT_EQ(renew(one, false, admin).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(renew(files_, false, admin).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(control.asked(), 0);
+  EXPECT_EQ(*read_certificate_file(files_.certificate), both);
 }
 
 TEST_F(RenewalTest, AListWithoutTheAuthorityThatIsBelievedIsRefused) {
