@@ -16,18 +16,17 @@ namespace {
 constexpr WallSeconds kPauseMaxS = 300;
 constexpr WallSeconds kTellAgainS = 3600;
 constexpr DurationNs kAttemptTimeout = 5 * kSecond;
-/// The wall clock may be set meanwhile.
-constexpr WallSeconds kSleepMaxS = 30;
 
 }  // namespace
 
 WallSeconds next_renewal(const CertificateInfo& info, int failures, WallSeconds now) {
   if (failures == 0) return renewal_time(info);
   const WallSeconds most = std::clamp<WallSeconds>((info.valid.until - renewal_time(info)) / 8, 1, kPauseMaxS);
-  return now + std::min(WallSeconds{1} << std::min(failures - 1, 20), most);
+  return std::max(renewal_time(info), now + std::min(WallSeconds{1} << std::min(failures - 1, 20), most));
 }
 
-CertificateRenewer::CertificateRenewer(CertificateRenewerOptions options) : options_(std::move(options)) {
+CertificateRenewer::CertificateRenewer(CertificateRenewerOptions options)
+    : options_(std::move(options)), info_(options_.credentials->certificate()) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -41,19 +40,16 @@ CertificateRenewer::~CertificateRenewer() {
 }
 
 void CertificateRenewer::run() {
-  CertificateInfo info = options_.credentials->certificate();
   int failures = 0;
-  while (true) {
-    if (!sleep_until(next_renewal(info, failures, std::time(nullptr)))) return;
+  while (sleep_until_due(failures)) {
     AdminClient admin(options_.control_address, kAttemptTimeout, options_.credentials);
     absl::StatusOr<CertificateInfo> renewed = renew(options_.files, true, admin);
     if (renewed.ok()) {
-      info = *std::move(renewed);
       failures = 0;
       told_.clear();
       if (options_.log) {
-        options_.log(false,
-                     absl::StrCat("the certificate was renewed, it is valid until ", wall_time_text(info.valid.until)));
+        options_.log(false, absl::StrCat("the certificate was renewed, it is valid until ",
+                                         wall_time_text(renewed->valid.until)));
       }
       continue;
     }
@@ -62,12 +58,20 @@ void CertificateRenewer::run() {
   }
 }
 
-bool CertificateRenewer::sleep_until(WallSeconds at) {
+void CertificateRenewer::look_at_file() {
+  const absl::StatusOr<std::string> text = read_certificate_file(options_.files.certificate);
+  if (!text.ok()) return;
+  if (absl::StatusOr<CertificateInfo> found = inspect_certificate(*text); found.ok()) info_ = *std::move(found);
+}
+
+bool CertificateRenewer::sleep_until_due(int failures) {
+  const WallSeconds began = std::time(nullptr);
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    const WallSeconds left = at - std::time(nullptr);
+    look_at_file();
+    const WallSeconds left = next_renewal(info_, failures, began) - std::time(nullptr);
     if (left <= 0) return true;
-    wake_.wait_for(lock, std::chrono::seconds(std::min(left, kSleepMaxS)));
+    wake_.wait_for(lock, std::chrono::seconds(std::min(left, options_.look_again_s)));
   }
   return false;
 }

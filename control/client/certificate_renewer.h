@@ -28,11 +28,14 @@ struct CertificateRenewerOptions {
   /// The certificate's and the authorities' file are replaced.
   CredentialFiles files;
   CredentialsPtr credentials;
+  /// How often the certificate's file is read: it may be replaced by others, and the wall clock may be set.
+  WallSeconds look_again_s = 30;
   /// May be empty. Thread: the renewer's own.
   std::function<void(bool warning, const std::string& line)> log{};
 };
 
-/// When to try after `failures` of them: half time of the certificate, or the pause after the last failure at `now`.
+/// When to try after `failures` of them: half time of the certificate, and not before the pause after the last failure
+/// at `now`.
 /// Pure.
 [[nodiscard]] WallSeconds next_renewal(const CertificateInfo& info, int failures, WallSeconds now);
 
@@ -47,11 +50,14 @@ class CertificateRenewer {
 
  private:
   void run();
+  /// Somebody may have put another certificate there. If it cannot be read, the one before counts.
+  void look_at_file();
   /// False: the end was asked for.
-  bool sleep_until(WallSeconds at);
+  bool sleep_until_due(int failures);
   void failed(const absl::Status& why, WallSeconds now);
 
   const CertificateRenewerOptions options_;
+  CertificateInfo info_;  // what the file had last; of the thread
   std::string told_;
   WallSeconds told_s_ = 0;
   std::mutex mutex_;

@@ -116,6 +116,19 @@ absl::StatusOr<v1::IssuedCertificate> join_somewhere(const JoinOptions& options,
   return first;
 }
 
+/// Somebody may have put other files there since they were read.
+absl::Status check_unchanged(const CredentialFiles& files, const std::string& certificate, const std::string& key,
+                             const std::string& authorities) {
+  for (const auto& [path, text] :
+       {std::pair{&files.certificate, &certificate}, {&files.key, &key}, {&files.authorities, &authorities}}) {
+    const absl::StatusOr<std::string> now = read_certificate_file(*path);
+    if (now.ok() && *now == *text) continue;
+    return absl::AbortedError(absl::StrCat(
+        *path, " was changed while another certificate was asked for, so no file was replaced: try again"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CertificateInfo> join(const JoinOptions& options, const CredentialFiles& files) {
@@ -155,6 +168,7 @@ absl::StatusOr<CertificateInfo> renew(const CredentialFiles& files, bool authori
     return absl::Status(request.status().code(), absl::StrCat(files.key, ": ", request.status().message()));
   const absl::StatusOr<IssuedText> issued = admin.renew_certificate(*request);
   if (!issued.ok()) return issued.status();
+  if (auto status = check_unchanged(files, *own, *key, *believed); !status.ok()) return status;
   const WallSeconds now = std::time(nullptr);
   // One answer never moves a program from one authority to another: each step rests on one that was believed before it.
   if (!check_credentials({*own, *key}, issued->authorities, now).ok()) {

@@ -36,6 +36,7 @@ absl::StatusOr<CertificateInfo> join(const JoinOptions& options, const Credentia
 /// `admin` take. FAILED_PRECONDITION: a file that would be replaced holds a private key, and nothing was asked; or the
 /// control plane does not believe the authority of the present certificate any more, or issues by one that `files` do
 /// not have. UNAVAILABLE: that one was added to the authorities' file, and the next attempt takes its certificate.
+/// ABORTED: somebody changed one of the files meanwhile, and they were left as they are.
 /// Other errors of the control plane, or they name a file.
 absl::StatusOr<CertificateInfo> renew(const CredentialFiles& files, bool authorities, AdminClient& admin);
 

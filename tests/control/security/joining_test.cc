@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -306,6 +307,22 @@ TEST_F(JoiningTest, ARenewerActsAtHalfTime_AndTriesAgain) {
   EXPECT_GT(inspect_certificate(text_of(files.certificate))->valid.until, now + 500);
 }
 
+TEST_F(JoiningTest, ARenewerGoesByTheCertificateThatIsInTheFile) {
+  const CredentialFiles files = office_.issue(Role::kClient, "app");
+  std::atomic<bool> renewed = false;
+  const CertificateRenewer renewer({.control_address = address_,
+                                    .files = files,
+                                    .credentials = loaded(files),
+                                    .look_again_s = 1,
+                                    .log = [&](bool warning, const std::string&) { renewed = !warning; }});
+  const WallSeconds now = std::time(nullptr);
+  const std::string old = *sign_certificate_request(office_.authority(), *make_certificate_request(text_of(files.key)),
+                                                    {kOfficeCluster, Role::kClient, "app"}, {now - 1000, now + 500});
+  ASSERT_TRUE(replace_certificate_file(files.certificate, old).ok());
+  EXPECT_TRUE(eventually([&] { return renewed.load(); }));
+  EXPECT_GT(inspect_certificate(text_of(files.certificate))->valid.until, now + 500);
+}
+
 TEST_F(JoiningTest, OneIdentityGetsNotMoreThanAFewInAMinute) {
   const CredentialFiles own = office_.issue(Role::kClient, "app");
   const CredentialFiles others = office_.issue(Role::kClient, "other");
@@ -435,6 +452,7 @@ TEST(NextRenewal, IsAtHalfTime_AndSoonAfterAFailure) {
   EXPECT_EQ(next_renewal(info, 1, now), now + 1);
   EXPECT_EQ(next_renewal(info, 4, now), now + 8);
   EXPECT_EQ(next_renewal(info, 1000, now), now + 300);
+  EXPECT_EQ(next_renewal(info, 3, now - 86'400), now) << "somebody put a fresh one there";
   info.valid.until = 1'000'000'000 + 20;
   EXPECT_EQ(next_renewal(info, 1000, now), now + 1) << "of a short life a small part";
 }

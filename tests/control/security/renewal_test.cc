@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -30,6 +31,9 @@ class Answerer final : public v1::Certificates::Service {
   Answerer(CertificateAndKey authority, std::string authorities)
       : authority_(std::move(authority)), authorities_(std::move(authorities)) {}
 
+  /// Called before each answer.
+  std::function<void()> meanwhile;
+
   /// `credentials`: null for plain text.
   void listen(const CredentialsPtr& credentials) {
     grpc::ServerBuilder builder;
@@ -44,6 +48,7 @@ class Answerer final : public v1::Certificates::Service {
   grpc::Status Renew(grpc::ServerContext* /*context*/, const v1::RenewRequest* request,
                      v1::IssuedCertificate* reply) override {
     ++asked_;
+    if (meanwhile) meanwhile();
     const WallSeconds now = CertificateOffice::now();
     reply->set_certificate(*sign_certificate_request(authority_, request->request(),
                                                      {kOfficeCluster, Role::kClient, "app"}, {now, now + 1000}));
@@ -98,6 +103,20 @@ TEST_F(RenewalTest, AFileThatHoldsTheKeyIsLeftAlone) {
   EXPECT_EQ(renew(files_, false, admin).status().code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(control.asked(), 0);
   EXPECT_EQ(*read_certificate_file(files_.certificate), both);
+}
+
+TEST_F(RenewalTest, FilesThatSomebodyChangesMeanwhileAreLeftAlone) {
+  for (const std::string& path : {files_.certificate, files_.key}) {
+    const std::string before = *read_certificate_file(path);
+    Answerer control(office_.authority(), office_.certificate());
+    control.meanwhile = [&] { EXPECT_TRUE(replace_certificate_file(path, before + "by hand").ok()); };
+    control.listen(control_);
+    const absl::Status left = renew_at(control);
+    EXPECT_EQ(left.code(), StatusCode::kAborted) << left;
+    EXPECT_EQ(*read_certificate_file(path), before + "by hand");
+    ASSERT_TRUE(replace_certificate_file(path, before).ok());
+    nothing_changed();
+  }
 }
 
 TEST_F(RenewalTest, AListWithoutTheAuthorityThatIsBelievedIsRefused) {
