@@ -81,11 +81,17 @@ absl::StatusOr<std::string> authority_at(const std::string& address, const JoinT
 }
 
 absl::StatusOr<v1::IssuedCertificate> join_at(const std::string& address, const JoinToken& token,
-                                              const v1::JoinRequest& request, TimeNs deadline) {
+                                              const v1::JoinRequest& request, const std::string& cluster_id,
+                                              TimeNs deadline) {
   const absl::StatusOr<std::string> authority = authority_at(address, token, deadline);
   if (!authority.ok()) return authority.status();
   const absl::StatusOr<CertificateInfo> info = inspect_certificate(*authority);
   if (!info.ok()) return info.status();
+  if (!cluster_id.empty() && info->cluster_id != cluster_id) {
+    return absl::FailedPreconditionError(absl::StrCat("the join token is of the cluster ", info->cluster_id,
+                                                      ", and the certificate that is there of the cluster ", cluster_id,
+                                                      ": use another directory"));
+  }
   v1::IssuedCertificate issued;
   absl::Status joined =
       Door(address, *authority, info->cluster_id, deadline).call(&v1::Joining::Stub::Join, request, issued);
@@ -105,7 +111,7 @@ absl::StatusOr<v1::IssuedCertificate> join_somewhere(const JoinOptions& options,
     // Each has its part of the time that is left.
     const TimeNs now = SteadyClock().now_ns();
     const TimeNs until = now + (deadline - now) / static_cast<DurationNs>(addresses.size() - i);
-    absl::StatusOr<v1::IssuedCertificate> issued = join_at(addresses[i], token, request, until);
+    absl::StatusOr<v1::IssuedCertificate> issued = join_at(addresses[i], token, request, options.cluster_id, until);
     const absl::Status& status = issued.status();
     if (issued.ok() || absl::IsPermissionDenied(status) || absl::IsInvalidArgument(status)) return issued;
     // What a server said tells more than that another does not answer.

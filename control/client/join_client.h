@@ -22,12 +22,14 @@ struct JoinOptions {
   /// What the program is, and its name if it has one already; empty: whatever the token is for.
   std::string role{};
   std::string name{};
+  /// Of the cluster to join; empty: the token's.
+  std::string cluster_id{};
   DurationNs timeout_ns = 10 * kSecond;
 };
 
 /// Makes the key if there is none, joins, and writes certificate and authorities. May be repeated: the same key gets
 /// its certificate again until the token expires. INVALID_ARGUMENT: not a token. PERMISSION_DENIED: the token is not
-/// good. FAILED_PRECONDITION: it is for another role or name, or who answers is not the control plane that the token is
+/// good. FAILED_PRECONDITION: it is for another role, name or cluster, or who answers is not the control plane that the token is
 /// of. UNAVAILABLE: nobody answers. Others name a file.
 absl::StatusOr<CertificateInfo> join(const JoinOptions& options, const CredentialFiles& files);
 

@@ -131,6 +131,24 @@ absl::StatusOr<std::string> load_or_make_key(const std::string& path) {
   return key;
 }
 
+absl::StatusOr<std::optional<Identity>> owner_of_directory(const std::string& directory) {
+  std::error_code ignored;
+  if (std::filesystem::exists(directory + "/ca.key", ignored)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(directory, " is the directory of an authority, because ca.key is there: give another directory"));
+  }
+  const std::string path = certificate_files_in(directory).certificate;
+  const absl::StatusOr<std::string> text = read_certificate_file(path);
+  if (absl::IsNotFound(text.status())) return std::nullopt;
+  if (!text.ok()) return text.status();
+  const absl::StatusOr<CertificateInfo> info = inspect_certificate(*text);
+  if (!info.ok() || !info->identity.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is there, and is no certificate of a program of Skua's: give another directory"));
+  }
+  return info->identity;
+}
+
 absl::Status check_holds_no_key(const std::string& path, const std::string& key) {
   const absl::StatusOr<std::string> text = read_certificate_file(path);
   if (absl::IsNotFound(text.status())) return absl::OkStatus();

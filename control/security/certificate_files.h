@@ -9,12 +9,14 @@
 #ifndef SKUA_CONTROL_SECURITY_CERTIFICATE_FILES_H_
 #define SKUA_CONTROL_SECURITY_CERTIFICATE_FILES_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/security/credential_files.h"
+#include "control/security/identity.h"
 
 namespace skua::control {
 
@@ -27,6 +29,10 @@ namespace skua::control {
 
 /// The whole file. NOT_FOUND: there is none. Errors name the path and the system's reason.
 [[nodiscard]] absl::StatusOr<std::string> read_certificate_file(const std::string& path);
+
+/// Who has the certificate in the directory already; nothing: there is none. FAILED_PRECONDITION: nobody may join with
+/// the files of this directory, because it is an authority's, or its certificate is not Skua's.
+[[nodiscard]] absl::StatusOr<std::optional<Identity>> owner_of_directory(const std::string& directory);
 
 /// FAILED_PRECONDITION: the file is also that of the key, or has a private key in it, so it must not be replaced by a
 /// certificate. The message says what to do.

@@ -2,11 +2,13 @@
 // (control/security/certificate_issuer.h).
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "app/exit.h"
@@ -15,6 +17,7 @@
 #include "control/core/cluster_limits.h"
 #include "control/security/certificate_files.h"
 #include "control/security/certificates.h"
+#include "control/security/identity.h"
 #include "control/security/join_token.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/output.h"
@@ -109,16 +112,31 @@ int tell(const Globals& globals, const CertificateInfo& info, const CredentialFi
                              ", valid until ", control::wall_time_text(info.valid.until), "\n"));
 }
 
+/// From the command line, standard input or the environment: only there are tokens out of the list of processes.
+std::string given_token(const std::string& word) {
+  if (word == "-") return std::string(absl::StripAsciiWhitespace(read_input(word)));
+  if (!word.empty()) return word;
+  const char* variable = std::getenv("SKUA_JOIN_TOKEN");  // NOLINT(concurrency-mt-unsafe): no other thread yet
+  if (variable == nullptr || *variable == '\0') {
+    app::fail_usage(kProgram, "there is no join token: give it, or - for standard input, or set SKUA_JOIN_TOKEN");
+  }
+  return variable;
+}
+
 int join(const Globals& globals, const JoinArguments& arguments) {
   const CredentialFiles files = control::certificate_files_in(arguments.out);
-  // One of the cluster's may be replaced: whoever joins again has the same key.
-  const absl::StatusOr<std::string> there = control::read_certificate_file(files.certificate);
-  if (!absl::IsNotFound(there.status()) && (!there.ok() || !control::inspect_certificate(*there).ok())) {
-    app::fail_usage(kProgram,
-                    absl::StrCat(files.certificate, " is there, and is no certificate of Skua's: give another --out"));
+  // Whoever joins again is who he was, and has the same key.
+  const auto owner = control::owner_of_directory(arguments.out);
+  if (!owner.ok()) app::fail_usage(kProgram, absl::StrCat("--out: ", owner.status().message()));
+  control::JoinOptions options{.control_address = globals.control_address,
+                               .token = given_token(arguments.token),
+                               .timeout_ns = globals.timeout_ns};
+  if (owner->has_value()) {
+    options.role = control::role_name((*owner)->role);
+    options.name = (*owner)->name;
+    options.cluster_id = (*owner)->cluster_id;
   }
-  const absl::StatusOr<CertificateInfo> joined = control::join(
-      {.control_address = globals.control_address, .token = arguments.token, .timeout_ns = globals.timeout_ns}, files);
+  const absl::StatusOr<CertificateInfo> joined = control::join(options, files);
   if (absl::IsInvalidArgument(joined.status())) app::fail_usage(kProgram, std_view(joined.status().message()));
   if (!joined.ok()) return report_failure(joined.status());
   const int code = tell(globals, *joined, files);
@@ -170,12 +188,17 @@ void add_join_commands(app::Command& group, const Globals& globals) {
   app::Command& join_command =
       group.add_command("join", "Makes a key, and gets the certificate that a join token gives.");
   const auto join_arguments = std::make_shared<JoinArguments>();
-  join_command.add_positional("token", &join_arguments->token, "As skuactl cert join-token printed it.");
+  join_command
+      .add_positional("token", &join_arguments->token,
+                      "As skuactl cert join-token printed it; -: from standard input; left out: SKUA_JOIN_TOKEN.")
+      .optional();
   join_command
       .add_string("out", &join_arguments->out, "Where cert.pem, key.pem and ca.pem go; made if it is not there.")
       .value_name("DIR")
       .required();
-  join_command.example("skuactl cert join skua-join-AR... --out app-7", "for an application; nodes join by themselves");
+  join_command.example("skuactl cert join - --out app-7 < token", "for an application; nodes join by themselves");
+  join_command.example("SKUA_JOIN_TOKEN=skua-join-AR... skuactl cert join --out app-7",
+                       "the token is in no list of processes");
   join_command.action([join_arguments, &globals] { return join(globals, *join_arguments); });
 
   app::Command& renew_command = group.add_command("renew", "Replaces the certificate of --cert by a new one.");

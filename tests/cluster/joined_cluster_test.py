@@ -7,6 +7,7 @@ certificates are renewed under load without a failed operation.
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -21,6 +22,10 @@ NODES = 3
 TTL_S = 20  # of certificates: renewed after half of it
 LOAD_S = 2 * TTL_S
 OPERATIONS_PER_S = 1000
+
+
+def contents(directory):
+    return {entry.name: entry.read_bytes() for entry in pathlib.Path(directory).iterdir()}
 
 
 class JoinedCluster(Cluster):
@@ -125,6 +130,30 @@ class JoinedClusterTest(mistakes.MistakesTest):
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(said, result.stderr)
         shutil.rmtree(self.cluster.path("node8"))
+
+    def join(self, out, *words, typed="", **variables):
+        return subprocess.run(
+            [f"{cluster_test.BIN}/skuactl", "--control-address", self.cluster.control_address, "cert", "join", *words, "--out", out],
+            input=typed, env={**os.environ, **variables}, capture_output=True, text=True, check=False, timeout=cluster_test.LIMIT_S)
+
+    def test_CertJoin_TakesTheTokenFromItsInputOrTheEnvironment(self):
+        out = self.cluster.path("typed")
+        token = self.cluster.token("client", "typed")
+        self.ok(self.join(out, "-", typed=f"{token}\n"))
+        self.ok(self.join(out, SKUA_JOIN_TOKEN=token))
+        self.assertIn("SKUA_JOIN_TOKEN", self.join(out).stderr)
+
+    def test_CertJoin_LeavesTheDirectoriesOfOthersAlone(self):
+        out = self.cluster.path("mine")
+        self.ok(self.join(out, self.cluster.token("client", "mine")))
+        token = self.cluster.token("client", "yours")
+        for directory, said in ((self.cluster.path("ca"), "the directory of an authority"), (out, "client mine wants to join")):
+            before = contents(directory)
+            refused = self.join(directory, token)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn(said, refused.stderr)
+            self.assertEqual(contents(directory), before)
+        self.ok(self.join(self.cluster.path("yours"), token))
 
     def test_RenewalGoesOnWhenTheControlPlaneIsBack(self):
         cluster = self.cluster

@@ -76,6 +76,26 @@ TEST_F(CertificateFiles, AFileWithAKeyIsNotReplacedByACertificate) {
   EXPECT_EQ(check_holds_no_key(files_.certificate, files_.key).code(), absl::StatusCode::kFailedPrecondition);
 }
 
+TEST_F(CertificateFiles, ADirectoryHasOneOwner) {
+  const std::string cluster = "5f0f4f5e-2c6e-4c8b-9a55-0d7a3a4f8b10";
+  const std::string directory = directory_.path() + "/node/certificate";
+  EXPECT_EQ(*owner_of_directory(directory), std::nullopt);
+  ASSERT_TRUE(load_or_make_key(files_.key).ok());
+  const auto authority = make_authority(cluster, {0, 4'000'000'000});
+  const Identity app{cluster, Role::kClient, "app"};
+  const auto issued = issue_certificate(*authority, app, {}, {0, 4'000'000'000});
+  ASSERT_TRUE(issued.ok()) << issued.status();
+  ASSERT_TRUE(replace_certificate_file(files_.certificate, issued->certificate).ok());
+  EXPECT_EQ(*owner_of_directory(directory), app);
+  for (const std::string& strange : {authority->certificate, std::string("text")}) {
+    ASSERT_TRUE(replace_certificate_file(files_.certificate, strange).ok());
+    EXPECT_EQ(owner_of_directory(directory).status().code(), absl::StatusCode::kFailedPrecondition);
+  }
+  std::filesystem::remove(files_.certificate);
+  ASSERT_TRUE(replace_certificate_file(directory + "/ca.key", authority->key).ok());
+  EXPECT_THAT(std::string(owner_of_directory(directory).status().message()), HasSubstr("ca.key"));
+}
+
 TEST_F(CertificateFiles, ErrorsNameThePath) {
   const absl::Status nowhere = replace_certificate_file(files_.certificate, "text");
   EXPECT_FALSE(nowhere.ok());

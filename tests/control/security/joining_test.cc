@@ -164,6 +164,14 @@ TEST_F(JoiningTest, ANodeGetsAFreshUuid_OrTheOneThatItHas) {
   EXPECT_FALSE(std::filesystem::exists(files("n3").certificate));
 }
 
+TEST_F(JoiningTest, ATokenOfAnotherClusterIsRefused_AndStaysGood) {
+  const std::string word = token("client", "app-7").token;
+  const auto refused =
+      join({.control_address = address_, .token = word, .cluster_id = kNode, .timeout_ns = 20 * kSecond}, files("app"));
+  EXPECT_EQ(refused.status().code(), StatusCode::kFailedPrecondition) << refused.status();
+  EXPECT_TRUE(join_with(word, "other").ok());
+}
+
 TEST_F(JoiningTest, ATokenIsForOneKey_AlsoAfterARestartOfTheControlPlane) {
   const std::string word = token("client", "app-7").token;
   ASSERT_TRUE(join_with(word, "app").ok());
