@@ -22,9 +22,9 @@ namespace {
 
 /// One call in flight: everything that must live until its callback.
 //
-// gRPC runs callbacks on threads that belong to a queue which the last channel takes with it when it goes. A callback that
-// destroys the last channel would join its own thread. The context holds its channel, so a call is destroyed before it
-// counts as finished: until then the client, and with it the channel, is there.
+// gRPC runs callbacks on threads that belong to a queue which the last channel takes with it when it goes. A callback
+// that destroys the last channel would join its own thread. The context holds its channel, so a call is destroyed
+// before it counts as finished: until then the client, and with it the channel, is there.
 template <typename Request, typename Reply>
 struct Call {
   grpc::ClientContext context;

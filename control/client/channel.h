@@ -21,8 +21,8 @@ namespace skua::control {
 enum class ChannelKind : uint8_t { kTls, kPlaintext };
 
 /// A channel of its own (not shared with others to the same address), that notices a dead peer
-/// within seconds and reconnects quickly. Connects lazily; never fails here. `servers`: the roles that may answer there,
-/// if there are credentials.
+/// within seconds and reconnects quickly. Connects lazily; never fails here. `servers`: the roles that may answer
+/// there, if there are credentials.
 [[nodiscard]] std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const CredentialsPtr& credentials,
                                                           Roles servers, ChannelKind kind = ChannelKind::kTls);
 
@@ -33,8 +33,9 @@ void end_pause(grpc::Channel& channel);
 /// The call must be over `timeout_ns` from now.
 void set_timeout(grpc::ClientContext& context, DurationNs timeout_ns);
 
-/// The control processes of one cluster, of which one leads. One of them is asked at a time; the others' turn comes when
-/// it says who leads, or says nothing. With credentials that take peers without certificates, each process counts as
+/// The control processes of one cluster, of which one leads. One of them is asked at a time; the others' turn comes
+/// when it says who leads, or says nothing. With credentials that take peers without certificates, each process counts
+/// as
 /// two: by TLS, and without, whose turn comes only if the process speaks no TLS. Finding that out blocks learn() and
 /// connect() as speaks_no_tls() does: for up to 300 ms, the lookup of a name aside. Thread: any.
 class ControlPeers {

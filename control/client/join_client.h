@@ -29,8 +29,8 @@ struct JoinOptions {
 
 /// Makes the key if there is none, joins, and writes certificate and authorities. May be repeated: the same key gets
 /// its certificate again until the token expires. INVALID_ARGUMENT: not a token. PERMISSION_DENIED: the token is not
-/// good. FAILED_PRECONDITION: it is for another role, name or cluster, or who answers is not the control plane that the token is
-/// of. UNAVAILABLE: nobody answers. Others name a file.
+/// good. FAILED_PRECONDITION: it is for another role, name or cluster, or who answers is not the control plane that the
+/// token is of. UNAVAILABLE: nobody answers. Others name a file.
 absl::StatusOr<CertificateInfo> join(const JoinOptions& options, const CredentialFiles& files);
 
 /// Has another certificate issued for the key and the identity of `files`, and replaces the certificate. `authorities`:

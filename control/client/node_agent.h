@@ -91,8 +91,8 @@ class NodeAgent {
   /// The node serves all its shards of this map. Goes out with a heartbeat at once.
   void set_applied_revision(uint64_t revision);
 
-  /// What keeps the node from doing all its work, for people; empty: nothing. Goes out with every heartbeat, and at once when
-  /// it changes. Thread: any.
+  /// What keeps the node from doing all its work, for people; empty: nothing. Goes out with every heartbeat, and at
+  /// once when it changes. Thread: any.
   void set_trouble(const std::string& trouble);
 
   /// Shards that the map gives to this node and whose data it cannot open, all of them; replaces what was said before.

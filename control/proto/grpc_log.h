@@ -1,4 +1,5 @@
-// gRPC writes lines of its own to stderr, for instance a page when a port is in use. Programs say such things themselves.
+// gRPC writes lines of its own to stderr, for instance a page when a port is in use. Programs say such things
+// themselves.
 #ifndef SKUA_CONTROL_PROTO_GRPC_LOG_H_
 #define SKUA_CONTROL_PROTO_GRPC_LOG_H_
 

@@ -35,8 +35,8 @@ struct MethodAccess {
 [[nodiscard]] absl::StatusOr<Identity> check_member(const std::string& uri, const std::string& cluster_id,
                                                     Roles expected);
 
-/// PERMISSION_DENIED: the caller is a node other than `uuid`. A node speaks for itself only. Other roles pass: the table
-/// says what they may do.
+/// PERMISSION_DENIED: the caller is a node other than `uuid`. A node speaks for itself only. Other roles pass: the
+/// table says what they may do.
 [[nodiscard]] absl::Status check_speaks_for(const Identity& caller, const std::string& uuid);
 
 [[nodiscard]] std::span<const MethodAccess> method_access();
@@ -45,8 +45,8 @@ struct MethodAccess {
 /// may.
 [[nodiscard]] absl::Status check_access(const Identity& caller, std::string_view method);
 
-/// PERMISSION_DENIED: a caller without a certificate may not call the method where others show theirs, or there is no such
-/// method.
+/// PERMISSION_DENIED: a caller without a certificate may not call the method where others show theirs, or there is no
+/// such method.
 [[nodiscard]] absl::Status check_anonymous(std::string_view method);
 
 /// False also if there is no such method.

@@ -1,5 +1,5 @@
-// Certificates: makes the authority of a cluster, issues certificates with it, and reads certificates. ECDSA over P-256;
-// by OpenSSL.
+// Certificates: makes the authority of a cluster, issues certificates with it, and reads certificates. ECDSA over
+// P-256; by OpenSSL.
 //
 //     authority (made once, valid for years; the key stays with whoever issues)
 //        |-- control, node     may serve and call: their hosts stand in the certificate, too
@@ -38,9 +38,9 @@ struct ValidTime {
 /// The certificate and key of a new authority. INVALID_ARGUMENT: the cluster id is no UUID.
 [[nodiscard]] absl::StatusOr<CertificateAndKey> make_authority(const std::string& cluster_id, ValidTime valid);
 
-/// A certificate for `identity`, signed by `authority`. `hosts`: names and IP addresses under which a server is reached.
-/// The certificate never outlives the authority. INVALID_ARGUMENT: the identity is none, or is of another cluster than
-/// the authority; the authority is none, or its key is another's.
+/// A certificate for `identity`, signed by `authority`. `hosts`: names and IP addresses under which a server is
+/// reached. The certificate never outlives the authority. INVALID_ARGUMENT: the identity is none, or is of another
+/// cluster than the authority; the authority is none, or its key is another's.
 [[nodiscard]] absl::StatusOr<CertificateAndKey> issue_certificate(const CertificateAndKey& authority,
                                                                   const Identity& identity,
                                                                   const std::vector<std::string>& hosts,
@@ -87,13 +87,13 @@ struct CertificateInfo {
 /// The first certificate of the text alone, as PEM. INVALID_ARGUMENT: there is none.
 [[nodiscard]] absl::StatusOr<std::string> first_certificate(std::string_view pem);
 
-/// Whether a program can use these at `now`. FAILED_PRECONDITION says in one line what is wrong and what to do: the key is
-/// another certificate's, the certificate has expired or is not valid yet, none of the authorities has signed it.
+/// Whether a program can use these at `now`. FAILED_PRECONDITION says in one line what is wrong and what to do: the key
+/// is another certificate's, the certificate has expired or is not valid yet, none of the authorities has signed it.
 [[nodiscard]] absl::Status check_credentials(const CertificateAndKey& own, std::string_view authorities,
                                              WallSeconds now);
 
-/// Text for people about a certificate that has expired or soon will: in its last week, or in the last eighth of its time
-/// if that is shorter. Empty: it is valid for longer.
+/// Text for people about a certificate that has expired or soon will: in its last week, or in the last eighth of its
+/// time if that is shorter. Empty: it is valid for longer.
 [[nodiscard]] std::string expiry_trouble(const CertificateInfo& info, WallSeconds now);
 
 /// When half of a certificate's time is over: time for another one.

@@ -45,8 +45,8 @@ absl::StatusOr<std::string> read(const char* what, const std::string& path) {
   return bytes;
 }
 
-/// Signatures and times were verified by TLS before. What is left: is the peer one of our cluster, and of a role that is
-/// expected there?
+/// Signatures and times were verified by TLS before. What is left: is the peer one of our cluster, and of a role that
+/// is expected there?
 class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
   PeerVerifier(std::string cluster_id, Roles expected, std::shared_ptr<const DenyList> denied,

@@ -1,5 +1,5 @@
-// Credentials: what a program shows its peers over gRPC, and whom it believes. Mutual TLS: both sides have a certificate
-// of the cluster's authority.
+// Credentials: what a program shows its peers over gRPC, and whom it believes. Mutual TLS: both sides have a
+// certificate of the cluster's authority.
 //
 //     caller                                             server
 //       | -- TLS: certificate, authorities -------------> |  signed by an authority, of this cluster
@@ -65,8 +65,8 @@ class Credentials {
   [[nodiscard]] const Identity& self() const { return *own_.identity; }
   [[nodiscard]] const CertificateInfo& certificate() const { return own_; }
 
-  /// Text for people if the certificate in the file, perhaps a newer one than certificate(), has expired or soon will, or
-  /// cannot be read. Empty: all is well. Looks at the file once in ten seconds.
+  /// Text for people if the certificate in the file, perhaps a newer one than certificate(), has expired or soon will,
+  /// or cannot be read. Empty: all is well. Looks at the file once in ten seconds.
   [[nodiscard]] std::string trouble(WallSeconds now) const;
   /// When the certificate in the file expires. Nothing: it cannot be read. Looks at the file once in ten seconds.
   [[nodiscard]] std::optional<WallSeconds> expires_s(WallSeconds now) const;

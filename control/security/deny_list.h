@@ -1,5 +1,5 @@
-// DenyList: identities that are not let in, whatever their certificates say (control/core/revocation.h). Each process has
-// one for the cluster that it is of. Servers ask it for each call, both sides of a connection when it is made.
+// DenyList: identities that are not let in, whatever their certificates say (control/core/revocation.h). Each process
+// has one for the cluster that it is of. Servers ask it for each call, both sides of a connection when it is made.
 #ifndef SKUA_CONTROL_SECURITY_DENY_LIST_H_
 #define SKUA_CONTROL_SECURITY_DENY_LIST_H_
 

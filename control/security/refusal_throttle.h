@@ -1,4 +1,5 @@
-// RefusalThrottle: at most one line a second for each source that is refused again and again, and a count of the others.
+// RefusalThrottle: at most one line a second for each source that is refused again and again, and a count of the
+// others.
 //
 // Sources are texts for whoever is refused. There is room for a number of them; those beyond share one place.
 //

@@ -147,8 +147,8 @@ class CertificatesService final : public v1::Certificates::CallbackService {
                             v1::IssuedCertificate* reply) override {
     auto* reactor = context->DefaultReactor();
     if (auto status = check_may(*context, "Renew"); !status.ok()) return queued(context, reactor, status);
-    // Another certificate of an identity changes nothing in the cluster, and there may be many: they must not push changes
-    // out of the audit log.
+    // Another certificate of an identity changes nothing in the cluster, and there may be many: they must not push
+    // changes out of the audit log.
     context->AddTrailingMetadata(kNothingDoneMetadata, "1");
     if (auto status = check_shown(*context, request->request()); !status.ok()) return queued(context, reactor, status);
     const std::string principal = peer_principal(*context->auth_context());

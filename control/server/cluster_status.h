@@ -20,8 +20,8 @@ void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core);
 /// Thread: any. Controller and hub must outlive it, and it outlives the controller's thread.
 class StatusDesk {
  public:
-  /// `credentials`, `auditor`: the control plane's own, whose troubles the status shows; null: none. `security`: whom the control
-  /// plane lets in.
+  /// `credentials`, `auditor`: the control plane's own, whose troubles the status shows; null: none. `security`: whom
+  /// the control plane lets in.
   StatusDesk(Controller& controller, MapHub& hub, CredentialsPtr credentials,
              std::shared_ptr<const Auditor> auditor = nullptr, ProgramSecurity security = {});
   StatusDesk(const StatusDesk&) = delete;

@@ -13,8 +13,8 @@
 
 namespace skua::control {
 
-/// Null: without TLS. The certificate names the cluster: what the options and the data directory say must agree with it,
-/// and options.cluster_id is set. An error ends the process.
+/// Null: without TLS. The certificate names the cluster: what the options and the data directory say must agree with
+/// it, and options.cluster_id is set. An error ends the process.
 [[nodiscard]] CredentialsPtr load_credentials(ControlOptions& options);
 
 /// Whom it lets in. An error ends the process.

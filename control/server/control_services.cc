@@ -163,7 +163,8 @@ class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>,
   }
 
   void offer(const MapMessage& map) override {
-    // The list of who is revoked is never older than the map. A watcher that was let in just before is judged here, too.
+    // The list of who is revoked is never older than the map. A watcher that was let in just before is judged here,
+    // too.
     const bool known = credentials_ != nullptr && watcher_.has_value();
     const absl::Status allowed = known ? credentials_->deny_list().check(*watcher_) : absl::OkStatus();
     if (!allowed.ok()) return cut_off(allowed);

@@ -1,5 +1,5 @@
-// RefusalLog: which refusals the control plane logs. Whoever is refused tries again, perhaps for days and in other words
-// each time, and must fill no disk.
+// RefusalLog: which refusals the control plane logs. Whoever is refused tries again, perhaps for days and in other
+// words each time, and must fill no disk.
 //
 //    one source (a host)     kRefusalsPerSource texts within kRefusalRepeatNs; the same text once
 //    all others, when kRefusalSourcesMax sources are known: together as one source

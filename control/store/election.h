@@ -25,8 +25,8 @@ class Election {
  public:
   virtual ~Election() = default;
 
-  /// Takes part from now on. `changed` runs on the election's thread, after every change; before the first nobody leads.
-  /// When it says that this process leads, the store takes changes of this term only. Once.
+  /// Takes part from now on. `changed` runs on the election's thread, after every change; before the first nobody
+  /// leads. When it says that this process leads, the store takes changes of this term only. Once.
   virtual void start(const std::string& own_address, std::function<void(const Leadership&)> changed) = 0;
 
   /// Gives up the lead, if it has it, and joins the thread; `changed` is not called any more. Idempotent.

@@ -49,8 +49,8 @@ struct EtcdAddress {
 /// INVALID_ARGUMENT naming what is wrong and the right form. A missing prefix is kEtcdDefaultPrefix.
 [[nodiscard]] absl::StatusOr<EtcdAddress> parse_etcd_address(std::string_view text);
 
-/// The first key that does not start with `prefix`, as etcd's ranges end; "\0", which for etcd is the end of all keys, if
-/// there is none.
+/// The first key that does not start with `prefix`, as etcd's ranges end; "\0", which for etcd is the end of all keys,
+/// if there is none.
 [[nodiscard]] std::string prefix_end(std::string prefix);
 
 }  // namespace skua::control

@@ -7,7 +7,8 @@
 // Reads go to a member that has a leader, are linearizable, and are repeated at other members until their time is up.
 // Transactions are sent once.
 //
-// While a leader is required (require_leader()), each transaction is wrapped into one that first looks at the leader key:
+// While a leader is required (require_leader()), each transaction is wrapped into one that first looks at the leader
+// key:
 //
 //    leader key's create revision unchanged? ── yes ──> the transaction itself
 //                  └── no ──> nothing, and the answer says who leads
@@ -56,8 +57,8 @@ class EtcdStore final : public MetadataStore {
   absl::StatusOr<std::unique_ptr<Watch>> watch(const std::string& prefix, uint64_t from_revision) override;
   absl::Status compact(uint64_t revision) override;
 
-  /// From now on transactions happen only while the leader key has this create revision. 0: no such condition, as at the
-  /// beginning. Thread: any.
+  /// From now on transactions happen only while the leader key has this create revision. 0: no such condition, as at
+  /// the beginning. Thread: any.
   void require_leader(uint64_t create_revision) { leader_revision_.store(create_revision); }
 
   [[nodiscard]] const EtcdAddress& address() const;

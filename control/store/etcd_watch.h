@@ -5,8 +5,8 @@
 //       └─────────── kFinishing <┴────────────┘   the stream broke: pause, then the next member, from the revision that
 //                                                 is missing
 //
-// One operation of gRPC is on its way at a time, and none while arrived events wait to be taken: a slow reader costs one
-// message here, and etcd keeps the rest.
+// One operation of gRPC is on its way at a time, and none while arrived events wait to be taken: a slow reader costs
+// one message here, and etcd keeps the rest.
 //
 // etcd's streams begin one revision early and drop it, because etcd may have forgotten the deletions *at* the revision
 // that it was compacted to.

@@ -1,5 +1,5 @@
-// Doctor for certificates: examines the files of --cert, --key and --ca, what seals packets on this machine, and whom the
-// programs of the cluster let in.
+// Doctor for certificates: examines the files of --cert, --key and --ca, what seals packets on this machine, and whom
+// the programs of the cluster let in.
 #ifndef SKUA_KVSTORE_CTL_DOCTOR_SECURITY_H_
 #define SKUA_KVSTORE_CTL_DOCTOR_SECURITY_H_
 

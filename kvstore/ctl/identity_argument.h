@@ -8,8 +8,8 @@
 
 namespace skua::kv::ctl {
 
-/// The identity that the argument names, as "role/name". Ends the program with a usage error if the argument names none,
-/// or one of another cluster than that of `credentials` (null: of any cluster).
+/// The identity that the argument names, as "role/name". Ends the program with a usage error if the argument names
+/// none, or one of another cluster than that of `credentials` (null: of any cluster).
 std::string principal_of(const std::string& argument, const control::CredentialsPtr& credentials);
 
 }  // namespace skua::kv::ctl

@@ -38,7 +38,8 @@ struct Globals {
   rpc::VerbsSettings verbs;
 };
 
-/// What globals.credential_files say; null: none were given. Ends the program with a usage error if they cannot be used.
+/// What globals.credential_files say; null: none were given. Ends the program with a usage error if they cannot be
+/// used.
 [[nodiscard]] control::CredentialsPtr credentials_of(const Globals& globals);
 
 /// Prints `skuactl: CODE: message` on stderr and returns the exit code 1.

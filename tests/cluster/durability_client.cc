@@ -1,4 +1,5 @@
-// durability_client: writes to a table as fast as it is let, remembers what was acknowledged, and says whether it is there.
+// durability_client: writes to a table as fast as it is let, remembers what was acknowledged, and says whether it is
+// there.
 //
 //   durability_client --control HOST:PORT --table T [--keys N] [--counters N] [--sums N] [--in-flight N] [--seed N]
 //                     [--value-bytes N]
@@ -20,8 +21,8 @@
 //   refused               unchanged
 //   unknown               the new one as well; nobody touches the key until the next check, which finds out
 //
-// Counters are keys that are raised by one with a condition on their version, so that one lost or repeated write shows. Sums
-// are raised with ADD, by many at a time:
+// Counters are keys that are raised by one with a condition on their version, so that one lost or repeated write shows.
+// Sums are raised with ADD, by many at a time:
 //
 //    acknowledged <= the sum <= acknowledged + unknown      and no two were told the same sum; at a check it becomes exact
 #include <algorithm>

@@ -1,5 +1,5 @@
-// history_client: reads and writes a few keys all the time, sees that every read is linearizable, and knows the longest that
-// an operation had to wait.
+// history_client: reads and writes a few keys all the time, sees that every read is linearizable, and knows the longest
+// that an operation had to wait.
 //
 //   history_client --control HOST:PORT --table T [--keys N] [--readers N] [--pause-us N]
 //
@@ -9,13 +9,14 @@
 //
 // and "quit" ends it.
 //
-// Each key is a register with one writer, which writes 1, 2, 3, .. one after the other, while several readers read it. For
-// such a history, linearizable means for each read, with the value it returned:
+// Each key is a register with one writer, which writes 1, 2, 3, .. one after the other, while several readers read it.
+// For such a history, linearizable means for each read, with the value it returned:
 //
 //    the newest that was acknowledged, or read by anybody, before the read began  <=  value  <=  the newest put begun before its end
 //
-// (Gibbons and Korach, "Testing shared memories", 1997: with the order of the writes known, that is all.) A put whose outcome
-// stays unknown may happen later, behind newer ones: its register is left alone from then on and a new one is begun.
+// (Gibbons and Korach, "Testing shared memories", 1997: with the order of the writes known, that is all.) A put whose
+// outcome stays unknown may happen later, behind newer ones: its register is left alone from then on and a new one is
+// begun.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

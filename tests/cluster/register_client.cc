@@ -1,5 +1,5 @@
-// register_client: reads or writes one key, one operation after the other, and tells of each one when it began, when it ended and
-// what version it had. fault_scenarios_test.py holds several of them against each other.
+// register_client: reads or writes one key, one operation after the other, and tells of each one when it began, when it
+// ended and what version it had. fault_scenarios_test.py holds several of them against each other.
 //
 //   register_client --control HOST:PORT --table T --key K --do get|put [--timeout-ms N] [--pause-us N]
 //                   [--cert FILE --private-key FILE --ca FILE]

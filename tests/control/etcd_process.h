@@ -1,6 +1,6 @@
 // A real etcd of one member in a temporary directory, on ports that were free a moment ago; killed when it goes out of
-// scope. Its files are in memory: beside other tests, a sync of the disk can take longer than etcd waits for its log, and
-// etcd then answers "request timed out".
+// scope. Its files are in memory: beside other tests, a sync of the disk can take longer than etcd waits for its log,
+// and etcd then answers "request timed out".
 #ifndef SKUA_TESTS_CONTROL_ETCD_PROCESS_H_
 #define SKUA_TESTS_CONTROL_ETCD_PROCESS_H_
 

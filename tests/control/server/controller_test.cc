@@ -81,7 +81,8 @@ TEST_F(ControllerTest, TellsWhoIsRevokedBeforeTheMap) {
   EXPECT_THAT(log_, HasSubstr("revoked client/app"));
 }
 
-/// What waits behind the revocation, or came as far as a handler before it, changes nothing any more: not the list either.
+/// What waits behind the revocation, or came as far as a handler before it, changes nothing any more: not the list
+/// either.
 TEST_F(ControllerTest, AnEventOfSomebodyWhoWasRevokedMeanwhileIsRefused) {
   ASSERT_TRUE(step(RevokeIdentity{"admin/eve"}).status.ok());
   std::promise<absl::Status> promise;

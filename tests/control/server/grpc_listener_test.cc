@@ -139,8 +139,8 @@ TEST(Listen, OneConnectionHasABoundedNumberOfOpenCalls) {
   listener->shut_down(std::chrono::system_clock::now());
 }
 
-/// Another process: connects to the port that it reads from `port_pipe`, again and again, and says nothing. Only calls that
-/// a child of a process with threads may make.
+/// Another process: connects to the port that it reads from `port_pipe`, again and again, and says nothing. Only calls
+/// that a child of a process with threads may make.
 [[noreturn]] void be_a_crowd(int port_pipe, const rlimit& limit) {
   setrlimit(RLIMIT_NOFILE, &limit);
   uint16_t port = 0;

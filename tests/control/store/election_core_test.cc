@@ -97,8 +97,8 @@ TEST(ElectionCore, FailureMakesAPause) {
   EXPECT_EQ(core.leadership(10).trouble, "no answer");
 }
 
-/// Several cores against one seat, with calls that are lost on their way there or back, leases that run out, and pauses:
-/// never do two believe to lead.
+/// Several cores against one seat, with calls that are lost on their way there or back, leases that run out, and
+/// pauses: never do two believe to lead.
 TEST(ElectionCore, RandomRunsNeverHaveTwoLeaders) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     Rng rng(seed);
