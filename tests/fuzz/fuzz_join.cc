@@ -30,7 +30,8 @@ void check_word(const std::string& word) {
 }
 
 void fuzz_damaged_word(FuzzInput& in) {
-  JoinToken token{.port = static_cast<uint16_t>(in.number<uint16_t>() | 1)};
+  JoinToken token;
+  token.port = static_cast<uint16_t>(in.number<uint16_t>() | 1);
   token.secret = padded(std::string(as_string_view(in.take(kJoinSecretBytes))), kJoinSecretBytes);
   token.authority = padded(std::string(as_string_view(in.take(kAuthorityHashBytes))), kAuthorityHashBytes);
   const std::string good = encode_join_token(token);
