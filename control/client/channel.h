@@ -35,8 +35,7 @@ void set_timeout(grpc::ClientContext& context, DurationNs timeout_ns);
 
 /// The control processes of one cluster, of which one leads. One of them is asked at a time; the others' turn comes
 /// when it says who leads, or says nothing. With credentials that take peers without certificates, each process counts
-/// as
-/// two: by TLS, and without, whose turn comes only if the process speaks no TLS. Finding that out blocks learn() and
+/// as two: by TLS, and without, whose turn comes only if the process speaks no TLS. Finding that out blocks learn() and
 /// connect() as speaks_no_tls() does: for up to 300 ms, the lookup of a name aside. Thread: any.
 class ControlPeers {
  public:

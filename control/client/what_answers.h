@@ -32,8 +32,7 @@ enum class Answerer {
 /// A call to a control plane at `address` failed with `status`: if something else stands there, FAILED_PRECONDITION
 /// that says what, and what to do. Other failures come back as they are, for these codes after a look: UNAVAILABLE,
 /// DEADLINE_EXCEEDED, UNIMPLEMENTED, UNKNOWN, INTERNAL. `credentials`: those of the call. Blocks as what_answers()
-/// does.
-/// Thread: any.
+/// does. Thread: any.
 [[nodiscard]] absl::Status explain_control_failure(const absl::Status& status, const std::string& address,
                                                    const CredentialsPtr& credentials = nullptr);
 

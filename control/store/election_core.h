@@ -10,8 +10,7 @@
 // Whoever has the lease that the leader key hangs on leads. Each period the lease is renewed and the key is looked at;
 // if there is none, the same transaction puts ours. The lease is counted from when a renewal was *sent*, so that this
 // process stops believing that it leads before the store lets go of its key. A lease that may be over is renewed all
-// the
-// same: after a pause it may still be there, with the key.
+// the same: after a pause it may still be there, with the key.
 //
 // This decides who acts, not what is right: the store's condition on the leader key (EtcdStore::require_leader) keeps a
 // late write of a deposed leader out.

@@ -7,8 +7,8 @@
 // Reads go to a member that has a leader, are linearizable, and are repeated at other members until their time is up.
 // Transactions are sent once.
 //
-// While a leader is required (require_leader()), each transaction is wrapped into one that first looks at the leader
-// key:
+// While a leader is required (require_leader()), each transaction is wrapped into one that first looks at the key of
+// the leader:
 //
 //    leader key's create revision unchanged? ── yes ──> the transaction itself
 //                  └── no ──> nothing, and the answer says who leads
