@@ -5,7 +5,10 @@
 #           [THREADS]                       its code runs on several threads: ThreadSanitizer looks at it, too
 #                                           (label `threads`, target `threaded_tests`)
 #           [OPTIMIZED]                     it computes for long: compiled with the flags of what it tests
+#           [LONG]                          it takes longest: it begins first, so that no processor waits for it at the end
 #           [ELSEWHERE]                     not registered: it runs where its device is (tests/vm/run)
+# skua_mutable(NAME OF ... DEPS ...)        libraries with their deliberate faults in (rpc/base/mutant.h), for the tests
+#              [EXCEPT REGEX]                 that must find these; without the sources whose names match
 # skua_fuzzer(NAME SOURCES ... DEPS ...)    a libFuzzer target over one decoder (preset `fuzz`)
 # skua_proto(NAME FILES ...)                protobuf and gRPC code from .proto files, without our warnings
 
@@ -36,6 +39,8 @@ if(SKUA_MOLD)
   target_link_options(skua_flags INTERFACE -fuse-ld=mold)
 endif()
 if(SKUA_SANITIZE)
+  # No program for users comes of these builds: all their libraries have the faults in, see skua_mutable.
+  target_compile_definitions(skua_flags INTERFACE SKUA_WITH_MUTANTS)
   add_compile_options(-fsanitize=${SKUA_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${SKUA_SANITIZE})
 endif()
@@ -136,7 +141,7 @@ function(skua_program name)
 endfunction()
 
 function(skua_test name)
-  cmake_parse_arguments(ARG "ELSEWHERE;OPTIMIZED;THREADS" "TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "ELSEWHERE;LONG;OPTIMIZED;THREADS" "TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
@@ -158,6 +163,9 @@ function(skua_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_LONG)
+    set_tests_properties(${name} PROPERTIES COST 60)
+  endif()
   if(ARG_THREADS)
     set_tests_properties(${name} PROPERTIES LABELS threads)
     if(NOT TARGET threaded_tests)
@@ -165,6 +173,31 @@ function(skua_test name)
     endif()
     add_dependencies(threaded_tests ${name})
   endif()
+endfunction()
+
+# One library of the sources of several, compiled once more. Under a sanitizer it is just these libraries: there, all have the
+# faults in, and compiling takes longest.
+function(skua_mutable name)
+  cmake_parse_arguments(ARG "" "EXCEPT" "OF;DEPS" ${ARGN})
+  if(SKUA_SANITIZE)
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE ${ARG_OF} ${ARG_DEPS})
+    return()
+  endif()
+  set(sources)
+  foreach(library ${ARG_OF})
+    get_target_property(folder ${library} SOURCE_DIR)
+    get_target_property(of_library ${library} SOURCES)
+    list(TRANSFORM of_library PREPEND ${folder}/)
+    list(APPEND sources ${of_library})
+  endforeach()
+  if(ARG_EXCEPT)
+    list(FILTER sources EXCLUDE REGEX "/(${ARG_EXCEPT})[^/]*$")
+  endif()
+  add_library(${name} STATIC ${sources})
+  target_compile_definitions(${name} PUBLIC SKUA_WITH_MUTANTS)
+  target_link_libraries(${name} PUBLIC skua_flags ${ARG_DEPS})
+  skua_use_unity(${name})
 endfunction()
 
 # They land in bin/fuzzers; target `fuzzers` builds them all.

@@ -118,8 +118,12 @@ class Step:
     def tell(self):
         lines = [f'== {self.name}: {self.outcome} after {self.took_s:.0f} s']
         if self.outcome == 'FAILED':
-            lines += self.excerpt(LAST_LINES)
+            lines += self.excerpt(LAST_LINES) + self.troubles()
         print('\n'.join(lines), flush=True)
+
+    def troubles(self):
+        """What is wrong in a few lines."""
+        return [f'  {self.name}: {note}' for note in self.notes if 'skipped' not in note]
 
     def excerpt(self, count):
         return [f'   {self.name} | {line}' for line in self.last_lines(count)]
@@ -256,7 +260,7 @@ def main():
     # And what is wrong in a few lines, last.
     for step in run.steps.values():
         if step.outcome == 'FAILED':
-            print('\n'.join(f'  {step.name}: {note}' for note in step.notes if 'skipped' not in note))
+            print('\n'.join(step.troubles()))
     print(f'  in all               {time.monotonic() - began_s:6.0f} s')
     counts = {word: sum(step.outcome == word for step in run.steps.values()) for word in ('passed', 'FAILED', 'skipped')}
     skipped = f', {counts["skipped"]} skipped' if counts['skipped'] else ''
