@@ -37,7 +37,7 @@ void add_packets_option(Command& command, rpc::PacketProtection* packets) {
        {"authenticate", PacketProtection::kAuthenticate},
        {"encrypt", PacketProtection::kEncrypt}},
       "How packets of sessions are protected from others on the network. By default they are encrypted if there is a "
-      "certificate. All programs of a cluster must have it on, or all off.");
+      "certificate. All programs of a cluster must have it on, or all off; nodes with --security accept take both.");
 }
 
 }  // namespace skua::app

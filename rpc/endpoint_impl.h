@@ -310,6 +310,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void unbind(SessionEntry& entry);
   void resume(SessionEntry& entry);
   void limit_unproven();
+  absl::Status finish_channel(SessionEntry& entry, const KeyedRecord& record);
   absl::Status on_answer(SessionEntry& entry, const SessionAnswer& answer);
   void open_session(SessionEntry& entry, const SessionTerms& terms);
 

@@ -135,15 +135,21 @@ absl::Status EndpointImpl::finish_connect(SessionId session, ByteSpan bytes) {
     entry->session->abort_all(refused, now_ns_);
     return refused;
   }
-  if (record.has_channel != capabilities_.keyed) {
-    return absl::FailedPreconditionError(record.has_channel ? "the peer seals its packets, this endpoint does not"
-                                                            : "the peer does not seal its packets, this endpoint does");
-  }
-  if (capabilities_.keyed) {
-    const absl::Status agreed = transport_.channels()->finish(entry->peer, record.channel);
-    if (!agreed.ok()) return agreed;
-  }
+  if (absl::Status agreed = finish_channel(*entry, record); !agreed.ok()) return agreed;
   return on_answer(*entry, *answer);
+}
+
+/// What the answer says of keys.
+absl::Status EndpointImpl::finish_channel(SessionEntry& entry, const KeyedRecord& record) {
+  if (!capabilities_.keyed) {
+    return record.has_channel ? absl::FailedPreconditionError("the peer seals its packets, this endpoint does not")
+                              : absl::OkStatus();
+  }
+  if (record.has_channel) return transport_.channels()->finish(entry.peer, record.channel);
+  const absl::StatusOr<PeerId> keyless = transport_.channels()->keyless(entry.peer);
+  if (!keyless.ok()) return keyless.status();
+  sessions_.lead_to(entry, *keyless);
+  return absl::OkStatus();
 }
 
 absl::Status EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& answer) {
@@ -193,13 +199,20 @@ void EndpointImpl::open_session(SessionEntry& entry, const SessionTerms& terms) 
 
 std::string EndpointImpl::accept_offer(ByteSpan bytes, const OfferOrigin& origin, SessionId* made) {
   const KeyedRecord record = KeyedRecord::read(bytes);
-  if (record.has_channel != capabilities_.keyed) {
-    return refuse_offer(record.session,
-                        absl::FailedPreconditionError(
-                            record.has_channel ? "the peer seals its packets, this node does not: start both alike"
-                                               : "this node seals its packets, the peer does not: start both alike"));
+  const bool admits_keyless = !capabilities_.keyed || transport_.channels()->admits_keyless();
+  if (!record.has_channel && !admits_keyless) {
+    return refuse_offer(record.session, absl::FailedPreconditionError(
+                                            "this node seals its packets, the peer does not: start both alike"));
   }
-  if (!capabilities_.keyed) return accept_session(bytes, kNoPeer, origin.source, made);
+  if (record.has_channel && !capabilities_.keyed && !record.may_be_keyless) {
+    return refuse_offer(record.session, absl::FailedPreconditionError(
+                                            "the peer seals its packets, this node does not: start both alike"));
+  }
+  // Where nobody proved a name, the carrier may not be secret either, so it carries no keys.
+  const bool could_have_keys = record.has_channel && capabilities_.keyed;
+  const bool is_unproven =
+      record.may_be_keyless && admits_keyless && origin.principal.empty() && !mutant(Mutant::kKeysToNobody);
+  if (!could_have_keys || is_unproven) return accept_session(record.session, kNoPeer, origin.source, made);
   const absl::StatusOr<SessionOffer> offer = SessionOffer::decode(record.session);
   if (!offer.ok()) return refuse_offer(record.session, offer.status());
   const absl::StatusOr<Descriptor> opener = Descriptor::decode(as_byte_span(offer->descriptor));
@@ -221,8 +234,8 @@ std::string EndpointImpl::refuse_offer(ByteSpan bytes, const absl::Status& why) 
 
 std::string EndpointImpl::with_channel(PeerId peer, std::string offer) {
   if (!capabilities_.keyed) return offer;
-  const std::string channel = transport_.channels()->offer(peer);
-  return KeyedRecord::write(as_byte_span(channel), as_byte_span(offer));
+  Channels& channels = *transport_.channels();
+  return KeyedRecord::write(as_byte_span(channels.offer(peer)), as_byte_span(offer), channels.admits_keyless());
 }
 
 /// Makes a session by the offer of it. `from`: the peer whose packet brought the offer, or whose channel it is for.
@@ -285,7 +298,7 @@ absl::Status EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, u
   absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
   if (!descriptor.ok()) return descriptor.status();
   if (SessionEntry* old = sessions_.find_accepted(offer.nonce, descriptor->identity.uuid); old != nullptr) {
-    const bool is_same_peer = !capabilities_.keyed || old->claimed == from;
+    const bool is_same_peer = !capabilities_.keyed || old->channel == from;
     if (!is_same_peer || old->remote_index != offer.session_index ||
         old->remote_generation != offer.session_generation) {
       return absl::AbortedError("the offer has the number of another one");
@@ -310,6 +323,7 @@ absl::Status EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, u
   absl::StatusOr<SessionEntry*> made = take_offer(offer, descriptor->identity, claimed, source);
   if (!made.ok()) return made.status();
   SessionEntry& entry = **made;
+  if (capabilities_.keyed) entry.channel = from;
   make_session(entry);
 
   answer.version = common_version(offer.version_max, version_max());

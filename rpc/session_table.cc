@@ -125,6 +125,13 @@ absl::StatusOr<SessionEntry*> SessionTable::add_dialled(PeerId peer, TimeNs now)
   return entry;
 }
 
+void SessionTable::lead_to(SessionEntry& entry, PeerId peer) {
+  count_down(dialled_, entry.peer);
+  entry.peer = peer;
+  ++dialled_[peer];
+  entry.session->set_route(peer);
+}
+
 absl::StatusOr<SessionEntry*> SessionTable::add_accepted(const AcceptedOffer& offer, TimeNs now) {
   absl::StatusOr<SessionEntry*> entry = take(offer.may_have_reserved, now);
   if (!entry.ok()) return entry;

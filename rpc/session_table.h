@@ -79,6 +79,7 @@ struct SessionEntry {
   /// told it.
   PeerId peer = kUnbound;
   PeerId claimed = kNoPeer;  // the address that the offer claims, if the transport needs one
+  PeerId channel = kNoPeer;  // accepted, with keys: the peer that has them
   uint64_t host = 0;         // of the bound peer
   bool proven = false;       // a packet came from the peer
   EndpointIdentity identity;
@@ -165,6 +166,8 @@ class SessionTable {
   /// RESOURCE_EXHAUSTED: a limit of sessions is reached.
   absl::StatusOr<SessionEntry*> add_dialled(PeerId peer, TimeNs now);
   absl::StatusOr<SessionEntry*> add_accepted(const AcceptedOffer& offer, TimeNs now);
+  /// The session that was dialled leads to `peer` instead. No packet of it was sent yet.
+  void lead_to(SessionEntry& entry, PeerId peer);
   /// Gives an entry its session, and the session its names.
   static void attach(SessionEntry& entry, std::unique_ptr<Session> session);
   /// Gives the entry new names for another connection, so that nothing of the connection before is believed. The new

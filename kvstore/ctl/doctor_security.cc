@@ -122,8 +122,8 @@ void examine_programs(const std::vector<ProgramSeen>& programs, Findings& out) {
   if (some_accept) {
     return out.add(
         "cluster", Verdict::kWarning, "ACCEPT: some programs take peers without certificates, too",
-        "when skuactl status shows that nobody comes without, restart skua-control without --security accept, "
-        "and skuad with --packets off in its place (docs/security.md)",
+        "when skuactl status shows that nobody comes without, restart the programs one after the other without "
+        "--security accept (over DPDK: docs/security.md)",
         "whoever reaches them without a certificate is still let in");
   }
   out.add("cluster", Verdict::kOk,
@@ -140,8 +140,7 @@ std::vector<Finding> examine_security(const SecurityPlan& plan) {
     out.add("certificate", Verdict::kWarning, "none is given (--cert, --key, --ca)",
             "skuactl cert init makes an authority, skuactl cert issue certificates (docs/security.md)",
             "without certificates, servers listen on 127.0.0.1 only; elsewhere, with --security off-unsafe, whoever "
-            "reaches "
-            "them is let in, and packets are not encrypted");
+            "reaches them is let in, and packets are not encrypted");
     return out.take();
   }
   examine_files(plan, out);

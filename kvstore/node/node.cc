@@ -150,9 +150,13 @@ absl::Status NodeImpl::make_transports(const std::string& cluster_id) {
     if (!transport.ok()) return transport.status();
     if (options_.packets == rpc::PacketProtection::kOff) {
       transports_.push_back(*std::move(transport));
-    } else {
-      transports_.push_back(rpc::seal(*std::move(transport), clock_, options_.packets, options_.endpoint.sessions_max));
+      continue;
     }
+    // Whoever shows no certificate cannot be given keys.
+    const auto keyless =
+        options_.credentials->takes_plaintext() ? rpc::KeylessPeers::kAdmitted : rpc::KeylessPeers::kRefused;
+    transports_.push_back(
+        rpc::seal(*std::move(transport), clock_, options_.packets, options_.endpoint.sessions_max, keyless));
   }
   return absl::OkStatus();
 }

@@ -15,17 +15,17 @@ namespace {
 /// Of the certificate that the node needs.
 constexpr const char* kRole = "node";
 
-/// How packets are protected. A node that takes peers without certificates has sessions with them, which have no keys,
-/// and all sessions of an endpoint are alike.
+/// How packets are protected. With --security accept, sessions of peers without certificates have no keys. Over DPDK,
+/// sessions with keys and without differ in what the engine adds to a packet, so there all are without.
 absl::StatusOr<rpc::PacketProtection> protection_of(const SkuadOptions& config, bool has_certificates) {
-  if (config.security != control::SecurityChoice::kAccept) {
-    return rpc::choose_protection(config.packets, has_certificates);
-  }
+  const bool are_all_keyless =
+      config.security == control::SecurityChoice::kAccept && config.transport == TransportKind::kDpdk;
+  if (!are_all_keyless) return rpc::choose_protection(config.packets, has_certificates);
   if (config.packets == rpc::PacketProtection::kDefault || config.packets == rpc::PacketProtection::kOff) {
     return rpc::PacketProtection::kOff;
   }
   return absl::InvalidArgumentError(
-      "--security accept takes peers without certificates, whose packets cannot be protected: leave --packets away");
+      "over DPDK, --security accept takes peers whose packets are not protected, and no others: leave --packets away");
 }
 
 absl::StatusOr<control::CredentialsPtr> given_credentials(const SkuadOptions& config) {

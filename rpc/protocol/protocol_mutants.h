@@ -31,6 +31,7 @@ enum class Mutant {
   kReuseNumber,          // a small call has the number of the one before in its sslot
   kForgetAnswer,         // a small request that was answered is forgotten
   kOpenByPacket,         // a packet opens a session although certificates are wanted
+  kKeysToNobody,         // who proved no name is given keys, over a carrier that may not be secret
 };
 
 }  // namespace skua::rpc

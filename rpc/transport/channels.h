@@ -10,6 +10,10 @@
 //   finish(peer, answer)   <--- answer of channel and session ----
 //
 // Later sessions of the same principal between the same endpoints find the channel, and use its keys.
+//
+// While a cluster turns protection on, some ends have no keys yet. Channels may admit them: a peer without keys is a
+// keyless channel, whose packets are not sealed in either direction. Which of the two a session has is said by its
+// offer and answer alone, never by a packet.
 #ifndef SKUA_RPC_TRANSPORT_CHANNELS_H_
 #define SKUA_RPC_TRANSPORT_CHANNELS_H_
 
@@ -56,6 +60,12 @@ class Channels {
   /// the acceptor protects less than this end wants. ABORTED: the acceptor lost the channel, or this end did; the next
   /// offer makes a new one.
   [[nodiscard]] virtual absl::Status finish(PeerId peer, ByteSpan answer) = 0;
+
+  /// Sessions without keys are opened and accepted as well.
+  [[nodiscard]] virtual bool admits_keyless() const = 0;
+  /// The peer at the same address as `dialled`, which was resolved, without keys: the acceptor has answered without a
+  /// channel. FAILED_PRECONDITION: none is admitted. RESOURCE_EXHAUSTED: as accept().
+  [[nodiscard]] virtual absl::StatusOr<PeerId> keyless(PeerId dialled) = 0;
 };
 
 }  // namespace skua::rpc

@@ -6,9 +6,10 @@
 namespace skua::rpc {
 namespace {
 
-constexpr uint32_t kOfferMagic = 0x666f4b53;   // "SKof"
-constexpr uint32_t kAnswerMagic = 0x6e614b53;  // "SKan"
-constexpr uint32_t kKeyedMagic = 0x68634b53;   // "SKch"
+constexpr uint32_t kOfferMagic = 0x666f4b53;           // "SKof"
+constexpr uint32_t kAnswerMagic = 0x6e614b53;          // "SKan"
+constexpr uint32_t kKeyedMagic = 0x68634b53;           // "SKch"
+constexpr uint32_t kKeyedOrKeylessMagic = 0x70634b53;  // "SKcp"
 
 template <size_t Capacity>
 class Record {
@@ -130,10 +131,10 @@ absl::StatusOr<SessionAnswer> SessionAnswer::decode(ByteSpan bytes) {
   return out;
 }
 
-std::string KeyedRecord::write(ByteSpan channel, ByteSpan session) {
+std::string KeyedRecord::write(ByteSpan channel, ByteSpan session, bool may_be_keyless) {
   std::string out(sizeof kKeyedMagic + sizeof(uint16_t) + channel.size() + session.size(), '\0');
   ByteWriter writer({reinterpret_cast<std::byte*>(out.data()), out.size()});
-  writer.write(kKeyedMagic);
+  writer.write(may_be_keyless ? kKeyedOrKeylessMagic : kKeyedMagic);
   writer.write_prefixed<uint16_t>(channel);
   writer.write_bytes(session);
   return out;
@@ -141,8 +142,14 @@ std::string KeyedRecord::write(ByteSpan channel, ByteSpan session) {
 
 KeyedRecord KeyedRecord::read(ByteSpan bytes) {
   ByteReader reader(bytes);
-  if (reader.read<uint32_t>() != kKeyedMagic) return {.has_channel = false, .channel = {}, .session = bytes};
-  KeyedRecord out{.has_channel = true, .channel = reader.read_prefixed<uint16_t>(), .session = {}};
+  const auto magic = reader.read<uint32_t>();
+  if (magic != kKeyedMagic && magic != kKeyedOrKeylessMagic) {
+    return {.has_channel = false, .may_be_keyless = false, .channel = {}, .session = bytes};
+  }
+  KeyedRecord out{.has_channel = true,
+                  .may_be_keyless = magic == kKeyedOrKeylessMagic,
+                  .channel = reader.read_prefixed<uint16_t>(),
+                  .session = {}};
   if (reader.ok()) out.session = reader.read_rest();
   return out;
 }

@@ -98,12 +98,16 @@ struct SessionAnswer {
 /// it. A record with a channel begins otherwise than one of a session:
 ///
 ///   u32 magic "SKch"     u16 length + record of the channel     record of the session
+///
+/// The magic is "SKcp" in an offer whose opener takes a session without keys as well: an acceptor that has no keys then
+/// answers without a channel.
 struct KeyedRecord {
   bool has_channel = false;
+  bool may_be_keyless = false;
   ByteSpan channel;
   ByteSpan session;
 
-  [[nodiscard]] static std::string write(ByteSpan channel, ByteSpan session);
+  [[nodiscard]] static std::string write(ByteSpan channel, ByteSpan session, bool may_be_keyless = false);
   /// The parts lie in `bytes`. If the lengths do not fit, both are empty.
   [[nodiscard]] static KeyedRecord read(ByteSpan bytes);
 };

@@ -24,7 +24,6 @@ NODES = 3
 OPERATIONS_PER_S = 1000
 # Longer than any test runs: the load is ended when the restarts are over.
 RUN_S = 600
-ALWAYS = ("--packets", "off")
 
 
 class GrowingCluster(Cluster):
@@ -54,12 +53,11 @@ class GrowingCluster(Cluster):
             *(() if self.state == "plain" else ("--authority", self.path("ca"), "--join-address", "127.0.0.1:0")))
 
     def start_node(self, index):
-        packets = ALWAYS if self.state == "required" else ()
-        self.node_arguments = (*self.words(f"node{index}"), *packets)
+        self.node_arguments = self.words(f"node{index}")
         super().start_node(index)
 
     def ctl(self, *arguments, timeout="20s"):
-        known = (*self.credentials("admin"), *ALWAYS) if self.state == "required" else ()
+        known = self.credentials("admin") if self.state == "required" else ()
         return super().ctl(*known, *arguments, timeout=timeout)
 
     def status(self):
@@ -145,12 +143,13 @@ class RolloutTest(mistakes.MistakesTest):
         wait_for("nobody to come without", lambda: cluster.status()["watchers_without_certificate"] == 0)
         self.anonymous_may_do_no_more_than_before()
 
-        known = self.load(*cluster.credentials("app"), "-p", "skua.packets=off")
+        # Its packets are encrypted from the beginning.
+        known = self.load(*cluster.credentials("app"))
         self.assertEqual(cluster.status()["watchers_without_certificate"], 0)
         cluster.state = "required"
         cluster.restart_all()
         self.end_without_failure(known)
-        self.assertEqual({node["security"] for node in cluster.status()["nodes"]}, {"certificates, packets off"})
+        self.assertEqual({node["security"] for node in cluster.status()["nodes"]}, {"certificates, packets encrypt"})
         refused = Cluster.ctl(cluster, "get", "usertable", "k")
         self.assertEqual(refused.returncode, 1)
         self.assertIn("give --cert, --key and --ca", refused.stderr)
@@ -165,10 +164,10 @@ class RolloutTest(mistakes.MistakesTest):
             refused = cluster.ctl(*words)
             self.assertEqual(refused.returncode, 1, refused.stdout)
             self.assertIn("who has no certificate may not", refused.stderr)
-        self.ok(Cluster.ctl(cluster, *cluster.credentials("admin"), *ALWAYS, "grant", "add", "client/app", "usertable", "read"))
+        self.ok(Cluster.ctl(cluster, *cluster.credentials("admin"), "grant", "add", "client/app", "usertable", "read"))
         wait_for("the table to be closed to who has no name",
                  lambda: cluster.ctl("get", "usertable", "k").returncode == 1)
-        self.ok(Cluster.ctl(cluster, *cluster.credentials("admin"), *ALWAYS, "grant", "remove", "client/app", "usertable",
+        self.ok(Cluster.ctl(cluster, *cluster.credentials("admin"), "grant", "remove", "client/app", "usertable",
                             "--open-to-all"))
         wait_for("the table to be open again", lambda: cluster.ctl("get", "usertable", "k").returncode == 0)
 

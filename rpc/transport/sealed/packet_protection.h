@@ -6,8 +6,8 @@
 
 namespace skua::rpc {
 
-/// How the packets of sessions are protected. Both ends of a session must have it on, or both off. If one end only
-/// authenticates and the other one encrypts, both encrypt.
+/// How the packets of sessions are protected. Both ends of a session must have it on, or both off, but for KeylessPeers
+/// (seal.h). If one end only authenticates and the other one encrypts, both encrypt.
 enum class PacketProtection : uint8_t {
   kDefault,       ///< kEncrypt with certificates, kOff without
   kOff,           ///< whoever is on the path can read, change and forge packets

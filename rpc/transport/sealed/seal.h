@@ -16,10 +16,14 @@ namespace skua::rpc {
 /// are exchanged over connections that certificates protect.
 [[nodiscard]] absl::StatusOr<PacketProtection> choose_protection(PacketProtection wanted, bool has_certificates);
 
+/// Whether peers that have no keys get sessions, too (SealedOptions::admits_keyless).
+enum class KeylessPeers : uint8_t { kRefused, kAdmitted };
+
 /// The sealed transport, for kAuthenticate and kEncrypt. `clock` must outlive it. `peers_max`: peers with sessions at
 /// the same time.
 [[nodiscard]] std::unique_ptr<Transport> seal(std::shared_ptr<Transport> wire, const Clock& clock,
-                                              PacketProtection protection, uint32_t peers_max);
+                                              PacketProtection protection, uint32_t peers_max,
+                                              KeylessPeers keyless = KeylessPeers::kRefused);
 
 }  // namespace skua::rpc
 

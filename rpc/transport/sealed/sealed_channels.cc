@@ -48,7 +48,8 @@ absl::StatusOr<PeerId> SealedTransport::victim_for(const ChannelHolder& holder) 
   return shares_.victim_for(holder, clock_.now_ns(), [this](PeerId id) { return carries_session(id); });
 }
 
-PeerId SealedTransport::take(Kind kind, const ChannelHolder& holder, PeerId wire, PeerId victim) {
+/// `is_proven`: more than an offer's word is known of where the peer is.
+PeerId SealedTransport::take(Kind kind, const ChannelHolder& holder, PeerId wire, PeerId victim, bool is_proven) {
   const TimeNs now = clock_.now_ns();
   if (victim != kNoPeer) free(victim);
   const bool is_rested = !free_.empty() && now - channels_[free_.front()].unused_since_ns >= kQuarantine;
@@ -62,7 +63,7 @@ PeerId SealedTransport::take(Kind kind, const ChannelHolder& holder, PeerId wire
   Channel& channel = channels_[id];
   channel = Channel{};
   channel.kind = kind;
-  channel.is_proven = kind == Kind::kDialled;
+  channel.is_proven = is_proven;
   channel.unused_since_ns = now;
   shares_.add(id, holder, !channel.is_proven, now);
   set_wire(id, wire);
@@ -110,8 +111,10 @@ void SealedTransport::set_wire(PeerId id, PeerId wire) {
     (channel.is_proven ? known.proven : known.unproven).erase(id);
     if (known.proven.empty() && known.unproven.empty()) by_wire_.erase(before);
   }
+  if (channel.is_keyless()) keyless_.erase(channel.wire);
   channel.wire = wire;
   if (wire == kNoPeer) return;
+  if (channel.is_keyless()) keyless_[wire] = id;
   OfWire& known = by_wire_[wire];
   (channel.is_proven ? known.proven : known.unproven).insert(id);
 }
@@ -151,13 +154,48 @@ absl::StatusOr<PeerId> SealedTransport::resolve(const Descriptor& peer) {
   } else {
     const absl::StatusOr<PeerId> victim = victim_for({});
     if (!victim.ok()) return victim.status();
-    id = take(Kind::kDialled, {}, *wire, *victim);
+    id = take(Kind::kDialled, {}, *wire, *victim, true);
     dialled_[*wire] = id;
   }
   channels_[id].descriptor = std::move(descriptor);
   make_offer(id);
   return id;
 }
+
+// --- Keyless peers
+
+/// The keyless channel of a peer of the wire, which is made if need be.
+absl::StatusOr<PeerId> SealedTransport::keyless_at(PeerId wire, Acquaintance by) {
+  if (const auto known = keyless_.find(wire); known != keyless_.end()) {
+    channels_[known->second].unused_since_ns = clock_.now_ns();
+    shares_.touch(known->second, clock_.now_ns());
+    return known->second;
+  }
+  // Others pay for theirs by address, because they have no name.
+  ChannelHolder holder;
+  if (by != Acquaintance::kDialled) holder = ChannelHolder::of({.source = wire_->host_of(wire), .principal = {}});
+  const absl::StatusOr<PeerId> victim = victim_for(holder);
+  if (!victim.ok()) return victim.status();
+  const PeerId id = take(Kind::kKeyless, holder, wire, *victim, by != Acquaintance::kClaim);
+  channels_[id].frames_of = wire;
+  channels_[id].is_incoming = by == Acquaintance::kPacket;
+  return id;
+}
+
+absl::StatusOr<PeerId> SealedTransport::keyless(PeerId dialled) {
+  if (!options_.admits_keyless) {
+    return absl::FailedPreconditionError("the peer does not seal its packets, this endpoint does");
+  }
+  return keyless_at(channels_[dialled].wire, Acquaintance::kDialled);
+}
+
+absl::StatusOr<PeerId> SealedTransport::resolve_claimed(const Descriptor& peer) {
+  const absl::StatusOr<PeerId> wire = wire_->resolve_claimed(peer);
+  if (!wire.ok()) return wire.status();
+  return keyless_at(*wire, Acquaintance::kClaim);
+}
+
+// --- Channels with keys
 
 std::string SealedTransport::offer(PeerId peer) {
   Channel& channel = channels_[peer];
@@ -203,7 +241,7 @@ absl::StatusOr<Channels::Accepted> SealedTransport::accept(ByteSpan bytes, const
     if (!resolved.ok()) return resolved.status();
     wire = *resolved;
   }
-  const PeerId id = take(Kind::kAccepted, holder, wire, *victim);
+  const PeerId id = take(Kind::kAccepted, holder, wire, *victim, false);
   accepted_[key] = id;
   Channel& channel = channels_[id];
   channel.mode = stronger(options_.mode, offer->mode);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rpc/base/check.h"
+#include "rpc/transport/sealed/seal_mutants.h"
 
 namespace skua::rpc {
 namespace {
@@ -32,6 +33,8 @@ SealedTransport::SealedTransport(std::shared_ptr<Transport> wire, const Clock& c
       options_(std::move(options)),
       capabilities_(with_seals(wire_->capabilities())),
       shares_(ChannelLimits::of(options_.channels_max, options_.unproven_after_ns)) {
+  SKUA_CHECK(!options_.admits_keyless || wire_->capabilities().integrity,
+             "the engine adds no checksum of its own for keyless peers");
   wire_->set_peer_use(this);
 }
 
@@ -50,10 +53,23 @@ uint32_t SealedTransport::payload_max_bytes(PeerId peer) const {
 
 uint64_t SealedTransport::host_of(PeerId peer) const {
   const Channel& channel = channels_[peer];
+  if (channel.is_keyless()) return wire_->host_of(channel.frames_of);
   return channel.kind == Kind::kAccepted ? channel.origin.source : wire_->host_of(channel.wire);
 }
 
 // --- Sending ---------------------------------------------------------------------------------------------------------
+
+uint32_t SealedTransport::write(Channel& channel, std::span<const ByteSpan> pieces, std::byte* frame) {
+  if (!channel.is_keyless()) [[likely]] {
+    return seal(channel, pieces, frame);
+  }
+  uint32_t bytes = 0;
+  for (const ByteSpan piece : pieces) {
+    copy_bytes(frame + bytes, piece);
+    bytes += static_cast<uint32_t>(piece.size());
+  }
+  return bytes;
+}
 
 uint32_t SealedTransport::seal(Channel& channel, std::span<const ByteSpan> pieces, std::byte* frame) {
   if (channel.keys == nullptr) return 0;
@@ -78,19 +94,21 @@ bool SealedTransport::has_room(PeerId peer) {
   return wire_->has_room(wire);
 }
 
-/// Seals a packet into memory of its own. False: the wire takes no packet now.
+/// Writes a packet into memory of its own. False: the wire takes no packet now.
 bool SealedTransport::send_loose(Channel& channel, const TxPacket& packet) {
   if (!wire_->has_room(channel.wire)) return false;
-  const size_t bytes = kSealedHeadBytes + kPacketHeaderBytes + packet.payload_bytes;
+  const size_t bytes = channel.head_bytes() + kPacketHeaderBytes + packet.payload_bytes;
   auto memory = std::make_unique<std::byte[]>(bytes);
   std::array<ByteSpan, kTxSegmentsMax + 1> pieces = {packet.header};
   std::copy_n(packet.segments.begin(), packet.segment_count, pieces.begin() + 1);
-  if (seal(channel, std::span(pieces).first(size_t{1} + packet.segment_count), memory.get()) == 0) return true;
+  if (write(channel, std::span(pieces).first(size_t{1} + packet.segment_count), memory.get()) == 0) return true;
   TxPacket sealed;
   sealed.peer = channel.wire;
   sealed.token = next_token_++;
-  copy_bytes(sealed.header.data(), {memory.get(), kSealedHeadBytes});
-  sealed.segments[0] = {memory.get() + kSealedHeadBytes, bytes - kSealedHeadBytes};
+  // To the wire, the first bytes are the header, whether they are a seal's head or a packet's.
+  static_assert(kSealedHeadBytes == kPacketHeaderBytes);
+  copy_bytes(sealed.header.data(), {memory.get(), kPacketHeaderBytes});
+  sealed.segments[0] = {memory.get() + kPacketHeaderBytes, bytes - kPacketHeaderBytes};
   sealed.segment_count = 1;
   sealed.payload_bytes = static_cast<uint32_t>(sealed.segments[0].size());
   // A packet that is not taken is lost, as one on the way. A wire that loses nothing then lacks a frame number at the
@@ -121,7 +139,7 @@ size_t SealedTransport::tx_burst(std::span<TxPacket> packets) {
     Channel& channel = channels_[packet.peer];
     // Without keys or an address the packet is lost, as on the way to a peer that is gone.
     packet.done = true;
-    if (channel.keys == nullptr || channel.wire == kNoPeer) continue;
+    if (!channel.can_send()) continue;
     if (count == frames_.size()) {
       wire_->send_frames(std::span(frames_).first(count));
       count = 0;
@@ -135,10 +153,11 @@ size_t SealedTransport::tx_burst(std::span<TxPacket> packets) {
       break;
     }
     ++count;
-    if (frame.room < kSealedHeadBytes + kPacketHeaderBytes + packet.payload_bytes) continue;  // the path has shrunk
+    // The path has shrunk.
+    if (frame.room < channel.head_bytes() + kPacketHeaderBytes + packet.payload_bytes) continue;
     std::array<ByteSpan, kTxSegmentsMax + 1> pieces = {packet.header};
     std::copy_n(packet.segments.begin(), packet.segment_count, pieces.begin() + 1);
-    frame.size = seal(channel, std::span(pieces).first(size_t{1} + packet.segment_count), frame.bytes);
+    frame.size = write(channel, std::span(pieces).first(size_t{1} + packet.segment_count), frame.bytes);
   }
   wire_->send_frames(std::span(frames_).first(count));
   return taken;
@@ -147,9 +166,13 @@ size_t SealedTransport::tx_burst(std::span<TxPacket> packets) {
 /// The engine writes behind the place of the head. Until the frame is sealed, that place holds the wire's peer.
 TxFrame SealedTransport::take_frame(PeerId peer) {
   const Channel& channel = channels_[peer];
-  if (channel.wire == kNoPeer || channel.keys == nullptr) return {};
+  if (!channel.can_send()) return {};
   TxFrame frame = wire_->take_frame(channel.wire);
   if (frame.bytes == nullptr) return {};
+  if (channel.is_keyless()) [[unlikely]] {
+    frame.peer = peer;
+    return frame;
+  }
   if (frame.room < kFrameRoomMin + kSealedHeadBytes) {
     wire_->send_frames(std::span(&frame, 1));
     return {};
@@ -166,6 +189,12 @@ void SealedTransport::send_frames(std::span<const TxFrame> frames) {
   while (!frames.empty()) {
     const std::span<const TxFrame> some = frames.first(std::min(frames.size(), frames_.size()));
     for (size_t i = 0; i < some.size(); ++i) {
+      if (const Channel& channel = channels_[some[i].peer]; channel.is_keyless()) [[unlikely]] {
+        frames_[i] = some[i];
+        frames_[i].peer = channel.frames_of;
+        if (channel.wire == kNoPeer) frames_[i].size = 0;
+        continue;
+      }
       std::byte* const bytes = some[i].bytes - kSealedHeadBytes;
       frames_[i] = {.peer = load_le<PeerId>(bytes),
                     .size = 0,
@@ -207,6 +236,7 @@ bool SealedTransport::open(RxPacket& packet) {
       packet.header.size() == kSealedHeadBytes && packet.payload.data() == packet.header.data() + kSealedHeadBytes;
   if (!is_whole || !SealedHead::read(packet.header.data(), head) ||
       head.frame_bytes != kSealedHeadBytes + packet.payload.size() || packet.payload.size() < kPacketHeaderBytes) {
+    if (take_keyless(packet)) return true;
     return refuse(packet, sealed_.unsealed, "a packet was not sealed");
   }
   if (head.channel >= channels_.size() || channels_[head.channel].keys == nullptr) {
@@ -239,6 +269,23 @@ bool SealedTransport::open(RxPacket& packet) {
   packet.from = head.channel;
   packet.header = packet.payload.first(kPacketHeaderBytes);
   packet.payload = packet.payload.subspan(kPacketHeaderBytes);
+  return true;
+}
+
+/// Whether the packet is a keyless peer's.
+bool SealedTransport::take_keyless(RxPacket& packet) {
+  const bool has_seals_version = std::to_integer<uint8_t>(packet.header[0]) >> 4 == kSealedVersion;
+  if (!options_.admits_keyless || has_seals_version || packet.from == kNoPeer) return false;
+  auto known = keyless_.find(packet.from);
+  if (known == keyless_.end()) {
+    // Who is reached by datagrams, or was dialled, is known before it may send: by its offer or its answer.
+    if (!capabilities_.connected || dialled_.contains(packet.from)) return false;
+    if (!keyless_at(packet.from, Acquaintance::kPacket).ok()) return false;
+    known = keyless_.find(packet.from);
+  }
+  if (!channels_[known->second].is_proven) prove(known->second);
+  ++sealed_.keyless;
+  packet.from = mutant(SealMutant::kUnsealedForKeys) ? 0 : known->second;
   return true;
 }
 
@@ -300,7 +347,8 @@ void SealedTransport::tell(const LinkEvent& event, std::span<const PeerId> ids) 
     channels_[id].is_linked = false;
     channels_[id].unused_since_ns = clock_.now_ns();  // its sessions wait for the next connection
     // The PeerId of a connection that came in ends with the connection.
-    const bool is_over = capabilities_.connected && channels_[id].kind == Kind::kAccepted;
+    const bool is_over =
+        capabilities_.connected && (channels_[id].kind == Kind::kAccepted || channels_[id].is_incoming);
     if (is_over && event.kind == LinkEvent::Kind::kDown) set_wire(id, kNoPeer);
   }
 }

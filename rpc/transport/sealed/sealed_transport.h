@@ -15,6 +15,11 @@
 // Where the wire has no frame to give, because its peer has no connection yet for example, a packet goes as a packet:
 // it is sealed into memory of its own, and the wire queues or drops it as it does with any other.
 //
+// Keyless peers. While a cluster turns protection on (SealedOptions::admits_keyless), a peer of the wire may have no keys
+// yet. Then it is a keyless channel here, one for each peer of the wire: what it sends is not sealed, and what it is sent
+// is only copied into frames. A keyless channel never gets keys, and a channel with keys takes sealed frames only. So a
+// packet without a seal is never taken for a session that has keys.
+//
 // The number of channels is bounded, and each principal has its share of them (channel_shares.h).
 //
 // What is not a frame of a channel here, or is not genuine, is thrown away and counted. On a wire that promises that
@@ -50,6 +55,8 @@ namespace skua::rpc {
 struct SealedOptions {
   /// The least that a channel may have. A channel has the stronger one of what its two ends want.
   SealMode mode = SealMode::kEncrypt;
+  /// Keyless peers are taken, too. The wire must detect corruption itself (checked): the engine does not, under seals.
+  bool admits_keyless = false;
   KeyRotation rotation{};
   /// How many of these a principal may have, and how many are kept for nodes: ChannelLimits::of().
   uint32_t channels_max = 8192;
@@ -67,6 +74,7 @@ struct SealedOptions {
 struct SealedCounters {
   uint64_t sealed = 0;
   uint64_t opened = 0;
+  uint64_t keyless = 0;          // packets of keyless peers that were taken
   uint64_t unsealed = 0;         // packets that were no sealed frames
   uint64_t unknown_channel = 0;  // of a channel that is not here, or has no keys
   uint64_t replayed = 0;
@@ -94,6 +102,8 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   [[nodiscard]] Descriptor local_descriptor() const override { return wire_->local_descriptor(); }
   void set_peer_use(const PeerUse* use) override { use_ = use; }
   absl::StatusOr<PeerId> resolve(const Descriptor& peer) override;
+  /// Of a keyless peer.
+  absl::StatusOr<PeerId> resolve_claimed(const Descriptor& peer) override;
   [[nodiscard]] uint32_t payload_max_bytes(PeerId peer) const override;
   [[nodiscard]] uint64_t host_of(PeerId peer) const override;
   size_t tx_burst(std::span<TxPacket> packets) override;
@@ -115,17 +125,23 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   [[nodiscard]] absl::StatusOr<Accepted> accept(ByteSpan offer, const Descriptor& opener,
                                                 const OfferOrigin& origin) override;
   [[nodiscard]] absl::Status finish(PeerId peer, ByteSpan answer) override;
+  [[nodiscard]] bool admits_keyless() const override { return options_.admits_keyless; }
+  [[nodiscard]] absl::StatusOr<PeerId> keyless(PeerId dialled) override;
 
   [[nodiscard]] const SealedCounters& sealed_counters() const { return sealed_; }
   [[nodiscard]] size_t channel_count() const { return channels_.size() - free_.size(); }
 
  private:
-  enum class Kind : uint8_t { kFree, kDialled, kAccepted };
+  enum class Kind : uint8_t { kFree, kDialled, kAccepted, kKeyless };
+  /// How a keyless peer came to be known.
+  enum class Acquaintance : uint8_t { kDialled, kPacket, kClaim };
   struct Channel {
     Kind kind = Kind::kFree;
-    bool is_used_up = false;  // its numbers are
+    bool is_used_up = false;   // its numbers are
+    bool is_incoming = false;  // keyless: by a connection that the peer made
     SealMode mode = SealMode::kEncrypt;
     PeerId wire = kNoPeer;       // where frames go; kNoPeer: not known before a frame has come
+    PeerId frames_of = kNoPeer;  // keyless: the wire's peer, also after its connection
     uint32_t remote = 0;         // the other end's index of the channel
     uint64_t epoch = 0;          // of the acceptor
     uint64_t next_number = 0;    // reliable wires: of the next frame, if is_linked
@@ -137,6 +153,11 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
     OfferOrigin origin;          // accepted
     std::string answer;          // accepted: with the secret, until the first frame has come
     std::unique_ptr<ChannelKeys> keys;
+
+    [[nodiscard]] bool is_keyless() const { return kind == Kind::kKeyless; }
+    [[nodiscard]] bool can_send() const { return wire != kNoPeer && (keys != nullptr || is_keyless()); }
+    /// Of what is put in front of packets.
+    [[nodiscard]] uint32_t head_bytes() const { return is_keyless() ? 0 : static_cast<uint32_t>(kSealedHeadBytes); }
   };
   using AcceptedKey = std::pair<std::string, ChannelNonce>;  // principal, nonce
   /// The channels that frames of one peer of the wire have come for, or that an offer says are its.
@@ -147,7 +168,7 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
 
   // Channels
   [[nodiscard]] absl::StatusOr<PeerId> victim_for(const ChannelHolder& holder);
-  [[nodiscard]] PeerId take(Kind kind, const ChannelHolder& holder, PeerId wire, PeerId victim);
+  [[nodiscard]] PeerId take(Kind kind, const ChannelHolder& holder, PeerId wire, PeerId victim, bool is_proven);
   void free(PeerId id);
   void sweep(TimeNs now);
   void make_offer(PeerId id);
@@ -157,12 +178,16 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   void make_keys(Channel& channel, const RootSecret& secret, const Hash& transcript, ChannelSide side);
   [[nodiscard]] ChannelAnswer known_answer(const Channel& channel) const;
   [[nodiscard]] bool is_used(PeerId wire) const override;
+  [[nodiscard]] absl::StatusOr<PeerId> keyless_at(PeerId wire, Acquaintance by);
 
   // Packets
   [[nodiscard]] bool send_loose(Channel& channel, const TxPacket& packet);
   void reap_loose();
+  /// The frame's bytes; 0: it cannot be sent.
+  [[nodiscard]] uint32_t write(Channel& channel, std::span<const ByteSpan> pieces, std::byte* frame);
   [[nodiscard]] uint32_t seal(Channel& channel, std::span<const ByteSpan> pieces, std::byte* frame);
   [[nodiscard]] bool open(RxPacket& packet);
+  [[nodiscard]] bool take_keyless(RxPacket& packet);
   [[nodiscard]] bool refuse(const RxPacket& packet, uint64_t& counter, const char* why);
   void on_opened(PeerId id, const SealedHead& head, PeerId from);
   void gather_links();
@@ -182,6 +207,7 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   ChannelShares shares_;
   std::deque<PeerId> free_;                      // ended last: at the back
   absl::flat_hash_map<PeerId, PeerId> dialled_;  // the wire's peer -> the channel that was dialled
+  absl::flat_hash_map<PeerId, PeerId> keyless_;  // the wire's peer -> its keyless channel
   absl::flat_hash_map<PeerId, OfWire> by_wire_;  // the wire's peer -> its channels
   std::map<AcceptedKey, PeerId> accepted_;
   std::array<LinkEvent, 16> of_wire_;

@@ -229,6 +229,7 @@ SimTransport::SimTransport(SimNetwork& network, uint32_t address, uint32_t seria
   capabilities_.frame_max_bytes = kFrameRoomMax;
   capabilities_.receives_in_memory = true;
   capabilities_.one_sided = options.one_sided;
+  capabilities_.integrity = options.integrity;
   capabilities_.connected = capabilities_.reliable = capabilities_.ordered = options.connected;
 }
 

@@ -90,6 +90,8 @@ struct SimTransportOptions {
   bool one_sided = false;
   /// Packets travel over connections, only to peers that also have this option. Not together with one_sided.
   bool connected = false;
+  /// Only announced as Capabilities::integrity: for networks that damage nothing.
+  bool integrity = false;
 };
 
 class SimTransport;

@@ -21,6 +21,8 @@ const simulation::NamedMutant kMutants[] = {
     of_seal("one-key", SealMutant::kOneKey),
     of_seal("keep-keys", SealMutant::kKeepKeys),
     of_seal("forget-window", SealMutant::kForgetWindow),
+    of_seal("unsealed-for-keys", SealMutant::kUnsealedForKeys),
+    of_protocol("keys-to-nobody", Mutant::kKeysToNobody),
     of_protocol("open-by-packet", Mutant::kOpenByPacket),
 };
 
