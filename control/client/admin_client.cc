@@ -286,6 +286,24 @@ absl::Status AdminClient::remove_grant(const std::string& principal, const std::
   return impl_->call<v1::Cluster>(&v1::Cluster::Stub::RemoveGrant, request, reply);
 }
 
+absl::Status AdminClient::set_quota(const std::string& principal, const Quota& quota) {
+  v1::SetQuotaRequest request;
+  request.set_principal(principal);
+  request.set_operations_per_s(quota.operations_per_s);
+  request.set_bytes_per_s(quota.bytes_per_s);
+  request.set_sessions(quota.sessions);
+  request.set_client_ids(quota.client_ids);
+  v1::ChangeReply reply;
+  return impl_->call<v1::Cluster>(&v1::Cluster::Stub::SetQuota, request, reply);
+}
+
+absl::Status AdminClient::remove_quota(const std::string& principal) {
+  v1::RemoveQuotaRequest request;
+  request.set_principal(principal);
+  v1::ChangeReply reply;
+  return impl_->call<v1::Cluster>(&v1::Cluster::Stub::RemoveQuota, request, reply);
+}
+
 absl::StatusOr<JoinTokenSummary> AdminClient::create_join_token(const std::string& role, const std::string& name,
                                                                 uint32_t ttl_s) {
   v1::CreateJoinTokenRequest request;

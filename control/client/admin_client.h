@@ -149,6 +149,10 @@ class AdminClient {
   absl::Status add_grant(const std::string& principal, const std::string& table, Rights rights);
   absl::Status remove_grant(const std::string& principal, const std::string& table, Rights rights,
                             bool open_to_all = false);
+  /// Limits how much of each node a client may use (control/core/quotas.h), in place of the quota that it had. Who has
+  /// which: shard_map().
+  absl::Status set_quota(const std::string& principal, const Quota& quota);
+  absl::Status remove_quota(const std::string& principal);
 
   /// A token that gives one certificate (control/core/join_tokens.h). `name` may be empty for a node: a new one.
   absl::StatusOr<JoinTokenSummary> create_join_token(const std::string& role, const std::string& name, uint32_t ttl_s);

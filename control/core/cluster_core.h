@@ -132,6 +132,8 @@ class ClusterCore {
   Decision on(const UnrevokeIdentity& event, TimeNs now);
   Decision on(const AddGrant& event, TimeNs now);
   Decision on(const RemoveGrant& event, TimeNs now);
+  Decision on(const SetQuota& event, TimeNs now);
+  Decision on(const RemoveQuota& event, TimeNs now);
   Decision on(const AddJoinToken& event, TimeNs now);
   Decision on(const UseJoinToken& event, TimeNs now);
   Decision on(const RemoveJoinToken& event, TimeNs now);

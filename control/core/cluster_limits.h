@@ -29,6 +29,14 @@ inline constexpr size_t kDeniedMax = 1024;
 inline constexpr size_t kPrincipalMax = 160;
 /// Grants of all tables together: one for each client and table (grants.h). They are sent with each map, too.
 inline constexpr size_t kGrantsMax = 4096;
+/// Clients with quotas (quotas.h). They are sent with each map, too.
+inline constexpr size_t kQuotasMax = 1024;
+/// The highest limits of a quota: of operations or bytes a second, of sessions, and of client ids (a shard keeps no
+/// more clients).
+inline constexpr uint64_t kQuotaOperationsMax = 1'000'000'000;
+inline constexpr uint64_t kQuotaBytesMax = uint64_t{1} << 40;
+inline constexpr uint32_t kQuotaSessionsMax = 65'536;
+inline constexpr uint32_t kQuotaClientIdsMax = 65'536;
 /// Join tokens that are good or were used and have not expired, and how long one may be good.
 inline constexpr size_t kJoinTokensMax = 256;
 inline constexpr int64_t kJoinTokenSecondsMax = 7 * 86'400;

@@ -56,6 +56,7 @@ void apply(const Changes& changes, ClusterState& state) {
       state.grants[id] = grants;
     }
   }
+  if (changes.put_quotas) state.quotas = *changes.put_quotas;
   if (changes.put_join_tokens) state.join_tokens = *changes.put_join_tokens;
   state.map_revision = changes.map_revision;
   state.next_table_id = changes.next_table_id;

@@ -5,6 +5,7 @@
 //                ── shards: (table, shard)  -> ShardAssignment   epoch, primary, later backups
 //                ── denied: role/name                        identities that are revoked (revocation.h)
 //                ── grants: table id      -> TableGrants     which clients may use the table (grants.h)
+//                ── quotas: role/name      -> Quota           how much of a node a client may use (quotas.h)
 //                ── join_tokens: hash      -> JoinTokenRecord who may get a certificate (join_tokens.h)
 //                ── map_revision            +1 with each change that clients or nodes must hear of
 //
@@ -138,6 +139,19 @@ inline constexpr Rights kRightsAll = kRightRead | kRightWrite | kRightScan;
 /// Who may do what with one table: "client/<name>" -> rights.
 using TableGrants = std::map<std::string, Rights>;
 
+/// How much of each node a client may use (quotas.h). 0: no limit.
+struct Quota {
+  uint64_t operations_per_s = 0;
+  uint64_t bytes_per_s = 0;
+  uint32_t sessions = 0;
+  uint32_t client_ids = 0;
+
+  friend bool operator==(const Quota&, const Quota&) = default;
+};
+
+/// By "client/<name>".
+using Quotas = std::map<std::string, Quota>;
+
 /// A join token that was given out: join_tokens.h.
 struct JoinTokenRecord {
   /// Whose certificate it gives: "node/<uuid>", "client/app-7".
@@ -165,6 +179,8 @@ struct ClusterState {
   std::set<std::string> denied;
   /// Tables that are open to all clients are not in it: grants.h.
   std::map<TableId, TableGrants> grants;
+  /// Clients that are not limited are not in it: quotas.h.
+  Quotas quotas;
   JoinTokens join_tokens;
 
   /// The table of this name, or null. Cost: linear in the number of tables.
@@ -191,6 +207,8 @@ struct Changes {
   std::optional<std::set<std::string>> put_denied;
   /// All grants of the tables whose grants change. Empty ones open the table to all clients.
   std::map<TableId, TableGrants> put_grants;
+  /// All quotas, if they change.
+  std::optional<Quotas> put_quotas;
   /// All tokens, if they change.
   std::optional<JoinTokens> put_join_tokens;
   /// The state's values after the change; not used in an empty change.
@@ -199,7 +217,7 @@ struct Changes {
 
   [[nodiscard]] bool empty() const {
     return put_nodes.empty() && delete_nodes.empty() && put_tables.empty() && delete_tables.empty() &&
-           put_shards.empty() && !put_denied && put_grants.empty() && !put_join_tokens;
+           put_shards.empty() && !put_denied && put_grants.empty() && !put_quotas && !put_join_tokens;
   }
 };
 

@@ -197,6 +197,16 @@ struct RemoveGrant {
   bool open_to_all = false;
 };
 
+/// Limits how much of each node a client may use: quotas.h. The quota replaces one that the client has.
+struct SetQuota {
+  std::string principal;
+  Quota quota;
+};
+
+struct RemoveQuota {
+  std::string principal;
+};
+
 /// Lets whoever has a secret get one certificate: join_tokens.h.
 struct AddJoinToken {
   std::string secret_hash;  ///< SHA-256, hexadecimal
@@ -223,9 +233,10 @@ struct RemoveJoinToken {
 /// Time has passed. Send it a few times per suspect_after_ns.
 struct Tick {};
 
-using Event = std::variant<RegisterNode, NodeHeartbeat, NodeLeave, CreateTable, DropTable, ReplicaReport, DrainNode,
-                           UndrainNode, MoveShard, TransferPrimary, ForceRecover, RevokeIdentity, UnrevokeIdentity,
-                           AddGrant, RemoveGrant, AddJoinToken, UseJoinToken, RemoveJoinToken, Tick>;
+using Event =
+    std::variant<RegisterNode, NodeHeartbeat, NodeLeave, CreateTable, DropTable, ReplicaReport, DrainNode, UndrainNode,
+                 MoveShard, TransferPrimary, ForceRecover, RevokeIdentity, UnrevokeIdentity, AddGrant, RemoveGrant,
+                 SetQuota, RemoveQuota, AddJoinToken, UseJoinToken, RemoveJoinToken, Tick>;
 
 }  // namespace skua::control
 

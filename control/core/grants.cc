@@ -60,12 +60,17 @@ absl::StatusOr<Rights> parse_rights(std::string_view text) {
   return rights;
 }
 
-absl::Status check_grant(const std::string& principal, Rights rights) {
-  if (!principal.starts_with(kClient) || principal.size() == kClient.size() || principal.size() > kPrincipalMax) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", printable(principal, kPrincipalMax),
-                                                   "\" is no client: give client/NAME, for example ",
-                                                   "client/app-7. Grants limit clients only"));
+absl::Status check_is_client(const std::string& principal, const char* limits) {
+  if (principal.starts_with(kClient) && principal.size() > kClient.size() && principal.size() <= kPrincipalMax) {
+    return absl::OkStatus();
   }
+  return absl::InvalidArgumentError(absl::StrCat("\"", printable(principal, kPrincipalMax),
+                                                 "\" is no client: give client/NAME, for example client/app-7. ",
+                                                 limits, " limit clients only"));
+}
+
+absl::Status check_grant(const std::string& principal, Rights rights) {
+  if (absl::Status status = check_is_client(principal, "Grants"); !status.ok()) return status;
   if (rights == 0 || rights > kRightsAll) {
     return absl::InvalidArgumentError("a grant has at least one of the rights read, write and scan");
   }

@@ -49,6 +49,10 @@ namespace skua::control {
 /// The rights in a text like "read,write". INVALID_ARGUMENT: no rights, or another word.
 [[nodiscard]] absl::StatusOr<Rights> parse_rights(std::string_view text);
 
+/// OK: "client/<name>". INVALID_ARGUMENT: no client's identity, or too long. `limits`: what is for clients only
+/// ("Grants"), for the message.
+[[nodiscard]] absl::Status check_is_client(const std::string& principal, const char* limits);
+
 /// OK: such a grant can be given or taken. INVALID_ARGUMENT: no client's identity, too long, or not rights.
 [[nodiscard]] absl::Status check_grant(const std::string& principal, Rights rights);
 

@@ -38,6 +38,20 @@ bool are_grants(const std::vector<MapGrant>& grants) {
   return true;
 }
 
+/// Principals are sorted, none is there twice, and no text or limit is beyond what quotas.h allows. A quota whose limits
+/// are all of a later version limits nothing here.
+bool are_quotas(const std::vector<MapQuota>& quotas) {
+  if (quotas.size() > kQuotasMax) return false;
+  for (size_t i = 0; i < quotas.size(); ++i) {
+    if (i > 0 && quotas[i - 1].principal >= quotas[i].principal) return false;
+    const auto& [principal, quota] = quotas[i];
+    if (principal.size() > kPrincipalMax) return false;
+    if (quota.operations_per_s > kQuotaOperationsMax || quota.bytes_per_s > kQuotaBytesMax) return false;
+    if (quota.sessions > kQuotaSessionsMax || quota.client_ids > kQuotaClientIdsMax) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 const MapTable* ShardMap::find_table(std::string_view name) const {
@@ -71,6 +85,7 @@ std::optional<ShardOwner> ShardMap::owner(TableId table, uint32_t shard) const {
 
 bool ShardMap::valid() const {
   if (denied.size() > kDeniedMax || !std::is_sorted(denied.begin(), denied.end())) return false;
+  if (!are_quotas(quotas)) return false;
   const auto known = [&](const MapReplica& replica) {
     return replica.node < nodes.size() && replica.worker < nodes[replica.node].worker_count;
   };
@@ -108,6 +123,7 @@ ShardMap build_shard_map(const ClusterState& state) {
   map.cluster_name = state.cluster_name;
   map.revision = state.map_revision;
   map.denied = {state.denied.begin(), state.denied.end()};
+  for (const auto& [principal, quota] : state.quotas) map.quotas.push_back({principal, quota});
   for (const auto& [uuid, node] : state.nodes) {
     map.nodes.push_back({uuid, node.incarnation, node.grpc_address, node.worker_count, node.zone,
                          node.storage_incarnation, node.replication_version});

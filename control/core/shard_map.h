@@ -81,6 +81,14 @@ struct MapGrant {
   friend bool operator==(const MapGrant&, const MapGrant&) = default;
 };
 
+struct MapQuota {
+  /// "client/<name>".
+  std::string principal;
+  Quota quota;
+
+  friend bool operator==(const MapQuota&, const MapQuota&) = default;
+};
+
 struct MapTable {
   TableId id = 0;
   std::string name;
@@ -117,6 +125,8 @@ struct ShardMap {
   std::vector<MapTable> tables;
   /// Identities that are revoked, "role/name" (revocation.h). Sorted.
   std::vector<std::string> denied = {};
+  /// The clients that are limited (quotas.h). Sorted by principal.
+  std::vector<MapQuota> quotas = {};
 
   /// Whether the node's identity is revoked. Cost: logarithmic.
   [[nodiscard]] bool is_denied(const MapNode& node) const;

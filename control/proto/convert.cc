@@ -22,6 +22,18 @@ MapReplica replica_from(const v1::MapReplica& from) {
   return {from.node(), from.worker(), from.storage_incarnation()};
 }
 
+void fill(v1::MapQuota& to, const MapQuota& from) {
+  to.set_principal(from.principal);
+  to.set_operations_per_s(from.quota.operations_per_s);
+  to.set_bytes_per_s(from.quota.bytes_per_s);
+  to.set_sessions(from.quota.sessions);
+  to.set_client_ids(from.quota.client_ids);
+}
+
+MapQuota quota_from(const v1::MapQuota& from) {
+  return {from.principal(), {from.operations_per_s(), from.bytes_per_s(), from.sessions(), from.client_ids()}};
+}
+
 MapTable table_from(const v1::MapTable& from) {
   MapTable table{from.id(),           from.name(), {}, std::max(from.replicas(), 1u), std::max(from.min_insync(), 1u),
                  from.read_anywhere()};
@@ -176,6 +188,7 @@ v1::ShardMapSnapshot to_proto(const ShardMap& map) {
   to.set_cluster_name(map.cluster_name);
   to.set_revision(map.revision);
   for (const std::string& principal : map.denied) to.add_denied(principal);
+  for (const MapQuota& quota : map.quotas) fill(*to.add_quotas(), quota);
   for (const MapNode& node : map.nodes) {
     v1::MapNode& added = *to.add_nodes();
     added.set_uuid(node.uuid);
@@ -222,6 +235,7 @@ absl::StatusOr<ShardMap> from_proto(const v1::ShardMapSnapshot& map) {
   to.cluster_name = map.cluster_name();
   to.revision = map.revision();
   to.denied = {map.denied().begin(), map.denied().end()};
+  for (const v1::MapQuota& quota : map.quotas()) to.quotas.push_back(quota_from(quota));
   for (const v1::MapNode& node : map.nodes()) {
     to.nodes.push_back({node.uuid(), node.incarnation(), node.grpc_address(), node.worker_count(), node.zone(),
                         node.storage_incarnation(), node.replication_version()});

@@ -82,4 +82,13 @@ RemoveGrant from_proto(const v1::RemoveGrantRequest& request) {
   return {request.principal(), request.table(), rights_of(request), request.open_to_all()};
 }
 
+SetQuota from_proto(const v1::SetQuotaRequest& request) {
+  return {request.principal(),
+          {request.operations_per_s(), request.bytes_per_s(), request.sessions(), request.client_ids()}};
+}
+
+RemoveQuota from_proto(const v1::RemoveQuotaRequest& request) {
+  return {request.principal()};
+}
+
 }  // namespace skua::control

@@ -25,6 +25,8 @@ namespace skua::control {
 [[nodiscard]] UnrevokeIdentity from_proto(const v1::UnrevokeIdentityRequest& request);
 [[nodiscard]] AddGrant from_proto(const v1::AddGrantRequest& request);
 [[nodiscard]] RemoveGrant from_proto(const v1::RemoveGrantRequest& request);
+[[nodiscard]] SetQuota from_proto(const v1::SetQuotaRequest& request);
+[[nodiscard]] RemoveQuota from_proto(const v1::RemoveQuotaRequest& request);
 
 }  // namespace skua::control
 

@@ -40,6 +40,8 @@ constexpr std::array kMethods = {
     MethodAccess{"/skua.control.v1.Cluster/UnrevokeIdentity", kAdmins, kAudited, Anonymous::kNever},
     MethodAccess{"/skua.control.v1.Cluster/AddGrant", kAdmins, kAudited, Anonymous::kNever},
     MethodAccess{"/skua.control.v1.Cluster/RemoveGrant", kAdmins, kAudited, Anonymous::kNever},
+    MethodAccess{"/skua.control.v1.Cluster/SetQuota", kAdmins, kAudited, Anonymous::kNever},
+    MethodAccess{"/skua.control.v1.Cluster/RemoveQuota", kAdmins, kAudited, Anonymous::kNever},
     MethodAccess{"/skua.control.v1.Certificates/CreateJoinToken", kAdmins, kAudited, Anonymous::kNever},
     MethodAccess{"/skua.control.v1.Certificates/ListJoinTokens", kWatchers, false, Anonymous::kNever},
     MethodAccess{"/skua.control.v1.Certificates/DropJoinToken", kAdmins, kAudited, Anonymous::kNever},

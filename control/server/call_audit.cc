@@ -37,6 +37,7 @@ constexpr std::array kRecoverShard = {"table", "shard", "node"};
 constexpr std::array kIdentity = {"principal"};
 constexpr std::array kAddGrant = {"principal", "table", "read", "write", "scan"};
 constexpr std::array kRemoveGrant = {"principal", "table", "read", "write", "scan", "open_to_all"};
+constexpr std::array kSetQuota = {"principal", "operations_per_s", "bytes_per_s", "sessions", "client_ids"};
 
 // Of certificates: never a token, a secret or a key.
 constexpr std::array kCreateJoinToken = {"role", "name", "ttl_s"};
@@ -59,6 +60,8 @@ constexpr std::array kArguments = {
     AuditedArguments{"/skua.control.v1.Cluster/UnrevokeIdentity", kIdentity},
     AuditedArguments{"/skua.control.v1.Cluster/AddGrant", kAddGrant},
     AuditedArguments{"/skua.control.v1.Cluster/RemoveGrant", kRemoveGrant},
+    AuditedArguments{"/skua.control.v1.Cluster/SetQuota", kSetQuota},
+    AuditedArguments{"/skua.control.v1.Cluster/RemoveQuota", kIdentity},
     AuditedArguments{"/skua.control.v1.Certificates/CreateJoinToken", kCreateJoinToken, kJoinTokenMade},
     AuditedArguments{"/skua.control.v1.Certificates/DropJoinToken", kDropJoinToken, kIdentity},
     AuditedArguments{"/skua.control.v1.Certificates/Renew", {}, kIssued},

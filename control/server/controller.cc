@@ -10,6 +10,7 @@
 #include "control/core/cluster_limits.h"
 #include "control/core/grants.h"
 #include "control/core/identity_rules.h"
+#include "control/core/quotas.h"
 #include "control/core/revocation.h"
 #include "control/core/text.h"
 #include "control/proto/redirect.h"
@@ -29,6 +30,33 @@ constexpr DurationNs kLateCommit = 10 * kSecond;
 
 absl::Status stopping_error() {
   return absl::UnavailableError("the control plane is shutting down. Try again in a few seconds");
+}
+
+/// What an event has changed about who may do what, and how much of it; "": nothing.
+std::string access_changed(const Event& event, const Decision& decision) {
+  const auto who = [](const std::string& principal) { return printable(principal, kPrincipalMax); };
+  if (const auto* revoked = std::get_if<RevokeIdentity>(&event)) {
+    return absl::StrCat("revoked ", who(revoked->principal));
+  }
+  if (const auto* allowed = std::get_if<UnrevokeIdentity>(&event)) {
+    return absl::StrCat("no longer revoked: ", who(allowed->principal));
+  }
+  if (const auto* granted = std::get_if<AddGrant>(&event)) {
+    return absl::StrCat("granted ", who(granted->principal), " ", rights_text(granted->rights), " of table ",
+                        decision.table->name);
+  }
+  if (const auto* taken = std::get_if<RemoveGrant>(&event)) {
+    return absl::StrCat("took ", rights_text(taken->rights), " of table ", decision.table->name, " from ",
+                        who(taken->principal),
+                        decision.changes.put_grants.begin()->second.empty() ? ": it is open to all clients" : "");
+  }
+  if (const auto* set = std::get_if<SetQuota>(&event)) {
+    return absl::StrCat("the quota of ", who(set->principal), " is ", quota_text(set->quota));
+  }
+  if (const auto* removed = std::get_if<RemoveQuota>(&event)) {
+    return absl::StrCat("no quota any more: ", who(removed->principal));
+  }
+  return "";
 }
 
 /// The registered process that an event claims to be from.
@@ -448,18 +476,7 @@ void Controller::note(const Event& event, const Decision& decision, const std::s
       log(false, absl::StrCat("created table ", table.name, " with ", count_of(table.shard_count, "shard")));
     }
     if (changes.put_tables.empty() && !changes.put_shards.empty()) log(false, describe_views(changes, core_->state()));
-    if (const auto* revoked = std::get_if<RevokeIdentity>(&event)) {
-      log(true, absl::StrCat("revoked ", printable(revoked->principal, kPrincipalMax)));
-    } else if (const auto* allowed = std::get_if<UnrevokeIdentity>(&event)) {
-      log(true, absl::StrCat("no longer revoked: ", printable(allowed->principal, kPrincipalMax)));
-    } else if (const auto* granted = std::get_if<AddGrant>(&event)) {
-      log(true, absl::StrCat("granted ", printable(granted->principal, kPrincipalMax), " ",
-                             rights_text(granted->rights), " of table ", decision.table->name));
-    } else if (const auto* taken = std::get_if<RemoveGrant>(&event)) {
-      log(true, absl::StrCat("took ", rights_text(taken->rights), " of table ", decision.table->name, " from ",
-                             printable(taken->principal, kPrincipalMax),
-                             changes.put_grants.begin()->second.empty() ? ": it is open to all clients" : ""));
-    }
+    if (const std::string line = access_changed(event, decision); !line.empty()) log(true, line);
     if (changes.put_join_tokens && !decision.principal.empty()) {
       const char* const what = std::holds_alternative<AddJoinToken>(event)   ? "a join token was made for "
                                : std::holds_alternative<UseJoinToken>(event) ? "joined by a token: "

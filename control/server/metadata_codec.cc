@@ -8,6 +8,7 @@
 #include "control/core/cluster_limits.h"
 #include "control/core/grants.h"
 #include "control/core/join_tokens.h"
+#include "control/core/quotas.h"
 #include "control/core/view_rules.h"
 #include "control/proto/metadata.pb.h"
 
@@ -63,6 +64,19 @@ std::string grants_record(TableId id, const TableGrants& grants) {
     v1::GrantRecord& added = *record.add_grants();
     added.set_principal(principal);
     added.set_rights(rights);
+  }
+  return record.SerializeAsString();
+}
+
+std::string quotas_record(const Quotas& quotas) {
+  v1::QuotasRecord record;
+  for (const auto& [principal, quota] : quotas) {
+    v1::QuotaRecord& added = *record.add_quotas();
+    added.set_principal(principal);
+    added.set_operations_per_s(quota.operations_per_s);
+    added.set_bytes_per_s(quota.bytes_per_s);
+    added.set_sessions(quota.sessions);
+    added.set_client_ids(quota.client_ids);
   }
   return record.SerializeAsString();
 }
@@ -167,6 +181,17 @@ bool decode_grants(const KeyValue& kv, ClusterState& state) {
     if (!grants.emplace(grant.principal(), grant.rights()).second) return false;
   }
   return !grants.empty();
+}
+
+bool decode_quotas(const std::string& bytes, ClusterState& state) {
+  v1::QuotasRecord record;
+  if (!record.ParseFromString(bytes) || record.quotas_size() > static_cast<int>(kQuotasMax)) return false;
+  for (const v1::QuotaRecord& quota : record.quotas()) {
+    const Quota read{quota.operations_per_s(), quota.bytes_per_s(), quota.sessions(), quota.client_ids()};
+    if (!check_quota(quota.principal(), read).ok()) return false;
+    if (!state.quotas.emplace(quota.principal(), read).second) return false;
+  }
+  return !state.quotas.empty();
 }
 
 bool decode_node(const KeyValue& kv, ClusterState& state) {
@@ -319,6 +344,10 @@ std::vector<Operation> encode_changes(const Changes& changes) {
     operations.push_back(tokens.empty() ? Operation::erase(kJoinTokensKey)
                                         : Operation::put(kJoinTokensKey, join_tokens_record(tokens)));
   }
+  if (changes.put_quotas) {
+    operations.push_back(changes.put_quotas->empty() ? Operation::erase(kQuotasKey)
+                                                     : Operation::put(kQuotasKey, quotas_record(*changes.put_quotas)));
+  }
   for (const auto& [id, grants] : changes.put_grants) {
     operations.push_back(grants.empty() ? Operation::erase(grants_key(id))
                                         : Operation::put(grants_key(id), grants_record(id, grants)));
@@ -339,6 +368,8 @@ absl::StatusOr<ClusterState> decode_state(const std::vector<KeyValue>& kvs) {
       good = decode_denied(kv.value, state);
     } else if (kv.key == kJoinTokensKey) {
       good = decode_join_tokens(kv.value, state);
+    } else if (kv.key == kQuotasKey) {
+      good = decode_quotas(kv.value, state);
     } else if (kv.key.starts_with(kGrants)) {
       good = decode_grants(kv, state);
     } else if (kv.key.starts_with(kNodes)) {

@@ -6,6 +6,7 @@
 //   skua/denied                                   DeniedRecord    absent while nobody is revoked
 //   skua/tokens                                   JoinTokensRecord   absent while nobody may join by a token
 //   skua/grants/<table id: 16 hex digits>         GrantsRecord    absent while the table is open to all clients
+//   skua/quotas                                   QuotasRecord    absent while no client is limited
 //   skua/nodes/<uuid>                             NodeRecord
 //   skua/tables/<id: 16 hex digits>               TableRecord
 //   skua/shards/<id: 16 hex>/<shard: 8 hex>       ShardRecord
@@ -26,6 +27,7 @@ inline constexpr const char* kClusterKey = "skua/cluster";
 inline constexpr const char* kMapKey = "skua/map";
 inline constexpr const char* kDeniedKey = "skua/denied";
 inline constexpr const char* kJoinTokensKey = "skua/tokens";
+inline constexpr const char* kQuotasKey = "skua/quotas";
 
 [[nodiscard]] std::string node_key(const std::string& uuid);
 [[nodiscard]] std::string table_key(TableId id);

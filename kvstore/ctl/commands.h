@@ -21,6 +21,7 @@ void add_cert_commands(app::Program& program, const Globals& globals);
 void add_revocation_commands(app::Command& group, const Globals& globals);
 void add_join_commands(app::Command& group, const Globals& globals);
 void add_grant_commands(app::Program& program, const Globals& globals);
+void add_quota_commands(app::Program& program, const Globals& globals);
 void add_audit_commands(app::Program& program, const Globals& globals);
 void add_status_command(app::Program& program, const Globals& globals);
 void add_doctor_command(app::Program& program, const Globals& globals);

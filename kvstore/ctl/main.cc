@@ -64,6 +64,7 @@ int main(int argc, char** argv) {
   ctl::add_store_commands(program, globals);
   ctl::add_cert_commands(program, globals);
   ctl::add_grant_commands(program, globals);
+  ctl::add_quota_commands(program, globals);
   ctl::add_audit_commands(program, globals);
   ctl::add_doctor_command(program, globals);
   program.parse_or_exit(argc, argv);

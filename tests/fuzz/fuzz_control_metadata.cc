@@ -50,6 +50,7 @@ std::map<std::string, std::string> good_records() {
   changes.put_join_tokens = JoinTokens{{std::string(64, 'a'), {"client/a", 1'900'000'000}},
                                        {std::string(64, 'b'), {"client/b", 1'900'000'000, std::string(64, 'c')}}};
   changes.put_grants[2] = {{"client/a", kRightRead}, {"client/b", kRightsAll}};
+  changes.put_quotas = Quotas{{"client/a", {1, 2, 3, 4}}, {"client/b", {0, 5, 0, 0}}};
   changes.map_revision = 7;
   changes.next_table_id = 3;
   std::map<std::string, std::string> records;
@@ -61,7 +62,7 @@ std::map<std::string, std::string> good_records() {
 std::string key_of(uint8_t kind, uint8_t n) {
   switch (kind % 8) {
     case 0: return metadata::kClusterKey;
-    case 1: return metadata::kMapKey;
+    case 1: return n < 0x80 ? metadata::kMapKey : metadata::kQuotasKey;
     case 2: return metadata::node_key(test_uuid(n % 4));
     case 3: return metadata::table_key(n % 4);
     case 4:
@@ -86,6 +87,8 @@ void check_state(const ClusterState& state) {
   (void)core.step(CreateTable{"new", 2}, kNow + 10 * skua::kSecond);
   (void)core.step(RemoveGrant{"client/a", "u", kRightsAll, true}, kNow + 10 * skua::kSecond);
   (void)core.step(AddGrant{"client/c", "t", kRightScan}, kNow + 10 * skua::kSecond);
+  (void)core.step(SetQuota{"client/a", {7, 0, 0, 0}}, kNow + 10 * skua::kSecond);
+  (void)core.step(RemoveQuota{"client/b"}, kNow + 10 * skua::kSecond);
   (void)core.shard_troubles(16);
   for (const auto& [uuid, node] : state.nodes) (void)core.drain_progress(uuid);
   for (const auto& [id, table] : state.tables) require(core.settled_shard_count(id) <= table.shard_count);
@@ -98,6 +101,7 @@ void check_stored_again(const ClusterState& state) {
   for (const auto& [id, table] : state.tables) all.put_tables.push_back(table);
   for (const auto& [key, shard] : state.shards) all.put_shards.push_back(shard);
   all.put_grants = state.grants;
+  all.put_quotas = state.quotas;
   all.put_join_tokens = state.join_tokens;
   all.map_revision = state.map_revision;
   all.next_table_id = state.next_table_id;
@@ -110,6 +114,7 @@ void check_stored_again(const ClusterState& state) {
   require(again.ok());
   require(again->nodes == state.nodes && again->tables == state.tables && again->shards == state.shards);
   require(again->grants == state.grants);
+  require(again->quotas == state.quotas);
   require(again->join_tokens == state.join_tokens);
   require(again->map_revision == state.map_revision && again->next_table_id == state.next_table_id);
 }

@@ -118,6 +118,13 @@ void expand(RemoveGrant& event) {
   expand_client(event.principal);
 }
 
+void expand(SetQuota& event) {
+  expand_client(event.principal);
+}
+void expand(RemoveQuota& event) {
+  expand_client(event.principal);
+}
+
 /// The event in a request's bytes. Bytes that are no message, and messages that conversion refuses, are a tick.
 template <typename Request>
 Event event_of(const std::string& bytes) {
@@ -158,6 +165,7 @@ Event event_of(uint8_t kind, const std::string& bytes, int64_t unix_ms) {
     case 8: return event_of<v1::MoveShardRequest>(bytes);
     case 9: return event_of<v1::TransferPrimaryRequest>(bytes);
     case 10: return event_of<v1::RecoverShardRequest>(bytes);
+    case 11: return kind < 0x80 ? event_of<v1::SetQuotaRequest>(bytes) : event_of<v1::RemoveQuotaRequest>(bytes);
     case 12: return event_of<v1::RevokeIdentityRequest>(bytes);
     case 13: return event_of<v1::UnrevokeIdentityRequest>(bytes);
     case 14: return event_of<v1::AddGrantRequest>(bytes);
@@ -202,7 +210,8 @@ class Control {
     if (!stored.ok()) return require(std::string(stored.status().message()));
     require(stored->nodes == state.nodes && stored->tables == state.tables && stored->shards == state.shards &&
                     stored->denied == state.denied && stored->grants == state.grants &&
-                    stored->map_revision == state.map_revision && stored->next_table_id == state.next_table_id
+                    stored->quotas == state.quotas && stored->map_revision == state.map_revision &&
+                    stored->next_table_id == state.next_table_id
                 ? ""
                 : "what is stored is not what is believed");
     const ShardMap map = build_shard_map(state);

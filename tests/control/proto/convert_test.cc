@@ -80,6 +80,19 @@ TEST(UnservedShards, SurviveTheWire) {
   EXPECT_EQ(from_proto(to_proto(shard)), shard);
 }
 
+TEST(ShardMapQuotas, SurviveTheWire) {
+  ShardMap map;
+  map.cluster_id = "c";
+  map.revision = 3;
+  map.quotas = {{"client/a", {1, 2, 3, 4}}, {"client/b", {5, 0, 0, 0}}};
+  v1::ShardMapSnapshot wire = to_proto(map);
+  const auto again = from_proto(wire);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, map);
+  wire.mutable_quotas(1)->set_principal("client/a");
+  EXPECT_FALSE(from_proto(wire).ok()) << "twice";
+}
+
 TEST(ShardMapGrants, SurviveTheWireAndUnknownRightsGiveNothing) {
   ShardMap map;
   map.cluster_id = "c";

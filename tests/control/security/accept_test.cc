@@ -202,7 +202,7 @@ TEST_F(AcceptTest, Control_WhatNeedsANameIsForNobodyWithout) {
     EXPECT_THAT(refused.error_message(), HasSubstr("who has no certificate")) << access.method;
     ++asked;
   }
-  EXPECT_EQ(asked, 8u);
+  EXPECT_EQ(asked, 10u);
   AdminClient nobody(both->address(), kGenerous);
   EXPECT_EQ(nobody.create_join_token("admin", "evil", 0).status().code(), StatusCode::kPermissionDenied);
   AdminClient admin(both->address(), kGenerous, credentials(Role::kAdmin, "ada"));

@@ -49,7 +49,8 @@ TEST(Access, WhatChangesTheClusterIsForAdmins) {
   for (const char* method :
        {"Tables/CreateTable", "Tables/DropTable", "Cluster/DrainNode", "Cluster/UndrainNode", "Cluster/MoveShard",
         "Cluster/TransferPrimary", "Cluster/RecoverShard", "Cluster/RevokeIdentity", "Cluster/UnrevokeIdentity",
-        "Cluster/AddGrant", "Cluster/RemoveGrant", "Certificates/CreateJoinToken", "Certificates/DropJoinToken"}) {
+        "Cluster/AddGrant", "Cluster/RemoveGrant", "Cluster/SetQuota", "Cluster/RemoveQuota",
+        "Certificates/CreateJoinToken", "Certificates/DropJoinToken"}) {
     const std::string path = absl::StrCat("/skua.control.v1.", method);
     for (const Role role : {Role::kControl, Role::kNode, Role::kMonitor, Role::kClient}) {
       EXPECT_EQ(check_access(of(role), path).code(), absl::StatusCode::kPermissionDenied) << path << role_name(role);
@@ -81,8 +82,8 @@ TEST(Access, StrangersMayJoin_AndNothingElse) {
 TEST(Access, WhoeverHasNoNameSaysNothingAboutNames) {
   for (const MethodAccess& access : method_access()) {
     const bool names = access.method.starts_with("/skua.control.v1.Certificates/") ||
-                       access.method.ends_with("Grant") || access.method.ends_with("revokeIdentity") ||
-                       access.method.ends_with("RevokeIdentity");
+                       access.method.ends_with("Grant") || access.method.ends_with("Quota") ||
+                       access.method.ends_with("revokeIdentity") || access.method.ends_with("RevokeIdentity");
     const bool joins = access.method.starts_with("/skua.control.v1.Joining/");
     EXPECT_EQ(check_anonymous(access.method).ok(), !names && !joins) << access.method;
   }

@@ -145,6 +145,30 @@ TEST(State, RoundTripsGrants) {
   EXPECT_FALSE(kvs.contains(grants_key(0x1f)));
 }
 
+TEST(State, RoundTripsQuotas) {
+  const ClusterState state = sample_state();
+  EXPECT_THAT(decode_state(stored(state))->quotas, testing::IsEmpty())
+      << "as states were written before there were quotas";
+  Changes limited = everything(state);
+  limited.put_quotas = Quotas{{"client/a", {1, 2, 3, 4}}, {"client/b", {0, kQuotaBytesMax, 0, 0}}};
+  std::map<std::string, std::string> kvs;
+  const auto carry_out = [&](const std::vector<Operation>& operations) {
+    for (const Operation& op : operations) {
+      op.kind == Operation::Kind::kPut ? kvs[op.key] = op.value : (kvs.erase(op.key), std::string());
+    }
+    std::vector<KeyValue> result;
+    for (const auto& [key, value] : kvs) result.push_back({key, value, 1, 1});
+    return decode_state(result);
+  };
+  (void)carry_out(encode_new_cluster(state));
+  EXPECT_EQ(carry_out(encode_changes(limited))->quotas, *limited.put_quotas);
+  EXPECT_EQ(carry_out(encode_changes(everything(state)))->quotas, *limited.put_quotas);
+  // An older release reads the store again when the last one is gone.
+  limited.put_quotas->clear();
+  EXPECT_THAT(carry_out(encode_changes(limited))->quotas, testing::IsEmpty());
+  EXPECT_FALSE(kvs.contains(kQuotasKey));
+}
+
 TEST(State, RoundTripsJoinTokens) {
   const ClusterState state = sample_state();
   Changes given = everything(state);
@@ -211,6 +235,31 @@ TEST(DecodeState, GrantsThatCannotBeAreDataLoss) {
   TableGrants many;
   for (size_t i = 0; i <= kGrantsMax; ++i) many["client/" + std::to_string(i)] = kRightRead;
   EXPECT_TRUE(refused(0x1f, many));
+}
+
+TEST(DecodeState, QuotasThatCannotBeAreDataLoss) {
+  const auto refused = [](const Quotas& quotas, const std::string& behind = "") {
+    Changes changes = everything(sample_state());
+    changes.put_quotas = quotas;
+    std::vector<KeyValue> kvs = stored(sample_state());
+    for (const Operation& op : encode_changes(changes)) {
+      if (op.key == kQuotasKey) kvs.push_back({op.key, op.value + behind, 1, 1});
+    }
+    const absl::Status status = decode_state(kvs).status();
+    return status.code() == StatusCode::kDataLoss && status.message().find(kQuotasKey) != std::string::npos;
+  };
+  EXPECT_FALSE(refused({{"client/a", {1, 0, 0, 0}}}));
+  EXPECT_TRUE(refused({{"client/a", {1, 0, 0, 0}}}, "\xff"));
+  EXPECT_TRUE(refused({{"node/a", {1, 0, 0, 0}}}));
+  EXPECT_TRUE(refused({{"client/a", {}}})) << "a later release's limit is not dropped";
+  EXPECT_TRUE(refused({{"client/a", {kQuotaOperationsMax + 1, 0, 0, 0}}}));
+  EXPECT_TRUE(refused({{"client/a", {1, 0, 0, 0}}}, std::string("\x0a\x0c\x0a\x08"
+                                                                "client/a\x10\x01",
+                                                                14)))
+      << "twice";
+  Quotas many;
+  for (size_t i = 0; i <= kQuotasMax; ++i) many["client/" + std::to_string(i)] = {1, 0, 0, 0};
+  EXPECT_TRUE(refused(many));
 }
 
 TEST(DecodeState, AListThatCannotBeReadIsDataLoss) {

@@ -130,6 +130,17 @@ class SkuactlTest(unittest.TestCase):
         self.refused(2, ["DELTA", "''"], "add", "t", "n", "")
         self.refused(2, ["--wait", "1m"], "table", "create", "t", "--wait", "2m")
 
+    def test_Quotas_OfAnotherKindAreRefused(self):
+        for words, said in ((["client/a", "--sessions", "-1"], ["--sessions", "0 to 65536"]),
+                            (["client/a", "--client-ids", "65537"], ["--client-ids", "0 to 65536"]),
+                            (["client/a", "--operations-per-s", "10k"], ["--operations-per-s", "10k"]),
+                            (["client/a", "--bytes-per-s", "1MB"], ["--bytes-per-s", "MiB"]),
+                            (["a", "--sessions", "1"], ["an identity is ROLE/NAME"]), ([], ["IDENTITY"])):
+            self.refused(2, said, "quota", "set", *words)
+        help_text = skuactl("quota", "set", "--help").stdout
+        for word in ("--operations-per-s", "of each node", "skuactl quota set client/report"):
+            self.assertIn(word, help_text)
+
     def test_Addresses_AreJudgedBeforeAnythingIsAsked(self):
         for address, words in {"127.0.0.1": ["has no port", "HOST:PORT"], "http://127.0.0.1:7400": ["is a URL"],
                                "127.0.0.1:70000": ["port"], "::1:7400": ["brackets"], "10.0.0.1:7400,10.0.0.2": ["10.0.0.2", "no port"],
