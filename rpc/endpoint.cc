@@ -141,6 +141,17 @@ size_t Endpoint::poll_or_wait(DurationNs max_wait_ns) noexcept {
   impl_->check_thread();
   return impl_->poll_or_wait(max_wait_ns);
 }
+int Endpoint::wait_fd() const {
+  return impl_->wait_fd();
+}
+DurationNs Endpoint::begin_wait(DurationNs max_wait_ns) noexcept {
+  impl_->check_thread();
+  return impl_->begin_wait(max_wait_ns);
+}
+void Endpoint::end_wait() noexcept {
+  impl_->check_thread();
+  impl_->end_wait();
+}
 void Endpoint::transmit() {
   impl_->check_thread();
   impl_->transmit_between_turns();
@@ -311,6 +322,7 @@ size_t EndpointImpl::turn(size_t received) {
   flush_releases();
   bury_doomed();
   bundles_.bury_ended();
+  last_turn_worked_ = work > 0;
   in_turn_ = false;
   return work;
 }
@@ -369,12 +381,34 @@ void EndpointImpl::transmit_between_turns() {
   in_turn_ = false;
 }
 
-/// Sleeps until there is traffic, a timer is due, another thread wakes the endpoint, or `max_wait_ns` has passed.
-void EndpointImpl::sleep(DurationNs max_wait_ns) {
+/// How long to sleep until a timer is due, at most `max_wait_ns`. 0: not at all. From now on other threads that post
+/// wake the transport, until mailbox_->end_sleep().
+DurationNs EndpointImpl::begin_sleep(DurationNs max_wait_ns) {
   const TimeNs next = next_timer_ns();
   const DurationNs until_timer = next == kTimeNever ? max_wait_ns : next - now_ns_;
   const DurationNs wait_ns = std::min(max_wait_ns, until_timer);
-  if (wait_ns > 0 && mailbox_->begin_sleep()) transport_.wait(wait_ns);
+  return wait_ns > 0 && mailbox_->begin_sleep() ? wait_ns : 0;
+}
+
+/// Sleeps until there is traffic, a timer is due, another thread wakes the endpoint, or `max_wait_ns` has passed.
+void EndpointImpl::sleep(DurationNs max_wait_ns) {
+  if (const DurationNs wait_ns = begin_sleep(max_wait_ns); wait_ns > 0) transport_.wait(wait_ns);
+  mailbox_->end_sleep();
+}
+
+DurationNs EndpointImpl::begin_wait(DurationNs max_wait_ns) {
+  transmit_between_turns();
+  // Some work waits for the world outside, for example for memory that the wire still reads. If a turn could do nothing
+  // about it, the traffic that wakes the loop can. A cancelled call needs a turn of its own: nothing else tells of it.
+  if (!completed_.empty() || (last_turn_worked_ && !nothing_to_do())) return 0;
+  const DurationNs wait_ns = begin_sleep(max_wait_ns);
+  const DurationNs left_ns = wait_ns > 0 ? transport_.begin_wait(wait_ns) : 0;
+  if (left_ns == 0) mailbox_->end_sleep();
+  return left_ns;
+}
+
+void EndpointImpl::end_wait() {
+  transport_.end_wait();
   mailbox_->end_sleep();
 }
 

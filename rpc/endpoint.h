@@ -360,6 +360,15 @@ class Endpoint {
   /// As poll(). After spin_ns without work it also sleeps until there is traffic, a timer or a posted task, at most
   /// `max_wait_ns`.
   size_t poll_or_wait(DurationNs max_wait_ns) noexcept;
+  /// poll_or_wait()'s sleep, for an event loop of somebody else's. The loop sleeps until wait_fd() is readable, or for
+  /// as long as begin_wait() says, and then calls end_wait() and poll(). Between begin_wait() and end_wait() only what
+  /// other threads may call is allowed.
+  /// wait_fd() is -1 if the transport has no descriptor to sleep on. It belongs to the transport, and stays the same.
+  [[nodiscard]] int wait_fd() const;
+  /// 0: there is work: poll() first; end_wait() is not called then. Otherwise how long the loop may sleep, at most
+  /// `max_wait_ns`.
+  [[nodiscard]] DurationNs begin_wait(DurationNs max_wait_ns) noexcept;
+  void end_wait() noexcept;
   /// Sends what is ready to be sent, instead of leaving that to the next turn. Call it between turns.
   void transmit();
   /// When poll() must run next even without traffic; kTimeNever: nothing is pending.

@@ -94,6 +94,18 @@ size_t AsyncClient::poll(std::chrono::nanoseconds max_wait) {
   return impl_->core.poll(max_wait.count());
 }
 
+int AsyncClient::wait_fd() const {
+  return impl_->core.wait_fd();
+}
+
+std::optional<std::chrono::nanoseconds> AsyncClient::begin_wait() {
+  return impl_->core.begin_wait();
+}
+
+void AsyncClient::end_wait() {
+  impl_->core.end_wait();
+}
+
 size_t AsyncClient::in_flight() const {
   return impl_->core.in_flight();
 }

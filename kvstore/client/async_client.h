@@ -25,6 +25,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "absl/functional/any_invocable.h"
@@ -68,6 +69,29 @@ class AsyncClient : public ClientCalls<AsyncClient> {
   size_t poll(std::chrono::nanoseconds max_wait);
   /// poll() without waiting.
   size_t poll() { return poll(std::chrono::nanoseconds(0)); }
+
+  // For programs that sleep in an event loop of their own, over other descriptors as well. Make the client with
+  // ClientOptions::spin 0.
+  //
+  //   for (;;) {
+  //     client->poll();
+  //     const auto longest = client->begin_wait();
+  //     if (!longest) continue;                          // there is work: poll again
+  //     sleep in epoll, for at most *longest, until client->wait_fd() or another descriptor is readable
+  //     client->end_wait();
+  //   }
+  //
+  // Between begin_wait() and end_wait() nothing but post() may be called (checked for poll() and for operations).
+
+  /// Readable while there is something to poll for, between begin_wait() and end_wait(). It stays the same and belongs
+  /// to the client; others must not read it. -1: the transport has no such descriptor (DPDK, verbs). Then the program
+  /// calls poll() all the time, or with a time to wait.
+  [[nodiscard]] int wait_fd() const;
+  /// How long the caller may sleep. Nothing: there is work, poll() first, and do not call end_wait(); always so if
+  /// wait_fd() is -1.
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> begin_wait();
+  /// Call it after the sleep, before everything else.
+  void end_wait();
 
   /// Accepted operations whose callback has not run yet.
   [[nodiscard]] size_t in_flight() const;

@@ -58,6 +58,7 @@ void ClientCore::close() {
 // --- Submission
 
 absl::Status ClientCore::admit(std::string_view table, std::chrono::nanoseconds timeout) {
+  SKUA_CHECK(!waiting_, "an operation was submitted between begin_wait() and end_wait()");
   absl::Status refusal;
   if (table.empty()) {
     refusal = absl::InvalidArgumentError("the table's name is empty");
@@ -114,6 +115,7 @@ absl::Status ClientCore::run(const ScanCall& call, ScanCallback&& done) {
 // --- The loop
 
 size_t ClientCore::poll(DurationNs max_wait_ns) {
+  SKUA_CHECK(!waiting_, "poll() was called between begin_wait() and end_wait()");
   const size_t finished_before = runner_.finished();
   if (inbox_->fresh.load(std::memory_order_acquire)) take_map();
   DurationNs wait_ns = max_wait_ns;
@@ -124,6 +126,22 @@ size_t ClientCore::poll(DurationNs max_wait_ns) {
   if (inbox_->fresh.load(std::memory_order_acquire)) take_map();
   runner_.work_off();
   return runner_.finished() - finished_before;
+}
+
+std::optional<std::chrono::nanoseconds> ClientCore::begin_wait() {
+  SKUA_CHECK(!waiting_, "begin_wait() was called twice");
+  if (wait_fd() < 0 || inbox_->fresh.load(std::memory_order_acquire)) return std::nullopt;
+  const DurationNs until_timer = std::min(runner_.next_timer_ns() - clock_.now_ns(), kForeignWaitMaxNs);
+  const DurationNs wait_ns = until_timer > 0 ? endpoint_.begin_wait(until_timer) : 0;
+  if (wait_ns == 0) return std::nullopt;
+  waiting_ = true;
+  return std::chrono::nanoseconds(wait_ns);
+}
+
+void ClientCore::end_wait() {
+  SKUA_CHECK(waiting_, "end_wait() without begin_wait()");
+  waiting_ = false;
+  endpoint_.end_wait();
 }
 
 absl::Status ClientCore::warm_up(std::string_view table, DurationNs timeout_ns) {

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -52,6 +53,9 @@ class ClientCore final : public ClientCalls<ClientCore> {
   absl::Status run(const ScanCall& call, ScanCallback&& done);
   absl::Status warm_up(std::string_view table, DurationNs timeout_ns);
   size_t poll(DurationNs max_wait_ns);
+  [[nodiscard]] int wait_fd() const { return endpoint_.wait_fd(); }
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> begin_wait();
+  void end_wait();
   /// Ends all operations in flight with CANCELLED, and refuses new ones from now on. Idempotent.
   void close();
   void adopt_thread() { endpoint_.adopt_thread(); }
@@ -86,6 +90,7 @@ class ClientCore final : public ClientCalls<ClientCore> {
   rpc::Endpoint endpoint_;
   OperationRunner runner_;
   bool closing_ = false;
+  bool waiting_ = false;  // between begin_wait() and end_wait()
 };
 
 }  // namespace skua::kv

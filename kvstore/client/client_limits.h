@@ -64,6 +64,9 @@ inline constexpr DurationNs kBootstrapTimeoutNs = 3 * kSecond;
 /// (request_lanes.h): there must be room for further numbers.
 inline constexpr uint64_t kRenumberedSeqMax = uint64_t{1} << 62;
 
+/// The longest time that AsyncClient::begin_wait() gives a foreign event loop to sleep.
+inline constexpr DurationNs kForeignWaitMaxNs = 3600 * kSecond;
+
 /// Most tasks from other threads that wait for the client's thread.
 inline constexpr uint32_t kClientMailboxMax = 4096;
 

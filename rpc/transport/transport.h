@@ -298,6 +298,20 @@ class Transport {
   virtual void wait(DurationNs timeout_ns) = 0;
   /// Ends the current or next wait(). Thread: any.
   virtual void wake() = 0;
+
+  // wait() in three steps, for an event loop of somebody else's:
+  //
+  //   begin_wait(timeout) > 0 --> the loop sleeps until wait_fd() is readable, or for that long --> end_wait()
+  //
+  // Between begin_wait() and end_wait() only wake() may be called.
+
+  /// Becomes readable when something ends a wait(). -1: the transport has no such descriptor, and the caller has to use
+  /// wait(). The same for the transport's whole life. Owned by the transport; others must not read it.
+  [[nodiscard]] virtual int wait_fd() const { return -1; }
+  /// 0: there is work, and end_wait() is not called. Otherwise how long the loop may sleep, at most `timeout_ns`.
+  [[nodiscard]] virtual DurationNs begin_wait(DurationNs timeout_ns) { return timeout_ns; }
+  /// Takes what made wait_fd() readable.
+  virtual void end_wait() {}
 };
 
 }  // namespace skua::rpc

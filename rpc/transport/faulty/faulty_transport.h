@@ -46,6 +46,9 @@ class FaultyTransport final : public Transport {
   absl::Status register_region(MutableByteSpan region) override { return wire_->register_region(region); }
   void unregister_region(MutableByteSpan region) override { wire_->unregister_region(region); }
   void wait(DurationNs timeout_ns) override { wire_->wait(timeout_ns); }
+  [[nodiscard]] int wait_fd() const override { return wire_->wait_fd(); }
+  [[nodiscard]] DurationNs begin_wait(DurationNs timeout_ns) override { return wire_->begin_wait(timeout_ns); }
+  void end_wait() override { wire_->end_wait(); }
   void wake() override { wire_->wake(); }
   [[nodiscard]] OneSided* one_sided() override { return wire_->one_sided(); }
   [[nodiscard]] uint32_t payload_max_bytes(PeerId peer) const override { return wire_->payload_max_bytes(peer); }

@@ -118,6 +118,11 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
     if (events_.empty()) wire_->wait(timeout_ns);
   }
   void wake() override { wire_->wake(); }
+  [[nodiscard]] int wait_fd() const override { return wire_->wait_fd(); }
+  [[nodiscard]] DurationNs begin_wait(DurationNs timeout_ns) override {
+    return events_.empty() ? wire_->begin_wait(timeout_ns) : 0;
+  }
+  void end_wait() override { wire_->end_wait(); }
   [[nodiscard]] Channels* channels() override { return this; }
 
   // --- Channels

@@ -300,29 +300,49 @@ int Links::wait_epoll(DurationNs timeout_ns) {
   return std::max(0, count);
 }
 
-void Links::wait(DurationNs timeout_ns) {
+/// The next rx_burst handles the events, because connections may only be closed there.
+void Links::take_events(DurationNs timeout_ns) {
+  const auto begin = events_.begin();
+  const auto end = begin + wait_epoll(timeout_ns);
+  const auto idle = [this](const epoll_event& event) { return is_idle_event(event); };
+  events_pending_ = static_cast<int>(std::remove_if(begin, end, idle) - begin);
+}
+
+DurationNs Links::begin_wait(DurationNs timeout_ns) {
   if (owes()) tell_owed();
-  if (events_pending_ > 0 || !failed_.empty() || env_.peers->has_events()) return;
+  if (events_pending_ > 0 || !failed_.empty() || env_.peers->has_events()) return 0;
   const bool has_chunk = env_.rx->chunks->has_fresh();
   for (const Connection* connection : active_) {
-    if (connection->readable && (has_chunk || connection->receiver.reads_without_chunk())) return;
+    if (connection->readable && (has_chunk || connection->receiver.reads_without_chunk())) return 0;
   }
-  const TimeNs now = env_.clock->now_ns();
-  const TimeNs end = std::min(timeout_ns < kTimeNever - now ? now + timeout_ns : kTimeNever,
-                              has_timers() ? next_timer_ns() : kTimeNever);
+  const DurationNs until_timer =
+      has_timers() ? std::max<DurationNs>(next_timer_ns() - env_.clock->now_ns(), 0) : kTimeNever;
+  const DurationNs left = std::min(timeout_ns, until_timer);
+  if (left <= 0) return 0;
+  // A wake() that comes from now on writes to wake_fd_. One that came before is seen here.
   sleeping_.store(true);
-  while (!woken_.load()) {
-    const DurationNs left = end - env_.clock->now_ns();
-    if (left <= 0) break;
-    const int count = wait_epoll(left);
-    // The next rx_burst handles the events, because connections may only be closed there.
-    const auto begin = events_.begin();
-    events_pending_ = static_cast<int>(
-        std::remove_if(begin, begin + count, [this](const epoll_event& e) { return is_idle_event(e); }) - begin);
-    if (events_pending_ > 0) break;
-  }
+  if (!woken_.load()) return left;
+  stop_sleeping();
+  return 0;
+}
+
+void Links::end_wait() {
+  take_events(0);
+  stop_sleeping();
+}
+
+void Links::stop_sleeping() {
   sleeping_.store(false);
   woken_.store(false);
+}
+
+void Links::wait(DurationNs timeout_ns) {
+  DurationNs left = begin_wait(timeout_ns);
+  if (left == 0) return;
+  const TimeNs now = env_.clock->now_ns();
+  const TimeNs end = left < kTimeNever - now ? now + left : kTimeNever;
+  for (; left > 0 && events_pending_ == 0 && !woken_.load(); left = end - env_.clock->now_ns()) take_events(left);
+  stop_sleeping();
 }
 
 void Links::wake() {

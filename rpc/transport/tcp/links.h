@@ -82,8 +82,12 @@ class Links {
   /// ends in the middle of a packet cannot go on.
   void abandon_tx();
 
+  // As in Transport.
   void wait(DurationNs timeout_ns);
   void wake();
+  [[nodiscard]] int wait_fd() const { return epoll_.get(); }
+  [[nodiscard]] DurationNs begin_wait(DurationNs timeout_ns);
+  void end_wait();
 
   [[nodiscard]] TcpTransport::Stats stats() const;
 
@@ -99,6 +103,8 @@ class Links {
   [[nodiscard]] bool is_hot(const Connection& connection) const;
   Connection* find(uint64_t event_data) const;
   int wait_epoll(DurationNs timeout_ns);
+  void take_events(DurationNs timeout_ns);
+  void stop_sleeping();
 
   // Handshakes.
   void accept_all();
@@ -179,7 +185,7 @@ class Links {
   uint64_t dial_number_ = 0;
 
   std::array<epoll_event, kEpollEventsMax> events_;
-  /// Events that wait() took from epoll and nobody has handled yet.
+  /// Events that wait() or end_wait() took from epoll and nobody has handled yet.
   int events_pending_ = 0;
   uint32_t bursts_since_turn_ = 0;
   /// Generation of the connection that brought the latest packets, and how many times in a row it did so.

@@ -53,6 +53,9 @@ class TcpTransportImpl final : public TcpTransport {
   size_t poll_links(std::span<LinkEvent> events) override { return peers_.poll(events); }
   void wait(DurationNs timeout_ns) override { links_.wait(timeout_ns); }
   void wake() override { links_.wake(); }
+  int wait_fd() const override { return links_.wait_fd(); }
+  DurationNs begin_wait(DurationNs timeout_ns) override { return links_.begin_wait(timeout_ns); }
+  void end_wait() override { links_.end_wait(); }
   Stats stats() const override;
 
  private:

@@ -1,6 +1,8 @@
 // Two and more transports on loopback: what an engine can rely on.
 #include "rpc/transport/tcp/tcp_transport.h"
 
+#include <poll.h>
+
 #include <atomic>
 #include <thread>
 
@@ -167,6 +169,38 @@ TEST(TcpTransport, LentBuffers_StopReadingAndNothingIsLost) {
   }
   b.release_held();
   EXPECT_EQ(b.transport->stats().chunk_refs, 0U);
+}
+
+TEST(TcpTransport, ForeignLoop_WakesForPacketsAndForWake) {
+  TestNode a(node_options(1));
+  TestNode b(node_options(2));
+  const PeerId to_b = a.resolve(b);
+  ASSERT_TRUE(a.send(to_b, 0, "first"));
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return b.received.size() == 1; }));
+  constexpr int kLimitMs = 60'000;
+  pollfd ready{b->wait_fd(), POLLIN, 0};
+  const auto fall_asleep = [&] {
+    for (;;) {
+      b.step();
+      if (b->begin_wait(60 * kSecond) == 0) continue;
+      if (poll(&ready, 1, 0) == 0) return;
+      b->end_wait();
+    }
+  };
+  fall_asleep();
+  ASSERT_TRUE(a.send(to_b, 1, "second"));
+  EXPECT_EQ(poll(&ready, 1, kLimitMs), 1);
+  b->end_wait();
+  EXPECT_EQ(b->begin_wait(kSecond), 0) << "the packet is not handled yet";
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return b.received.size() == 2; }));
+  fall_asleep();
+  b->wake();
+  EXPECT_EQ(poll(&ready, 1, kLimitMs), 1);
+  b->end_wait();
+  b->wake();
+  EXPECT_EQ(b->begin_wait(kSecond), 0) << "a wake() before the sleep ends it";
+  EXPECT_GT(b->begin_wait(kSecond), 0) << "one wake() ends one sleep";
+  b->end_wait();
 }
 
 TEST(TcpTransport, ManyHalfPackets_DoNotStarveWholeOnes) {
