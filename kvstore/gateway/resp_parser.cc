@@ -1,0 +1,137 @@
+#include "kvstore/gateway/resp_parser.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/gateway/inline_words.h"
+#include "kvstore/gateway/redis_numbers.h"
+
+namespace skua::kv::gateway {
+
+RespParser::Found RespParser::parse(std::string_view& input) {
+  if (std::exchange(is_found_, false)) arguments_.clear();
+  Found found = Found::kNothing;
+  while (found == Found::kNothing && (!input.empty() || expects_ == Expects::kNothing)) {
+    switch (expects_) {
+      case Expects::kStart:
+        // The star stays out of the line, as the line's limit does not count it.
+        expects_ = input.front() == '*' ? Expects::kCount : Expects::kInline;
+        if (expects_ == Expects::kCount) input.remove_prefix(1);
+        break;
+      case Expects::kInline: found = take_inline(input); break;
+      case Expects::kCount: found = take_count(input); break;
+      case Expects::kLength: found = take_length(input); break;
+      case Expects::kBytes: take_bytes(input); break;
+      case Expects::kLineEnd: found = take_line_end(input); break;
+      case Expects::kNothing: return Found::kError;
+    }
+  }
+  is_found_ = found == Found::kCommand;
+  return found;
+}
+
+/// A line up to `end`, without it; `more` bytes behind `end` are taken as well. Nothing: the line is not all here, or
+/// is_line_too_long(). The view is valid until the next call.
+std::optional<std::string_view> RespParser::take_line(std::string_view& input, char end, size_t more) {
+  if (std::exchange(is_line_whole_, false)) line_.clear();
+  size_t at = input.find(end);
+  if (line_.empty() && at <= kRespLineBytesMax && at + more < input.size()) {
+    const std::string_view line = input.substr(0, at);
+    input.remove_prefix(at + 1 + more);
+    return line;
+  }
+  // The cut may be behind `end`: then line_ has it.
+  if (const size_t seen = line_.find(end); seen != std::string::npos) {
+    at = seen;
+  } else if (at != std::string_view::npos) {
+    at += line_.size();
+  }
+  constexpr size_t kWholeMax = kRespLineBytesMax + 2;
+  const size_t whole = at > kRespLineBytesMax ? kWholeMax : at + 1 + more;
+  const size_t taken = std::min(whole - line_.size(), input.size());
+  line_.append(input.substr(0, taken));
+  input.remove_prefix(taken);
+  if (at > kRespLineBytesMax || line_.size() < whole) return std::nullopt;
+  is_line_whole_ = true;
+  return std::string_view(line_).substr(0, at);
+}
+
+/// After take_line() gave nothing.
+bool RespParser::is_line_too_long(char end) const {
+  return line_.size() > kRespLineBytesMax && line_.find(end) > kRespLineBytesMax;
+}
+
+RespParser::Found RespParser::take_inline(std::string_view& input) {
+  std::optional<std::string_view> line = take_line(input, '\n', 0);
+  if (!line.has_value()) {
+    return is_line_too_long('\n') ? fail("Protocol error: too big inline request") : Found::kNothing;
+  }
+  if (!line->empty() && line->back() == '\r') line->remove_suffix(1);
+  if (!split_inline_words(*line, arguments_)) return fail("Protocol error: unbalanced quotes in request");
+  expects_ = Expects::kStart;
+  return arguments_.empty() ? Found::kNothing : Found::kCommand;
+}
+
+RespParser::Found RespParser::take_count(std::string_view& input) {
+  const std::optional<std::string_view> line = take_line(input, '\r', 1);
+  if (!line.has_value()) {
+    return is_line_too_long('\r') ? fail("Protocol error: too big mbulk count string") : Found::kNothing;
+  }
+  const std::optional<int64_t> count = parse_integer(*line);
+  if (!count.has_value() || *count > kRespArgumentsMax) return fail("Protocol error: invalid multibulk length");
+  arguments_left_ = *count;
+  expects_ = *count > 0 ? Expects::kLength : Expects::kStart;
+  return Found::kNothing;
+}
+
+RespParser::Found RespParser::take_length(std::string_view& input) {
+  const std::optional<std::string_view> line = take_line(input, '\r', 1);
+  if (!line.has_value()) {
+    return is_line_too_long('\r') ? fail("Protocol error: too big bulk count string") : Found::kNothing;
+  }
+  const char kind = line->empty() ? '\r' : line->front();
+  if (kind != '$') return fail(absl::StrCat("Protocol error: expected '$', got '", std::string(1, kind), "'"));
+  const std::optional<int64_t> length = parse_integer(line->substr(1));
+  if (!length.has_value() || *length < 0 || *length > kRespArgumentBytesMax) {
+    return fail("Protocol error: invalid bulk length");
+  }
+  bytes_left_ = static_cast<size_t>(*length);
+  if (arguments_.byte_count() + bytes_left_ > kRespCommandBytesMax) {
+    return fail(absl::StrCat("Protocol error: a command of more than ", kRespCommandBytesMax, " bytes"));
+  }
+  expects_ = Expects::kBytes;
+  return Found::kNothing;
+}
+
+void RespParser::take_bytes(std::string_view& input) {
+  const size_t taken = std::min(bytes_left_, input.size());
+  arguments_.append(input.substr(0, taken));
+  input.remove_prefix(taken);
+  bytes_left_ -= taken;
+  if (bytes_left_ > 0) return;
+  bytes_left_ = 2;
+  expects_ = Expects::kLineEnd;
+}
+
+/// Any two bytes: Redis does not look at them either.
+RespParser::Found RespParser::take_line_end(std::string_view& input) {
+  const size_t taken = std::min(bytes_left_, input.size());
+  input.remove_prefix(taken);
+  bytes_left_ -= taken;
+  if (bytes_left_ > 0) return Found::kNothing;
+  arguments_.end_argument();
+  const bool is_last = --arguments_left_ == 0;
+  expects_ = is_last ? Expects::kStart : Expects::kLength;
+  return is_last ? Found::kCommand : Found::kNothing;
+}
+
+RespParser::Found RespParser::fail(std::string text) {
+  error_ = std::move(text);
+  expects_ = Expects::kNothing;
+  arguments_.clear();
+  std::string().swap(line_);
+  return Found::kError;
+}
+
+}  // namespace skua::kv::gateway

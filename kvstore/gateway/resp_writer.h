@@ -1,0 +1,47 @@
+// RespWriter: replies in the protocol that the client chose: RESP2, or RESP3 after HELLO 3. Pure.
+//
+// A handler says what it means; the writer knows how each protocol says that. Maps are flat arrays in RESP2, and so on.
+#ifndef SKUA_KVSTORE_GATEWAY_RESP_WRITER_H_
+#define SKUA_KVSTORE_GATEWAY_RESP_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "kvstore/gateway/reply_bytes.h"
+
+namespace skua::kv::gateway {
+
+enum class RespVersion : uint8_t { kResp2 = 2, kResp3 = 3 };
+
+/// Appends to a ReplyBytes, which must outlive the writer.
+class RespWriter {
+ public:
+  RespWriter(ReplyBytes& out, RespVersion version) : out_(out), version_(version) {}
+
+  /// "+OK". `text` has no line break.
+  void simple(std::string_view text);
+  void ok() { simple("OK"); }
+  /// "-ERR ...". `text` begins with the error's code. Line breaks become blanks.
+  void error(std::string_view text);
+  void integer(int64_t value);
+  void bulk(std::string_view bytes);
+  void bulk(ValueView&& value);
+  void null();
+  /// So many replies follow.
+  void array(size_t count);
+  /// So many pairs of replies follow.
+  void map(size_t count);
+  /// So many replies follow, all different.
+  void set(size_t count);
+
+ private:
+  void header(char kind, int64_t number);
+
+  ReplyBytes& out_;
+  const RespVersion version_;
+};
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_KVSTORE_GATEWAY_RESP_WRITER_H_

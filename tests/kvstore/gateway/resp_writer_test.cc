@@ -1,0 +1,53 @@
+#include "kvstore/gateway/resp_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+
+namespace skua::kv::gateway {
+namespace {
+
+std::string written(RespVersion version, const std::function<void(RespWriter&)>& write) {
+  ReplyBytes out;
+  RespWriter writer(out, version);
+  write(writer);
+  return out.joined();
+}
+
+void expect_both(const std::function<void(RespWriter&)>& write, const std::string& resp2, const std::string& resp3) {
+  EXPECT_EQ(written(RespVersion::kResp2, write), resp2);
+  EXPECT_EQ(written(RespVersion::kResp3, write), resp3);
+}
+
+TEST(RespWriter, EachKindInBothProtocols) {
+  expect_both([](RespWriter& w) { w.ok(); }, "+OK\r\n", "+OK\r\n");
+  expect_both([](RespWriter& w) { w.error("ERR a\r\nb"); }, "-ERR a  b\r\n", "-ERR a  b\r\n");
+  expect_both([](RespWriter& w) { w.integer(std::numeric_limits<int64_t>::min()); }, ":-9223372036854775808\r\n",
+              ":-9223372036854775808\r\n");
+  expect_both([](RespWriter& w) { w.bulk(std::string_view("a\r\n")); }, "$3\r\na\r\n\r\n", "$3\r\na\r\n\r\n");
+  expect_both([](RespWriter& w) { w.bulk(std::string_view()); }, "$0\r\n\r\n", "$0\r\n\r\n");
+  expect_both([](RespWriter& w) { w.null(); }, "$-1\r\n", "_\r\n");
+  expect_both([](RespWriter& w) { w.array(3); }, "*3\r\n", "*3\r\n");
+  expect_both([](RespWriter& w) { w.map(3); }, "*6\r\n", "%3\r\n");
+  expect_both([](RespWriter& w) { w.set(3); }, "*3\r\n", "~3\r\n");
+}
+
+TEST(RespWriter, LargeValuesAreLentAndSmallOnesCopied) {
+  const std::string small(kLentBytesMin - 1, 's');
+  const std::string large(kLentBytesMin, 'l');
+  ReplyBytes out;
+  RespWriter writer(out, RespVersion::kResp2);
+  writer.bulk(ValueView(small, {}));
+  writer.bulk(ValueView(large, {}));
+  writer.bulk(ValueView(large, {}));
+  writer.ok();
+  EXPECT_EQ(out.lent().size(), 2U);
+  const std::string expected = "$511\r\n" + small + "\r\n$512\r\n" + large + "\r\n$512\r\n" + large + "\r\n+OK\r\n";
+  EXPECT_EQ(out.joined(), expected);
+  EXPECT_EQ(out.size(), expected.size());
+}
+
+}  // namespace
+}  // namespace skua::kv::gateway
