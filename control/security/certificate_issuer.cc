@@ -8,6 +8,14 @@
 #include "absl/strings/str_cat.h"
 
 namespace skua::control {
+namespace {
+
+absl::Status expired(WallSeconds at) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("the authority expired at ", wall_time_text(at), ": make another one (docs/security.md)"));
+}
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<const CertificateIssuer>> CertificateIssuer::make(CertificateAndKey authority,
                                                                                  WallSeconds life_s,
@@ -17,10 +25,7 @@ absl::StatusOr<std::shared_ptr<const CertificateIssuer>> CertificateIssuer::make
   if (!alone.ok()) return alone.status();
   const absl::StatusOr<CertificateInfo> info = inspect_certificate(*alone);
   if (!info.ok()) return info.status();
-  if (now >= info->valid.until) {
-    return absl::FailedPreconditionError(absl::StrCat("the authority expired at ", wall_time_text(info->valid.until),
-                                                      ": make another one (docs/security.md)"));
-  }
+  if (now >= info->valid.until) return expired(info->valid.until);
   authority.certificate = *std::move(alone);
   auto made = std::make_shared<const CertificateIssuer>(std::move(authority), *info, life_s);
   // Those who join believe what this authority has signed, and those who are there what is in --ca.
@@ -45,7 +50,10 @@ absl::StatusOr<std::shared_ptr<const CertificateIssuer>> CertificateIssuer::make
 }
 
 CertificateIssuer::CertificateIssuer(CertificateAndKey authority, const CertificateInfo& info, WallSeconds life_s)
-    : authority_(std::move(authority)), hash_(absl::HexStringToBytes(info.fingerprint)), life_s_(life_s) {}
+    : authority_(std::move(authority)),
+      hash_(absl::HexStringToBytes(info.fingerprint)),
+      ends_s_(info.valid.until),
+      life_s_(life_s) {}
 
 CertificateIssuer::~CertificateIssuer() {
   OPENSSL_cleanse(authority_.key.data(), authority_.key.size());
@@ -53,7 +61,18 @@ CertificateIssuer::~CertificateIssuer() {
 
 absl::StatusOr<std::string> CertificateIssuer::issue(std::string_view request, const Identity& identity,
                                                      WallSeconds now) const {
+  if (now >= ends_s_) return expired(ends_s_);
   return sign_certificate_request(authority_, request, identity, {now, now + life_s_});
+}
+
+std::string CertificateIssuer::trouble(WallSeconds now) const {
+  if (now >= ends_s_) {
+    return absl::StrCat("the authority expired at ", wall_time_text(ends_s_),
+                        ": nobody joins or renews a certificate. Make another one (docs/security.md)");
+  }
+  if (now + life_s_ <= ends_s_) return {};
+  return absl::StrCat("the authority expires at ", wall_time_text(ends_s_),
+                      ", and all certificates with it. Replace it before (docs/security.md)");
 }
 
 }  // namespace skua::control

@@ -63,10 +63,14 @@ class CertificateIssuer {
   CertificateIssuer(const CertificateIssuer&) = delete;
   CertificateIssuer& operator=(const CertificateIssuer&) = delete;
 
-  /// A certificate for the key of `request` (certificates.h), as PEM text. INVALID_ARGUMENT: the request is none, or
-  /// the identity is of another cluster.
+  /// A certificate for the key of `request` (certificates.h), as PEM text. It ends with the authority, if that is
+  /// earlier. INVALID_ARGUMENT: the request is none, or the identity is of another cluster. FAILED_PRECONDITION: the
+  /// authority has expired.
   [[nodiscard]] absl::StatusOr<std::string> issue(std::string_view request, const Identity& identity,
                                                   WallSeconds now) const;
+
+  /// For people: the authority has expired, or expires before a certificate that is issued now would; else empty.
+  [[nodiscard]] std::string trouble(WallSeconds now) const;
 
   /// The authority's certificate alone, as PEM text.
   [[nodiscard]] const std::string& certificate() const { return authority_.certificate; }
@@ -76,6 +80,7 @@ class CertificateIssuer {
  private:
   CertificateAndKey authority_;
   const std::string hash_;
+  const WallSeconds ends_s_;  // the authority
   const WallSeconds life_s_;
 };
 

@@ -74,9 +74,7 @@ std::string unsafe_warning(Admission admission, const std::vector<Entrance>& ent
   if (admission != Admission::kAccept) return {};
   return absl::StrCat("whoever reaches ", open,
                       " without a certificate is still let in (--security accept). When skuactl status shows that "
-                      "nobody comes without, restart this program ",
-                      role == "node" ? "with --packets off in place of" : "without",
-                      " --security accept (docs/security.md)");
+                      "nobody comes without, restart this program without --security accept (docs/security.md)");
 }
 
 }  // namespace skua::control

@@ -1,6 +1,5 @@
 #include "control/server/cluster_status.h"
 
-#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,13 +20,12 @@ void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core) {
   to.set_settled_shard_count(core.settled_shard_count(table.id));
 }
 
-StatusDesk::StatusDesk(Controller& controller, MapHub& hub, CredentialsPtr credentials,
-                       std::shared_ptr<const Auditor> auditor, ProgramSecurity security)
+StatusDesk::StatusDesk(Controller& controller, MapHub& hub, ProgramSecurity security,
+                       std::vector<TroubleFn> own_troubles)
     : controller_(controller),
       hub_(hub),
-      credentials_(std::move(credentials)),
-      auditor_(std::move(auditor)),
       security_(security),
+      own_troubles_(std::move(own_troubles)),
       started_ns_(controller.now_ns()),
       board_([this] { return make(board_, &StatusDesk::fill_all); }),
       tables_([this] { return make(tables_, &StatusDesk::fill_tables); }) {}
@@ -87,13 +85,10 @@ void StatusDesk::fill_all(const ClusterCore& core, TimeNs now, v1::GetStatusRepl
       *added.add_unserved() = to_proto(ShardRef{shard, whys++ < kUnservedWhysShownMax ? why : std::string()});
     }
   }
-  if (credentials_ != nullptr) {
-    const std::string trouble = credentials_->trouble(std::time(nullptr));
-    if (!trouble.empty()) reply.add_troubles(absl::StrCat("the control plane: ", trouble));
-  }
-  if (auditor_ != nullptr) {
-    const std::string trouble = auditor_->trouble();
-    if (!trouble.empty()) reply.add_troubles(absl::StrCat("the control plane: ", trouble));
+  for (const TroubleFn& own : own_troubles_) {
+    if (const std::string trouble = own(); !trouble.empty()) {
+      reply.add_troubles(absl::StrCat("the control plane: ", trouble));
+    }
   }
   for (const std::string& trouble : core.stranger_troubles()) reply.add_troubles(trouble);
   for (const std::string& trouble : core.shard_troubles(kTroublesShownMax)) reply.add_troubles(trouble);

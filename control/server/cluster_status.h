@@ -2,13 +2,14 @@
 #ifndef SKUA_CONTROL_SERVER_CLUSTER_STATUS_H_
 #define SKUA_CONTROL_SERVER_CLUSTER_STATUS_H_
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "control/core/cluster_core.h"
 #include "control/core/program_security.h"
 #include "control/proto/control.pb.h"
-#include "control/security/auditor.h"
-#include "control/security/credentials.h"
 #include "control/server/controller.h"
 #include "control/server/map_hub.h"
 #include "control/server/status_board.h"
@@ -20,10 +21,12 @@ void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core);
 /// Thread: any. Controller and hub must outlive it, and it outlives the controller's thread.
 class StatusDesk {
  public:
-  /// `credentials`, `auditor`: the control plane's own, whose troubles the status shows; null: none. `security`: whom
-  /// the control plane lets in.
-  StatusDesk(Controller& controller, MapHub& hub, CredentialsPtr credentials,
-             std::shared_ptr<const Auditor> auditor = nullptr, ProgramSecurity security = {});
+  /// What is wrong with a part of this process, for people; empty: nothing. Thread: the controller's.
+  using TroubleFn = std::function<std::string()>;
+
+  /// `security`: whom the control plane lets in. `own_troubles`: shown as the control plane's.
+  StatusDesk(Controller& controller, MapHub& hub, ProgramSecurity security = {},
+             std::vector<TroubleFn> own_troubles = {});
   StatusDesk(const StatusDesk&) = delete;
   StatusDesk& operator=(const StatusDesk&) = delete;
 
@@ -41,9 +44,8 @@ class StatusDesk {
 
   Controller& controller_;
   MapHub& hub_;
-  const CredentialsPtr credentials_;
-  const std::shared_ptr<const Auditor> auditor_;
   const ProgramSecurity security_;
+  const std::vector<TroubleFn> own_troubles_;
   const TimeNs started_ns_;
   StatusBoard board_;
   StatusBoard tables_;

@@ -1,5 +1,7 @@
 #include "control/server/control_identity.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <ctime>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "app/file.h"
 #include "control/server/control_exit.h"
 #include "control/server/grpc_listener.h"
+#include "control/store/etcd_address.h"
 
 namespace skua::control {
 namespace {
@@ -18,9 +21,32 @@ namespace {
 /// Of the certificate that a control plane needs.
 constexpr const char* kRole = "control c1";
 constexpr size_t kAuthorityFileMax = 1 << 20;
+constexpr const char* kAuthorityKey = "/ca.key";
 
 /// From the port of --listen-address to that of --join-address.
 constexpr int kJoinPortAfter = 5;
+
+/// Whoever reads the authority's key can be anybody, and so can whoever writes join tokens into the metadata.
+absl::Status check_authority_is_kept(const ControlOptions& options) {
+  const std::string key = options.authority + kAuthorityKey;
+  struct stat about {};
+  if (::stat(key.c_str(), &about) == 0 && (about.st_mode & (S_IRWXO | S_IWGRP)) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the key of the authority, ", key, ", is open to others than its owner: chmod 600 ", key));
+  }
+  if (options.metadata == kEmbeddedMetadata) return absl::OkStatus();
+  const absl::StatusOr<EtcdAddress> etcd = parse_etcd_address(options.metadata);
+  if (!etcd.ok() || etcd->tls) return etcd.status();
+  for (const std::string& endpoint : etcd->endpoints) {
+    const absl::StatusOr<HostPort> parts = split_address(endpoint);
+    if (parts.ok() && is_loopback(parts->host)) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("--authority with ", options.metadata, ": whoever reaches ", endpoint,
+                     " can make join tokens for any identity. Give etcd certificates and write etcds:// "
+                     "(docs/control-plane.md), or leave --authority away"));
+  }
+  return absl::OkStatus();
+}
 
 std::vector<Entrance> entrances_of(const ControlOptions& options) {
   const app::AddressRules rules{.zero_port_allowed = true, .any_host_allowed = true};
@@ -68,8 +94,9 @@ std::shared_ptr<const CertificateIssuer> load_issuer(const ControlOptions& optio
                      "--authority ",
                      options.authority, ", then give --cert, --key and --ca")));
   }
+  if (absl::Status wrong = check_authority_is_kept(options); !wrong.ok()) give_up(wrong);
   CertificateAndKey authority;
-  for (const auto& [name, to] : {std::pair{"/ca.pem", &authority.certificate}, {"/ca.key", &authority.key}}) {
+  for (const auto& [name, to] : {std::pair{"/ca.pem", &authority.certificate}, {kAuthorityKey, &authority.key}}) {
     absl::StatusOr<std::string> text = app::read_file(options.authority + name, kAuthorityFileMax);
     if (!text.ok()) {
       give_up(absl::InvalidArgumentError(absl::StrCat("--authority ", options.authority, ": ", text.status().message(),

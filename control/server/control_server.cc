@@ -51,7 +51,7 @@ class RunningServer final : public ControlServer {
                     options.make_probe ? options.make_probe() : make_node_probe(options.credentials)),
         services_(
             make_control_services({cluster_id_, cluster_name_, options.heartbeat_interval_ms, options.suspect_after_ms,
-                                   options.credentials, options.auditor, options.security},
+                                   options.credentials, options.auditor, options.issuer, options.security},
                                   controller_, hub_)),
         certificates_({cluster_id_, options.credentials, options.issuer, join_port_}),
         certificates_service_(make_certificates_service(certificates_, controller_)) {}

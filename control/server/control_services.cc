@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -366,6 +367,19 @@ class TablesService final : public v1::Tables::CallbackService {
   const std::shared_ptr<StatusDesk> status_;
 };
 
+/// What may be wrong with the parts of this process.
+std::vector<StatusDesk::TroubleFn> troubles_of(const ServiceOptions& options) {
+  std::vector<StatusDesk::TroubleFn> troubles;
+  if (options.credentials != nullptr) {
+    troubles.emplace_back([own = options.credentials] { return own->trouble(std::time(nullptr)); });
+  }
+  if (options.issuer != nullptr) {
+    troubles.emplace_back([issuer = options.issuer] { return issuer->trouble(std::time(nullptr)); });
+  }
+  if (options.auditor != nullptr) troubles.emplace_back([auditor = options.auditor] { return auditor->trouble(); });
+  return troubles;
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<grpc::Service>> make_control_services(const ServiceOptions& options, Controller& controller,
@@ -373,8 +387,7 @@ std::vector<std::unique_ptr<grpc::Service>> make_control_services(const ServiceO
   std::vector<std::unique_ptr<grpc::Service>> services;
   services.push_back(std::make_unique<MembershipService>(options, controller));
   services.push_back(std::make_unique<ShardMapService>(options, hub));
-  const auto status =
-      std::make_shared<StatusDesk>(controller, hub, options.credentials, options.auditor, options.security);
+  const auto status = std::make_shared<StatusDesk>(controller, hub, options.security, troubles_of(options));
   services.push_back(std::make_unique<TablesService>(options, controller, status));
   services.push_back(make_cluster_service(options, controller, status));
   return services;

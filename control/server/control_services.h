@@ -15,6 +15,7 @@
 
 #include "control/core/program_security.h"
 #include "control/security/auditor.h"
+#include "control/security/certificate_issuer.h"
 #include "control/security/credentials.h"
 #include "control/server/controller.h"
 #include "control/server/map_hub.h"
@@ -31,6 +32,7 @@ struct ServiceOptions {
   CredentialsPtr credentials = nullptr;
   /// Whose trouble the status shows; null: none.
   std::shared_ptr<const Auditor> auditor = nullptr;
+  std::shared_ptr<const CertificateIssuer> issuer = nullptr;
   /// Whom the control plane lets in, for the status.
   ProgramSecurity security = {};
 };

@@ -12,6 +12,7 @@ import resource
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 import threading
 
@@ -193,6 +194,20 @@ class OptionsTest(mistakes.MistakesTest):
         self.control("--metadata", "etcd://http://127.0.0.1:2379/skua", words=("HOST:PORT",))
         self.control("--metadata", "etcd://127.0.0.1:99999/skua", words=("127.0.0.1:99999",))
         self.control("--metadata", "etcd://127.0.0.1:2379/sk ua", words=("prefix",))
+
+    def test_authority_that_others_can_use(self):
+        ctl = self.program("skuactl")
+        ca, certs = f"{self.directory}/ca", f"{self.directory}/certs"
+        for words in (("cert", "init", ca), ("cert", "issue", "control", "c1", "--authority", ca, "--out", certs)):
+            subprocess.run([ctl, *words], check=True, capture_output=True)
+        control = (self.program("skua-control"), "--check-config", "--data-dir", f"{self.directory}/data", "--cert",
+                   f"{certs}/c1.pem", "--key", f"{certs}/c1.key", "--ca", f"{ca}/ca.pem", "--authority", ca)
+        subprocess.run(control, check=True, capture_output=True)
+        self.refused(*control, "--metadata", "etcd://10.0.0.1:2379/skua", "--advertise-address", "10.0.0.2:7400",
+                     words=("10.0.0.1:2379", "join tokens", "etcds://"))
+        for mode in (0o644, 0o620):
+            os.chmod(f"{ca}/ca.key", mode)
+            self.refused(*control, words=(f"chmod 600 {ca}/ca.key",))
 
     def test_listen_address_that_is_not_here(self):
         for address, words in (("8.8.8.8:7400", ("Choose an address of this machine",)),

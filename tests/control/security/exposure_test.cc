@@ -62,10 +62,7 @@ TEST(Exposure, UnsafeWarning_OnlyOfWhatCanBeReached) {
   EXPECT_EQ(unsafe_warning(Admission::kUnsafe, {kLocalGrpc}, "node"), "");
   EXPECT_EQ(unsafe_warning(Admission::kCertificates, {kOpenGrpc}, "node"), "");
   EXPECT_THAT(unsafe_warning(Admission::kAccept, {kOpenGrpc}, "node"), HasSubstr("without a certificate is still"));
-  // A node without it encrypts packets, and the others do not yet.
   EXPECT_THAT(unsafe_warning(Admission::kAccept, {kOpenGrpc}, "node"),
-              HasSubstr("with --packets off in place of --security accept"));
-  EXPECT_THAT(unsafe_warning(Admission::kAccept, {kOpenGrpc}, "control c1"),
               HasSubstr("restart this program without --security accept"));
   const std::string warning = unsafe_warning(Admission::kUnsafe, {kOpenGrpc, kOpenData}, "node");
   EXPECT_THAT(warning, HasSubstr("--grpc-address 0.0.0.0:7410 and --data-address 10.0.0.4:7420"));

@@ -16,7 +16,7 @@ class StatusDeskTest : public testing::Test {
     auto state = states_.load_or_create({}, kClusterId);
     controller_ = std::make_unique<Controller>(ControllerOptions{}, states_, *std::move(state), clock_, hub_);
     controller_->start();
-    status_ = std::make_unique<StatusDesk>(*controller_, hub_, nullptr);
+    status_ = std::make_unique<StatusDesk>(*controller_, hub_);
     EXPECT_TRUE(step(RegisterNode{kClusterId, test_node(1), 0}).ok());
     EXPECT_TRUE(step(CreateTable{"t", 3, false}).ok());
   }
