@@ -8,7 +8,7 @@ namespace skua::kv {
 
 Batch& Batch::append_op(Mutation op, const BatchOpOptions& options) {
   if (!status_.ok()) return *this;
-  const auto condition = condition_of(options.if_version, options.if_absent);
+  const auto condition = condition_of(options);
   const auto ttl_ms = ttl_ms_of(options.ttl);
   absl::Status status = condition.ok() ? ttl_ms.status() : condition.status();
   if (status.ok() && options.create_if_missing && op.kind != Mutation::Kind::kPatch) {
@@ -17,6 +17,7 @@ Batch& Batch::append_op(Mutation op, const BatchOpOptions& options) {
   if (status.ok()) {
     op.condition = *condition;
     op.create_if_missing = options.create_if_missing;
+    op.keep_ttl = options.keep_ttl;
     if (*ttl_ms != 0) op.ttl_ms = *ttl_ms;
     status = ops_.add(op);
   }

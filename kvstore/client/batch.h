@@ -31,10 +31,12 @@
 namespace skua::kv {
 
 struct BatchOpOptions {
-  /// These three as in WriteOptions.
+  /// These five as in WriteOptions.
   std::optional<uint64_t> if_version{};
   bool if_absent = false;
+  bool if_present = false;
   std::chrono::nanoseconds ttl{0};
+  bool keep_ttl = false;
   /// PATCH only: if the key is missing, make a row of the given fields; otherwise a missing key is NOT_FOUND.
   bool create_if_missing = false;
 };

@@ -39,7 +39,7 @@ struct WriteCall {
   Method method;
   std::string_view table;
   std::string_view key;
-  /// `ttl`: PUT, EXPIRE. `if_absent`: PUT, ADD, APPEND.
+  /// `ttl`: PUT, EXPIRE. `keep_ttl`: PUT. `if_absent`: PUT, ADD, APPEND.
   WriteOptions options;
   PutValue value = {};                       ///< PUT, APPEND
   std::span<const FieldUpdate> fields = {};  ///< PATCH

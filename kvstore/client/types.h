@@ -115,12 +115,16 @@ struct WriteOptions {
   /// 0: ClientOptions::timeout.
   std::chrono::nanoseconds timeout{0};
   /// Write only if the key has this version. Otherwise FAILED_PRECONDITION, and the result has the key's version (0:
-  /// the key is absent). Not together with if_absent.
+  /// the key is absent). A write takes one of if_version, if_absent and if_present.
   std::optional<uint64_t> if_version{};
   /// PUT, ADD, APPEND: write only if the key is absent. Otherwise ALREADY_EXISTS, and the result has the key's version.
   bool if_absent = false;
+  /// Write only if the key is there. Otherwise NOT_FOUND.
+  bool if_present = false;
   /// PUT only: the key vanishes after this time. Rounded up to milliseconds; at most 100 years; 0: never.
   std::chrono::nanoseconds ttl{0};
+  /// PUT only: the key keeps the time to live that it has. Not together with ttl.
+  bool keep_ttl = false;
   /// How safe the write must be before it is answered. The result says how safe it was then.
   Durability durability = Durability::kDefault;
 };

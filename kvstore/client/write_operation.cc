@@ -18,7 +18,7 @@ constexpr size_t kKeptBytesMax = 64 * 1024;
 }  // namespace
 
 absl::Status WriteOperation::take_options(const WriteOptions& options) {
-  const absl::StatusOr<Condition> condition = condition_of(options.if_version, options.if_absent);
+  const absl::StatusOr<Condition> condition = condition_of(options);
   if (!condition.ok()) return condition.status();
   if (options.if_absent && (method == Method::kDelete || method == Method::kExpire)) {
     return absl::InvalidArgumentError(absl::StrCat(method_name(method), " cannot be if_absent"));
@@ -29,8 +29,12 @@ absl::Status WriteOperation::take_options(const WriteOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat(method_name(method), " has no time to live; a key keeps the one it has, and EXPIRE sets it"));
   }
+  if (options.keep_ttl && method != Method::kPut) {
+    return absl::InvalidArgumentError(absl::StrCat("keep_ttl is PUT's; ", method_name(method), " keeps it anyhow"));
+  }
   condition_ = *condition;
   ttl_ms_ = *ttl_ms;
+  keep_ttl_ = options.keep_ttl;
   durability_ = options.durability;
   return absl::OkStatus();
 }
@@ -75,7 +79,7 @@ absl::StatusOr<CallOperation::Request> WriteOperation::encode(const Route& route
   const std::optional<Mutation::Kind> kind = kind_of(method);
   if (!kind.has_value()) return absl::InternalError("not a write of one key");
   const ByteSpan bytes = as_byte_span(body());
-  const Mutation mutation{*kind, create_if_missing_, condition_, key_, bytes, ttl_ms_, delta_};
+  const Mutation mutation{*kind, create_if_missing_, condition_, key_, bytes, ttl_ms_, delta_, keep_ttl_};
   const absl::StatusOr<ByteSpan> head = encode_mutation_head({route, mutation, id, durability_}, buffer);
   if (!head.ok()) return head.status();
   return Request{*head, bytes};

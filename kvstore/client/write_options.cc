@@ -1,17 +1,8 @@
 #include "kvstore/client/write_options.h"
 
-#include "absl/strings/str_cat.h"
 #include "kvstore/codec/size_limits.h"
 
 namespace skua::kv {
-
-absl::StatusOr<Condition> condition_of(const std::optional<uint64_t>& if_version, bool if_absent) {
-  if (if_absent && if_version.has_value()) {
-    return absl::InvalidArgumentError("a write takes if_absent or if_version, not both");
-  }
-  if (if_absent) return Condition::if_absent();
-  return if_version.has_value() ? Condition::if_version(*if_version) : Condition::none();
-}
 
 absl::StatusOr<uint64_t> ttl_ms_of(std::chrono::nanoseconds ttl) {
   const int64_t ms = std::chrono::ceil<std::chrono::milliseconds>(ttl).count();

@@ -4,15 +4,23 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/codec/request.h"
 
 namespace skua::kv {
 
-/// The condition of a write. INVALID_ARGUMENT if both are given.
-[[nodiscard]] absl::StatusOr<Condition> condition_of(const std::optional<uint64_t>& if_version, bool if_absent);
+/// The condition of a write. INVALID_ARGUMENT if more than one is given. `Options`: WriteOptions, BatchOpOptions.
+template <typename Options>
+[[nodiscard]] absl::StatusOr<Condition> condition_of(const Options& options) {
+  if (int{options.if_version.has_value()} + int{options.if_absent} + int{options.if_present} > 1) {
+    return absl::InvalidArgumentError("a write takes one of if_absent, if_present and if_version");
+  }
+  if (options.if_absent) return Condition::if_absent();
+  if (options.if_present) return Condition::if_present();
+  return options.if_version.has_value() ? Condition::if_version(*options.if_version) : Condition::none();
+}
 
 /// Milliseconds, rounded up so that no key expires early. INVALID_ARGUMENT below 0 or above kTtlMsMax.
 [[nodiscard]] absl::StatusOr<uint64_t> ttl_ms_of(std::chrono::nanoseconds ttl);

@@ -12,6 +12,7 @@ namespace skua::kv {
 namespace {
 
 constexpr uint8_t kOpCreateIfMissing = 1;
+constexpr uint8_t kOpKeepTtl = 2;
 
 static_assert(kRequestHeaderBytes + kMutationHeadBytes + kBatchBytesMax <= kMessageBytesMax);
 
@@ -32,13 +33,14 @@ bool read_op(ByteReader& reader, Mutation& op) {
   op.kind = static_cast<Mutation::Kind>(kind);
   op.condition.kind = static_cast<Condition::Kind>(condition);
   op.create_if_missing = flags == kOpCreateIfMissing;
+  op.keep_ttl = flags == kOpKeepTtl;
   if (op.kind == Mutation::Kind::kAdd) {
     op.delta = static_cast<int64_t>(number);
   } else {
     op.ttl_ms = number;
   }
-  return reader.ok() && method_of(op.kind) != Method::kBatch && flags <= kOpCreateIfMissing && reserved == 0 &&
-         also_reserved == 0 && op.condition.kind <= Condition::Kind::kIfAbsent &&
+  return reader.ok() && method_of(op.kind) != Method::kBatch && flags <= kOpKeepTtl && reserved == 0 &&
+         also_reserved == 0 && op.condition.kind <= Condition::Kind::kIfPresent &&
          (op.condition.kind == Condition::Kind::kIfVersion || op.condition.version == 0);
 }
 
@@ -66,7 +68,7 @@ absl::Status BatchOpsBuilder::add(const Mutation& op) {
   ByteWriter writer(header);
   writer.write(op.kind);
   writer.write(op.condition.kind);
-  writer.write(op.create_if_missing ? kOpCreateIfMissing : uint8_t{0});
+  writer.write(op.create_if_missing ? kOpCreateIfMissing : op.keep_ttl ? kOpKeepTtl : uint8_t{0});
   writer.write(uint8_t{0});
   writer.write(static_cast<uint16_t>(op.key.size()));
   writer.write(uint16_t{0});

@@ -3,8 +3,8 @@
 //   request   header, count = operations | mutation head | operations, one after the other:
 //
 //    0  u8  kind            1 put, 2 delete, 3 add, 4 append, 5 patch, 6 expire
-//    1  u8  condition       0 none, 1 if_version, 2 if_absent
-//    2  u8  flags           1 = create if missing (patch)
+//    1  u8  condition       0 none, 1 if_version, 2 if_absent, 3 if_present
+//    2  u8  flags           1 = create if missing (patch), 2 = keep the time to live (put)
 //    3  u8  0
 //    4  u16 key bytes
 //    6  u16 0

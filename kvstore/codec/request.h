@@ -8,7 +8,8 @@
 //   16  u64 map_revision    a server that has seen an older map refreshes its map before it refuses
 //   24  u8  format = 2
 //   25  u8  flags           GET: 1 = at_least_index follows, 2 = tell the time to live. Mutations: bits 0-1 condition
-//                           (0 none, 1 if_version, 2 if_absent), 4 = create if missing (PATCH), bits 4-5 durability
+//                           (0 none, 1 if_version, 2 if_absent, 3 if_present), 4 = create if missing (PATCH),
+//                           8 = keep the time to live (PUT), bits 4-5 durability
 //   26  u16 key_bytes       SCAN: the start key's; MULTI_GET, BATCH: 0
 //   28  u32 count           PUT, APPEND: value bytes; PATCH: bytes of fields; MULTI_GET: keys; SCAN: rows_max;
 //                           BATCH: operations; else 0

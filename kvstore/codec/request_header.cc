@@ -77,11 +77,7 @@ absl::Status read_mutation_head(Method method, ByteSpan bytes, uint8_t own_flags
   head.condition.version = reader.read<uint64_t>();
   head.ttl_ms = reader.read<uint64_t>();
   if (!reader.ok()) return malformed_request(method, "it ends inside its head", bytes.size());
-  const auto kind = static_cast<uint8_t>(header.flags & kConditionBits);
-  if (kind > static_cast<uint8_t>(Condition::Kind::kIfAbsent)) {
-    return malformed_request(method, "unknown condition", bytes.size());
-  }
-  head.condition.kind = static_cast<Condition::Kind>(kind);
+  head.condition.kind = static_cast<Condition::Kind>(header.flags & kConditionBits);
   head.durability = static_cast<Durability>((header.flags & kDurabilityBits) >> kDurabilityShift);
   if (head.condition.kind != Condition::Kind::kIfVersion && head.condition.version != 0) {
     return malformed_request(method, "a version without if_version", bytes.size());
@@ -120,6 +116,9 @@ absl::Status check_rules(Method method, const Condition& condition, uint64_t ttl
 absl::Status check_patch(const Condition& condition, bool create_if_missing, ByteSpan fields) {
   if (condition.kind == Condition::Kind::kIfAbsent && !create_if_missing) {
     return absl::InvalidArgumentError("PATCH if_absent would never do anything without create_if_missing");
+  }
+  if (condition.kind == Condition::Kind::kIfPresent && create_if_missing) {
+    return absl::InvalidArgumentError("PATCH if_present makes no key; leave create_if_missing away");
   }
   if (fields.empty()) return absl::InvalidArgumentError("PATCH request names no field");
   return check_row(fields);

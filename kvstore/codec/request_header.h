@@ -16,6 +16,7 @@ namespace skua::kv {
 
 inline constexpr uint8_t kConditionBits = 3;
 inline constexpr uint8_t kCreateIfMissingBit = 4;
+inline constexpr uint8_t kKeepTtlBit = 8;
 inline constexpr int kDurabilityShift = 4;
 inline constexpr uint8_t kDurabilityBits = 3 << kDurabilityShift;
 

@@ -14,6 +14,17 @@ bool has_value(Kind kind) {
   return kind == Kind::kPut || kind == Kind::kPatch || kind == Kind::kAppend;
 }
 
+/// The flags that a mutation of this kind may have beside those that all may have.
+uint8_t flags_allowed(Kind kind) {
+  if (kind == Kind::kPatch) return kCreateIfMissingBit;
+  return kind == Kind::kPut ? kKeepTtlBit : uint8_t{0};
+}
+
+uint8_t flags_of(const Mutation& mutation) {
+  if (mutation.create_if_missing) return kCreateIfMissingBit;
+  return mutation.keep_ttl ? kKeepTtlBit : uint8_t{0};
+}
+
 }  // namespace
 
 Method method_of(Kind kind) {
@@ -40,14 +51,18 @@ absl::Status check_mutation(const Mutation& mutation) {
   if (absl::Status status = check_key(mutation.key); !status.ok()) return status;
   if (absl::Status status = check_value(mutation.value); !status.ok()) return status;
   if (absl::Status status = check_rules(method, mutation.condition, mutation.ttl_ms); !status.ok()) return status;
-  if (mutation.kind == Kind::kPatch) {
-    return check_patch(mutation.condition, mutation.create_if_missing, mutation.value);
-  }
-  if (mutation.create_if_missing || (!has_value(mutation.kind) && !mutation.value.empty()) ||
-      (mutation.kind != Kind::kAdd && mutation.delta != 0)) {
+  const bool has_others_part = (mutation.create_if_missing && mutation.kind != Kind::kPatch) ||
+                               (mutation.keep_ttl && mutation.kind != Kind::kPut) ||
+                               (mutation.delta != 0 && mutation.kind != Kind::kAdd) ||
+                               (!mutation.value.empty() && !has_value(mutation.kind));
+  if (has_others_part) {
     return absl::InvalidArgumentError(absl::StrCat(method_name(method), " has a part that only others have"));
   }
-  return absl::OkStatus();
+  if (mutation.keep_ttl && mutation.ttl_ms != 0) {
+    return absl::InvalidArgumentError("PUT keeps the time to live, or takes a new one, not both");
+  }
+  if (mutation.kind != Kind::kPatch) return absl::OkStatus();
+  return check_patch(mutation.condition, mutation.create_if_missing, mutation.value);
 }
 
 absl::StatusOr<ByteSpan> encode_mutation_head(const MutationRequest& request, HeadBuffer& buffer) {
@@ -57,7 +72,7 @@ absl::StatusOr<ByteSpan> encode_mutation_head(const MutationRequest& request, He
   ByteWriter writer(buffer);
   write_mutation_head(writer,
                       {.route = request.route,
-                       .flags = mutation.create_if_missing ? kCreateIfMissingBit : uint8_t{0},
+                       .flags = flags_of(mutation),
                        .key_bytes = static_cast<uint16_t>(mutation.key.size()),
                        .count = static_cast<uint32_t>(mutation.value.size())},
                       {request.id, request.durability, mutation.condition, mutation.ttl_ms});
@@ -72,8 +87,8 @@ absl::StatusOr<MutationRequest> decode_mutation(Method method, ByteSpan bytes) {
   ByteReader reader(bytes);
   RequestHeader header;
   MutationHead head;
-  const uint8_t own_flags = method == Method::kPatch ? kCreateIfMissingBit : uint8_t{0};
-  if (absl::Status status = read_mutation_head(method, bytes, own_flags, reader, header, head); !status.ok()) {
+  if (absl::Status status = read_mutation_head(method, bytes, flags_allowed(*kind), reader, header, head);
+      !status.ok()) {
     return status;
   }
   absl::StatusOr<MutationRequest> request(absl::in_place);  // decoded into its place: it is large
@@ -83,6 +98,7 @@ absl::StatusOr<MutationRequest> decode_mutation(Method method, ByteSpan bytes) {
   Mutation& mutation = request->mutation;
   mutation.kind = *kind;
   mutation.create_if_missing = (header.flags & kCreateIfMissingBit) != 0;
+  mutation.keep_ttl = (header.flags & kKeepTtlBit) != 0;
   mutation.condition = head.condition;
   mutation.ttl_ms = head.ttl_ms;
   if (*kind == Kind::kAdd) mutation.delta = reader.read<int64_t>();

@@ -35,7 +35,8 @@ const std::vector<std::string>& verbs() {
 }
 
 const std::vector<std::string>& options() {
-  static const std::vector<std::string> kOptions = {"--if-version", "--if-absent", "--ttl", "--create"};
+  static const std::vector<std::string> kOptions = {"--if-version", "--if-absent", "--if-present",
+                                                    "--ttl",        "--keep-ttl",  "--create"};
   return kOptions;
 }
 
@@ -57,16 +58,25 @@ absl::Status take_option(const std::vector<BatchWord>& words, size_t& i, BatchOp
     options_of_line.if_absent = true;
     return absl::OkStatus();
   }
+  if (name == "--if-present") {
+    options_of_line.if_present = true;
+    return absl::OkStatus();
+  }
+  if (name == "--keep-ttl") {
+    options_of_line.keep_ttl = true;
+    return absl::OkStatus();
+  }
   if (name == "--create") {
     options_of_line.create_if_missing = true;
     return absl::OkStatus();
   }
   if (name != "--if-version" && name != "--ttl") {
     const std::string near = did_you_mean(name, options());
-    return absl::InvalidArgumentError(absl::StrCat(
-        "unknown option ", printable(name), near,
-        near.empty() ? "; there are --if-version N, --if-absent, --ttl TTL, --create; quote a word that is no option"
-                     : ""));
+    return absl::InvalidArgumentError(absl::StrCat("unknown option ", printable(name), near,
+                                                   near.empty()
+                                                       ? "; there are --if-version N, --if-absent, --if-present, --ttl "
+                                                         "TTL, --keep-ttl, --create; quote a word that is no option"
+                                                       : ""));
   }
   if (++i == words.size()) return absl::InvalidArgumentError(absl::StrCat(name, " wants a value"));
   const std::string& value = words[i].text;
@@ -106,8 +116,16 @@ absl::Status check_options(const std::string& name, const BatchOpOptions& option
   if (options_of_line.ttl.count() != 0 && name != "put") {
     return wrong("--ttl is for put; expire KEY TTL gives a time to live to a key that is there");
   }
+  if (options_of_line.keep_ttl && name != "put") return wrong("--keep-ttl is for put; the others keep it anyhow");
+  if (options_of_line.keep_ttl && options_of_line.ttl.count() != 0) return wrong("give --ttl or --keep-ttl, not both");
+  const bool is_conditional = options_of_line.if_version.has_value();
+  if (int{options_of_line.if_absent} + int{options_of_line.if_present} + int{is_conditional} > 1) {
+    return wrong("give one of --if-absent, --if-present and --if-version");
+  }
+  if (options_of_line.if_present && options_of_line.create_if_missing) {
+    return wrong("--create makes a key that is missing, which --if-present forbids");
+  }
   if (!options_of_line.if_absent) return absl::OkStatus();
-  if (options_of_line.if_version) return wrong("give --if-absent or --if-version, not both");
   if (name == "del" || name == "expire" || (is_patch && !options_of_line.create_if_missing)) {
     return wrong("--if-absent is for put, add and append, and for patch with --create");
   }

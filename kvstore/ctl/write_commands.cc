@@ -31,6 +31,8 @@ struct WriteArguments {
   std::string file;
   const app::Option* file_option = nullptr;
   bool if_absent = false;
+  bool if_present = false;
+  bool keep_ttl = false;
   int64_t if_version = kAnyVersion;
   const app::Option* if_version_option = nullptr;
   std::string ttl;
@@ -43,16 +45,19 @@ WriteOptions options_of(const WriteArguments& arguments) {
     app::fail_usage(kProgram,
                     "--if-version is a key's version, which put and get --output json tell; it is not negative");
   }
-  if (arguments.if_absent && arguments.if_version >= 0) {
-    app::fail_usage(kProgram, "give --if-absent or --if-version, not both");
+  if (int{arguments.if_absent} + int{arguments.if_present} + int{arguments.if_version >= 0} > 1) {
+    app::fail_usage(kProgram, "give one of --if-absent, --if-present and --if-version");
   }
   WriteOptions options;
   if (arguments.if_version >= 0) options.if_version = static_cast<uint64_t>(arguments.if_version);
   options.if_absent = arguments.if_absent;
+  options.if_present = arguments.if_present;
+  options.keep_ttl = arguments.keep_ttl;
   if (arguments.ttl_option != nullptr && is_given(*arguments.ttl_option, arguments.ttl)) {
     const absl::StatusOr<std::chrono::nanoseconds> ttl = parse_ttl(arguments.ttl);
     if (!ttl.ok()) app::fail_usage(kProgram, absl::StrCat("--ttl ", ttl.status().message()));
     options.ttl = *ttl;
+    if (options.keep_ttl) app::fail_usage(kProgram, "give --ttl or --keep-ttl, not both");
   }
   options.durability = arguments.durability;
   return options;
@@ -164,6 +169,7 @@ app::Command& add_value_command(app::Program& program, const char* name, const c
       &command.add_string("file", &arguments.file, "Take the bytes from a file, as they are; -: standard input.")
            .value_name("FILE");
   command.add_bool("if-absent", &arguments.if_absent, "Only if the key does not exist.");
+  command.add_bool("if-present", &arguments.if_present, "Only if the key exists.");
   add_write_options(command, arguments);
   return command;
 }
@@ -185,9 +191,12 @@ void add_write_commands(app::Program& program, const Globals& globals) {
   writing->ttl_option =
       &put_command.add_string("ttl", &writing->ttl, "The key vanishes after this long, as 30s or 12h; without: never.")
            .value_name("DURATION");
+  put_command.add_bool("keep-ttl", &writing->keep_ttl, "The key keeps the time to live that it has.");
   put_command.example("skuactl put notes greeting hello", "");
   put_command.example("skuactl put notes greeting hi --if-version 1", "only over version 1");
   put_command.example("skuactl put sessions ada token --ttl 30m", "gone in half an hour");
+  put_command.example("skuactl put sessions ada renewed --if-present --keep-ttl",
+                      "a new value, gone when the old one was to be");
   put_command.example("skuactl put notes draft text --durability memory", "fast, and lost with the process");
   put_command.action([&globals, writing] { return put(globals, *writing); });
 
@@ -197,6 +206,7 @@ void add_write_commands(app::Program& program, const Globals& globals) {
   adding->value_option =
       &add_command.add_positional("delta", &adding->value, "What to add; 1 if it is left out.").optional();
   add_command.add_bool("if-absent", &adding->if_absent, "Only if the key does not exist.");
+  add_command.add_bool("if-present", &adding->if_present, "Only if the key exists.");
   add_write_options(add_command, *adding);
   add_command.example("skuactl add stats visits", "one more");
   add_command.example("skuactl add stats stock -5", "");

@@ -16,6 +16,7 @@ KvStatus check_condition(const Condition& condition, uint64_t version) {
   switch (condition.kind) {
     case Condition::Kind::kNone: return KvStatus::kOk;
     case Condition::Kind::kIfAbsent: return version == 0 ? KvStatus::kOk : KvStatus::kAlreadyExists;
+    case Condition::Kind::kIfPresent: return version != 0 ? KvStatus::kOk : KvStatus::kNotFound;
     case Condition::Kind::kIfVersion: return version == condition.version ? KvStatus::kOk : KvStatus::kVersionMismatch;
   }
   return KvStatus::kInvalidArgument;
@@ -81,7 +82,10 @@ Evaluated evaluate(const Mutation& mutation, const CurrentState& stored, uint64_
   const KvStatus status = check_condition(mutation.condition, current.version);
   if (status != KvStatus::kOk) return {{status, current.version}};
   switch (mutation.kind) {
-    case Mutation::Kind::kPut: return {{KvStatus::kOk, 0}, mutation.value, expiry_after(mutation.ttl_ms, now_ms)};
+    case Mutation::Kind::kPut:
+      return {{KvStatus::kOk, 0},
+              mutation.value,
+              mutation.keep_ttl ? current.expires_at : expiry_after(mutation.ttl_ms, now_ms)};
     case Mutation::Kind::kDelete: return {{current.version == 0 ? KvStatus::kNotFound : KvStatus::kOk, 0}};
     case Mutation::Kind::kPatch: return evaluate_patch(mutation, current, scratch);
     case Mutation::Kind::kAdd: return evaluate_add(mutation, current, scratch);

@@ -29,9 +29,11 @@ struct Evaluated {
   uint64_t expires_at = 0;  ///< kOk: when `value` expires
 };
 
-/// True if the result depends on the key's state. Only an unconditional PUT does not depend on it.
+/// True if the result depends on the key's state. Only an unconditional PUT that keeps no time to live does not depend
+/// on it.
 [[nodiscard]] inline bool needs_current(const Mutation& mutation) {
-  return mutation.kind != Mutation::Kind::kPut || mutation.condition.kind != Condition::Kind::kNone;
+  return mutation.kind != Mutation::Kind::kPut || mutation.condition.kind != Condition::Kind::kNone ||
+         mutation.keep_ttl;
 }
 
 /// `current` is not used if needs_current() is false. `now_ms` is unix time. A value that is computed (by any mutation

@@ -26,13 +26,14 @@ struct ShardId {
 
 /// The condition under which a mutation is applied.
 struct Condition {
-  enum class Kind : uint8_t { kNone = 0, kIfVersion = 1, kIfAbsent = 2 };
+  enum class Kind : uint8_t { kNone = 0, kIfVersion = 1, kIfAbsent = 2, kIfPresent = 3 };
   Kind kind = Kind::kNone;
   uint64_t version = 0;  ///< kIfVersion: the version that the key must have; else 0
 
   static Condition none() { return {}; }
   static Condition if_version(uint64_t version) { return {Kind::kIfVersion, version}; }
   static Condition if_absent() { return {Kind::kIfAbsent, 0}; }
+  static Condition if_present() { return {Kind::kIfPresent, 0}; }
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
@@ -56,33 +57,37 @@ struct Mutation {
   bool create_if_missing = false;  ///< kPatch: a missing key counts as an empty row
   Condition condition{};
   std::string_view key{};
-  ByteSpan value{};     ///< kPut: the value; kPatch: the fields in row format; kAppend: the bytes to append
-  uint64_t ttl_ms = 0;  ///< kPut, kExpire: the key is absent after this time; 0: never
-  int64_t delta = 0;    ///< kAdd: added to the counter
+  ByteSpan value{};       ///< kPut: the value; kPatch: the fields in row format; kAppend: the bytes to append
+  uint64_t ttl_ms = 0;    ///< kPut, kExpire: the key is absent after this time; 0: never
+  int64_t delta = 0;      ///< kAdd: added to the counter
+  bool keep_ttl = false;  ///< kPut: the expiry of the key stays, as it does when kAppend changes the value; ttl_ms is 0
 
   static Mutation put(std::string_view key, ByteSpan value, Condition condition = {}, uint64_t ttl_ms = 0) {
-    return {Kind::kPut, false, condition, key, value, ttl_ms, 0};
+    return {Kind::kPut, false, condition, key, value, ttl_ms, 0, false};
+  }
+  static Mutation put_keeping_ttl(std::string_view key, ByteSpan value, Condition condition = {}) {
+    return {Kind::kPut, false, condition, key, value, 0, 0, true};
   }
   static Mutation remove(std::string_view key, Condition condition = {}) {
-    return {Kind::kDelete, false, condition, key, {}, 0, 0};
+    return {Kind::kDelete, false, condition, key, {}, 0, 0, false};
   }
   static Mutation patch(std::string_view key, ByteSpan fields, bool create_if_missing, Condition condition = {}) {
-    return {Kind::kPatch, create_if_missing, condition, key, fields, 0, 0};
+    return {Kind::kPatch, create_if_missing, condition, key, fields, 0, 0, false};
   }
   static Mutation add(std::string_view key, int64_t delta, Condition condition = {}) {
-    return {Kind::kAdd, false, condition, key, {}, 0, delta};
+    return {Kind::kAdd, false, condition, key, {}, 0, delta, false};
   }
   static Mutation append(std::string_view key, ByteSpan bytes, Condition condition = {}) {
-    return {Kind::kAppend, false, condition, key, bytes, 0, 0};
+    return {Kind::kAppend, false, condition, key, bytes, 0, 0, false};
   }
   static Mutation expire(std::string_view key, uint64_t ttl_ms, Condition condition = {}) {
-    return {Kind::kExpire, false, condition, key, {}, ttl_ms, 0};
+    return {Kind::kExpire, false, condition, key, {}, ttl_ms, 0, false};
   }
 };
 
 /// The result of a mutation.
 ///   kOk                 the mutation is done; version = its index
-///   kNotFound           DELETE, PATCH or EXPIRE of a key that is absent; version = 0
+///   kNotFound           DELETE, PATCH or EXPIRE of a key that is absent, or if_present, and the key is; version = 0
 ///   kAlreadyExists      if_absent, and the key exists; version = the key's
 ///   kVersionMismatch    if_version, and the key has another version; version = the key's, 0 if absent
 ///   kNotARow            PATCH of a value that is not a row; version = the key's

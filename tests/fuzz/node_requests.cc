@@ -70,6 +70,7 @@ Condition make_condition(FuzzInput& in) {
   switch (in.pick(6)) {
     case 0: return Condition::if_version(in.near(in.byte()));
     case 1: return Condition::if_absent();
+    case 2: return Condition::if_present();
     default: return {};
   }
 }
@@ -94,6 +95,7 @@ Mutation make_parts(FuzzInput& in, Mutation::Kind kind, const std::string& key, 
   if (kind == Kind::kPut || kind == Kind::kExpire) mutation.ttl_ms = make_ttl(in);
   if (kind == Kind::kAdd) mutation.delta = in.number<int64_t>();
   if (kind == Kind::kPatch) mutation.create_if_missing = in.flag();
+  if (kind == Kind::kPut && mutation.ttl_ms == 0) mutation.keep_ttl = in.flag();
   return mutation;
 }
 

@@ -88,7 +88,12 @@ TEST(Put, HonoursConditions) {
   EXPECT_EQ(again.version, first.version);
   EXPECT_FALSE(again.may_have_been_applied);
   EXPECT_EQ(again.detail, nullptr);
-  const WriteResult second = put(world, "k", "2", {.if_version = first.version});
+  EXPECT_EQ(put(world, "none", "2", {.if_present = true}).status.code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(put(world, "k", "1", {.if_version = first.version, .ttl = milliseconds(50'000)}).ok());
+  const WriteResult third = put(world, "k", "1", {.if_present = true, .keep_ttl = true});
+  ASSERT_TRUE(third.ok());
+  EXPECT_EQ(world.store(0).entries.at("k").ttl_ms, 50'000u);
+  const WriteResult second = put(world, "k", "2", {.if_version = third.version});
   ASSERT_TRUE(second.ok());
   const WriteResult stale = put(world, "k", "3", {.if_version = first.version});
   EXPECT_EQ(stale.status.code(), absl::StatusCode::kFailedPrecondition);

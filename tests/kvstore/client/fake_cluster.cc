@@ -170,12 +170,13 @@ MutationResult FakeNode::apply(const Mutation& op) {
   const bool missing = found == store_->entries.end();
   FakeStore::Entry entry = missing ? FakeStore::Entry() : found->second;
   if (op.condition.kind == Condition::Kind::kIfAbsent && !missing) return {KvStatus::kAlreadyExists, entry.version};
+  if (op.condition.kind == Condition::Kind::kIfPresent && missing) return {KvStatus::kNotFound};
   if (op.condition.kind == Condition::Kind::kIfVersion && entry.version != op.condition.version) {
     return {KvStatus::kVersionMismatch, entry.version};
   }
   MutationResult done;
   if (op.kind == Kind::kPut) entry.value = as_string_view(op.value);
-  if (op.kind == Kind::kPut || op.kind == Kind::kExpire) entry.ttl_ms = op.ttl_ms;
+  if ((op.kind == Kind::kPut && !op.keep_ttl) || op.kind == Kind::kExpire) entry.ttl_ms = op.ttl_ms;
   if (op.kind == Kind::kAppend) entry.value.append(as_string_view(op.value));
   if ((op.kind == Kind::kExpire || op.kind == Kind::kDelete) && missing) return {KvStatus::kNotFound};
   if (op.kind == Kind::kPatch) {

@@ -41,7 +41,8 @@ std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
   const std::string fields = one_field(random_text(rng, rng.between(1, 20)), value);
   const std::string end = random_text(rng, rng.below(40));
   const std::string token = random_text(rng, rng.below(40));
-  const Condition conditions[] = {Condition::none(), Condition::if_version(rng.next()), Condition::if_absent()};
+  const Condition conditions[] = {Condition::none(), Condition::if_version(rng.next()), Condition::if_present(),
+                                  Condition::if_absent()};
   std::vector<std::string_view> keys(rng.between(1, 20), key);
   HeadBuffer head;
   std::vector<std::byte> buffer(64 * 1024);
@@ -60,14 +61,15 @@ std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
   const auto add_mutation = [&](Recode recode, const Mutation& mutation) {
     add(recode, encode_mutation_head({route, mutation, id, durability}, head).value(), mutation.value);
   };
-  add_mutation(recode_mutation<Method::kPut>, Mutation::put(key, body, conditions[rng.below(3)], ttl_ms));
-  add_mutation(recode_mutation<Method::kDelete>, Mutation::remove(key, conditions[rng.below(2)]));
+  add_mutation(recode_mutation<Method::kPut>, Mutation::put(key, body, conditions[rng.below(4)], ttl_ms));
+  add_mutation(recode_mutation<Method::kPut>, Mutation::put_keeping_ttl(key, body, conditions[rng.below(4)]));
+  add_mutation(recode_mutation<Method::kDelete>, Mutation::remove(key, conditions[rng.below(3)]));
   add_mutation(recode_mutation<Method::kPatch>,
                Mutation::patch(key, as_byte_span(fields), rng.chance(0.5), conditions[rng.below(2)]));
   add_mutation(recode_mutation<Method::kAdd>,
-               Mutation::add(key, static_cast<int64_t>(rng.next()), conditions[rng.below(3)]));
-  add_mutation(recode_mutation<Method::kAppend>, Mutation::append(key, body, conditions[rng.below(3)]));
-  add_mutation(recode_mutation<Method::kExpire>, Mutation::expire(key, ttl_ms, conditions[rng.below(2)]));
+               Mutation::add(key, static_cast<int64_t>(rng.next()), conditions[rng.below(4)]));
+  add_mutation(recode_mutation<Method::kAppend>, Mutation::append(key, body, conditions[rng.below(4)]));
+  add_mutation(recode_mutation<Method::kExpire>, Mutation::expire(key, ttl_ms, conditions[rng.below(3)]));
   add(recode_multi_get, encode_multi_get(route, keys, buffer).value(), {});
   add(recode_scan,
       encode_scan({route, key, end, static_cast<uint32_t>(rng.between(1, kScanRowsMax)),
@@ -193,6 +195,15 @@ TEST(RequestTest, Mutations_RefuseWhatTheyCannotHave) {
   EXPECT_FALSE(is_taken(Mutation::patch("k", {}, false)));
   EXPECT_FALSE(is_taken(Mutation::patch("k", as_byte_span(fields), false, Condition::if_absent())));
   EXPECT_TRUE(is_taken(Mutation::patch("k", as_byte_span(fields), true, Condition::if_absent())));
+  EXPECT_TRUE(is_taken(Mutation::patch("k", as_byte_span(fields), false, Condition::if_present())));
+  EXPECT_FALSE(is_taken(Mutation::patch("k", as_byte_span(fields), true, Condition::if_present())));
+  Mutation keeping = Mutation::put_keeping_ttl("k", {});
+  EXPECT_TRUE(is_taken(keeping));
+  keeping.ttl_ms = 1;
+  EXPECT_FALSE(is_taken(keeping));
+  Mutation append = Mutation::append("k", as_byte_span("v"));
+  append.keep_ttl = true;
+  EXPECT_FALSE(is_taken(append));
   EXPECT_FALSE(is_taken(Mutation::add("k", 1), {0, 1, 0})) << "a seq of nobody";
   EXPECT_FALSE(is_taken(Mutation::add("k", 1), {5, 0, 0})) << "seqs start at 1";
   EXPECT_FALSE(is_taken(Mutation::add("k", 1), {5, 2, 3})) << "this one is not answered";

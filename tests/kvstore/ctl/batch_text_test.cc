@@ -98,7 +98,8 @@ TEST(ParseBatch, NamesTheLineAndWhatIsWrong) {
   EXPECT_EQ(failure("put k v --create"), "line 1: --create is for patch");
   EXPECT_THAT(failure("add k 1 --ttl 5s"), HasSubstr("--ttl is for put"));
   EXPECT_THAT(failure("expire k 5s --ttl 6s"), HasSubstr("--ttl is for put"));
-  EXPECT_THAT(failure("put k v --if-absent --if-version 1"), HasSubstr("--if-absent or --if-version, not both"));
+  EXPECT_THAT(failure("put k v --if-absent --if-version 1"),
+              HasSubstr("give one of --if-absent, --if-present and --if-version"));
   for (const char* text : {"del k --if-absent", "expire k 5s --if-absent", "patch k f=v --if-absent"}) {
     EXPECT_THAT(failure(text), HasSubstr("--if-absent is for put, add and append")) << text;
   }
@@ -112,7 +113,11 @@ TEST(ParseBatch, NamesTheLineAndWhatIsWrong) {
   EXPECT_THAT(failure("put k v --ttl"), HasSubstr("--ttl wants a value"));
   EXPECT_THAT(failure("put k v --if-version x"), HasSubstr("--if-version wants a number"));
   EXPECT_THAT(failure("put k v --fast"), HasSubstr("unknown option --fast"));
-  EXPECT_THAT(failure("put k v --if-absent --if-version 1"), HasSubstr("not both"));
+  EXPECT_THAT(failure("put k v --if-present --if-version 1"), HasSubstr("give one of"));
+  EXPECT_THAT(failure("put k v --ttl 5s --keep-ttl"), HasSubstr("not both"));
+  EXPECT_THAT(failure("add k 1 --keep-ttl"), HasSubstr("--keep-ttl is for put"));
+  EXPECT_THAT(failure("patch k f=v --create --if-present"), HasSubstr("--if-present forbids"));
+  EXPECT_EQ(failure("put k v --if-present --keep-ttl"), "");
   EXPECT_THAT(failure("del k --if-absent"), HasSubstr("line 1"));
   EXPECT_THAT(failure("add n 1 --ttl 5s"), HasSubstr("time to live"));
 }

@@ -83,6 +83,7 @@ Mutation CrashWorld::random_mutation(const Shard& shard, Write& write) {
   const auto keep = [&](std::string text) { return as_byte_span(write.bytes.emplace_back(std::move(text))); };
   Condition condition = Condition::none();
   if (rng_.chance(0.15)) condition = Condition::if_absent();
+  if (rng_.chance(0.15)) condition = Condition::if_present();
   if (rng_.chance(0.25)) {
     condition = Condition::if_version(rng_.chance(0.7) ? twin_row(shard, key).version : rng_.below(300));
   }
@@ -99,6 +100,7 @@ Mutation CrashWorld::random_mutation(const Shard& shard, Write& write) {
     case 2: return Mutation::add(key, static_cast<int64_t>(rng_.below(100)) - 50, version_only);
     case 3: return Mutation::append(key, keep(absl::StrCat(rng_.below(10))), version_only);
     case 4: return Mutation::expire(key, rng_.below(3) * 20, version_only);
+    case 5: return Mutation::put_keeping_ttl(key, keep(random_value()), condition);
     default: return Mutation::put(key, keep(random_value()), condition, rng_.chance(0.2) ? rng_.between(1, 60) : 0);
   }
 }

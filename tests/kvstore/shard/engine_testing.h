@@ -93,6 +93,7 @@ class TwinShard {
     if (mutation.condition.kind == Condition::Kind::kIfAbsent && row != nullptr) {
       return {KvStatus::kAlreadyExists, version};
     }
+    if (mutation.condition.kind == Condition::Kind::kIfPresent && row == nullptr) return {KvStatus::kNotFound, 0};
     if (mutation.condition.kind == Condition::Kind::kIfVersion && mutation.condition.version != version) {
       return {KvStatus::kVersionMismatch, version};
     }
@@ -103,7 +104,7 @@ class TwinShard {
     switch (mutation.kind) {
       case Mutation::Kind::kPut:
         next.value = as_string_view(mutation.value);
-        next.expires_at = expires_at;
+        if (!mutation.keep_ttl) next.expires_at = expires_at;
         break;
       case Mutation::Kind::kDelete:
         if (row == nullptr) return {KvStatus::kNotFound, 0};
@@ -157,6 +158,7 @@ class MutationMaker {
     const std::string_view key = keep("key" + std::to_string(rng_.below(30)));
     const auto condition = [&] {
       if (rng_.chance(0.5)) return Condition::none();
+      if (rng_.chance(0.2)) return Condition::if_present();
       return Condition::if_version(rng_.chance(0.5) ? version_of(key) : rng_.below(200));
     };
     switch (rng_.below(9)) {
@@ -183,6 +185,7 @@ class MutationMaker {
           append_field(value, {"f0", as_byte_span(std::string(rng_.below(200), 'x'))});
         }
         const uint64_t ttl_ms = rng_.chance(0.3) ? rng_.between(1, 60) : 0;
+        if (rng_.chance(0.2)) return Mutation::put_keeping_ttl(key, as_byte_span(keep(value)), condition());
         return Mutation::put(key, as_byte_span(keep(value)), rng_.chance(0.2) ? Condition::if_absent() : condition(),
                              ttl_ms);
       }

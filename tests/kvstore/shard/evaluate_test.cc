@@ -14,6 +14,8 @@ using testing::TwinShard;
 TEST(Evaluate, NeedsCurrent_AllButUnconditionalPuts) {
   EXPECT_FALSE(needs_current(Mutation::put("k", {})));
   EXPECT_TRUE(needs_current(Mutation::put("k", {}, Condition::if_absent())));
+  EXPECT_TRUE(needs_current(Mutation::put("k", {}, Condition::if_present())));
+  EXPECT_TRUE(needs_current(Mutation::put_keeping_ttl("k", {})));
   EXPECT_TRUE(needs_current(Mutation::remove("k")));
   EXPECT_TRUE(needs_current(Mutation::patch("k", {}, true)));
 }
@@ -52,6 +54,28 @@ TEST(Evaluate, Append_IsBounded) {
             kValueBytesMax);
   EXPECT_EQ(evaluate(Mutation::append("k", as_byte_span("yz")), {1, as_byte_span(large)}, 0, scratch).result,
             (MutationResult{KvStatus::kInvalidArgument, 1}));
+}
+
+TEST(Evaluate, Put_KeepsTheTimeToLiveIfAsked) {
+  std::string scratch;
+  const CurrentState current = {5, as_byte_span("old"), 100};
+  const Mutation put = Mutation::put_keeping_ttl("k", as_byte_span("new"));
+  EXPECT_EQ(evaluate(put, current, 99, scratch).expires_at, 100u);
+  EXPECT_EQ(as_string_view(*evaluate(put, current, 99, scratch).value), "new");
+  EXPECT_EQ(evaluate(put, current, 100, scratch).expires_at, 0u) << "a new key does not expire";
+  EXPECT_EQ(evaluate(put, {}, 1, scratch).expires_at, 0u);
+}
+
+TEST(Evaluate, IfPresent_WritesOnlyWhatIsThere) {
+  std::string scratch;
+  const CurrentState current = {5, as_byte_span("7"), 100};
+  for (const Mutation& mutation :
+       {Mutation::put("k", {}, Condition::if_present()), Mutation::add("k", 1, Condition::if_present()),
+        Mutation::append("k", {}, Condition::if_present()), Mutation::remove("k", Condition::if_present())}) {
+    EXPECT_EQ(evaluate(mutation, current, 99, scratch).result.status, KvStatus::kOk);
+    EXPECT_EQ(evaluate(mutation, current, 100, scratch).result, (MutationResult{KvStatus::kNotFound, 0}));
+    EXPECT_EQ(evaluate(mutation, {}, 1, scratch).result, (MutationResult{KvStatus::kNotFound, 0}));
+  }
 }
 
 TEST(Evaluate, Any_WhatHasExpiredIsAbsent) {
