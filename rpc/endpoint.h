@@ -128,6 +128,9 @@ class ReplyToken {
   /// has the answer, or is gone. nullopt: the caller's earlier answers have used up the share. Call this on the
   /// endpoint's thread, before answering.
   [[nodiscard]] std::optional<Lease> reserve(size_t bytes);
+  /// The session that the call came by (IncomingCall::session); SessionId{}: it has ended. Call this on the endpoint's
+  /// thread, before answering.
+  [[nodiscard]] SessionId session() const;
   /// False once the token was answered or moved from.
   explicit operator bool() const { return mailbox_ != nullptr; }
 

@@ -55,6 +55,13 @@ void ReplyToken::fail(const absl::Status& status) {
   answer(status, MessagePtr());
 }
 
+SessionId ReplyToken::session() const {
+  SKUA_CHECK(mailbox_ != nullptr && mailbox_->on_owner_thread(),
+             "session() is for the endpoint's thread, before the answer");
+  const EndpointImpl* const endpoint = mailbox_->endpoint();
+  return endpoint == nullptr ? SessionId{} : endpoint->session_of(session_);
+}
+
 std::optional<Lease> ReplyToken::reserve(size_t bytes) {
   SKUA_CHECK(mailbox_ != nullptr && mailbox_->on_owner_thread(),
              "reserve() is for the endpoint's thread, before the answer");
@@ -355,6 +362,12 @@ void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_nu
     message = error_message(status);
   }
   if (!entry->session->respond(slot, req_num, code, false, std::move(message), now_ns_)) ++counters_.stale_replies;
+}
+
+SessionId EndpointImpl::session_of(SessionId wire_session) const {
+  const SessionEntry& entry = sessions_[wire_session.index];
+  const bool is_same = entry.is_alive() && entry.wire_generation == wire_session.generation;
+  return is_same ? entry.handle() : SessionId{};
 }
 
 std::optional<Lease> EndpointImpl::reserve_answer(SessionId wire_session, size_t bytes) {

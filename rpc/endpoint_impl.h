@@ -101,6 +101,8 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
               MessagePtr&& message);
   std::optional<Lease> reserve_answer(SessionId wire_session, size_t bytes);
+  /// The application's name of the session that has this one on the wire; SessionId{}: it has ended.
+  [[nodiscard]] SessionId session_of(SessionId wire_session) const;
   [[gnu::noinline]] MessagePtr error_message(const absl::Status& status);
   void handler_done() { --handlers_running_; }
 

@@ -366,7 +366,9 @@ void OperationRunner::expire(Operation& operation) {
   } else if (operation.awaits == Awaits::kSession) {
     const absl::Status& why = sessions_.last_error(operation.target);
     cause = absl::StrCat("no session with it could be opened: ",
-                         absl::IsFailedPrecondition(why) ? why.message() : "is that node running? see skuactl status");
+                         absl::IsFailedPrecondition(why) || absl::IsResourceExhausted(why)
+                             ? why.message()
+                             : "is that node running? see skuactl status");
   } else {
     cause = "the deadline passed before the next attempt";
   }

@@ -295,6 +295,7 @@ void NodeImpl::make_map_cache(const std::string& cluster_id) {
                                         [this](std::shared_ptr<const control::ShardMap> map) {
                                           shut_out(map->denied);
                                           set_grants(*map);
+                                          set_quotas(*map);
                                           std::map<NodeId, std::string> uuids;
                                           for (const control::MapNode& node : map->nodes)
                                             uuids[node_id_of(node.uuid)] = node.uuid;
@@ -323,6 +324,19 @@ void NodeImpl::set_grants(const control::ShardMap& map) {
   log(LogSeverity::kInfo, absl::StrCat("the grants changed closed_tables=", closed_tables_.tables().size()));
   const auto compiled = std::make_shared<const Grants>(closed_tables_.tables());
   for (Worker* const worker : workers()) worker->set_grants(compiled);
+}
+
+void NodeImpl::set_quotas(const control::ShardMap& map) {
+  if (map.quotas == quotas_) return;
+  quotas_ = map.quotas;
+  log(LogSeverity::kInfo, absl::StrCat("the quotas of clients changed count=", quotas_.size()));
+  std::vector<ClientQuota> list;
+  list.reserve(quotas_.size());
+  for (const auto& [principal, quota] : quotas_) {
+    list.push_back({principal, quota.operations_per_s, quota.bytes_per_s, quota.sessions, quota.client_ids});
+  }
+  const auto compiled = std::make_shared<const Quotas>(list, options_.workers);
+  for (Worker* const worker : workers()) worker->set_quotas(compiled);
 }
 
 absl::Status NodeImpl::start_grpc() {

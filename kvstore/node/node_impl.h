@@ -67,6 +67,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   void make_map_cache(const std::string& cluster_id);
   void shut_out(const std::vector<std::string>& denied);
   void set_grants(const control::ShardMap& map);
+  void set_quotas(const control::ShardMap& map);
   [[nodiscard]] std::vector<Worker*> workers();
   absl::Status start_grpc();
   void start_agent();
@@ -86,8 +87,9 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   uint64_t incarnation_ = 0;
   std::string advertised_address_;
   std::atomic<uint64_t> applied_revision_{0};
-  std::vector<std::string> denied_;  // used by the map cache's thread only
-  ClosedTables closed_tables_;       // likewise
+  std::vector<std::string> denied_;        // used by the map cache's thread only
+  ClosedTables closed_tables_;             // likewise
+  std::vector<control::MapQuota> quotas_;  // likewise
   std::atomic<bool> fatal_told_{false};
 
   // Members are destroyed in reverse order of declaration. So each member is declared before its users.

@@ -1,5 +1,6 @@
 #include "kvstore/service/admission.h"
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,7 @@ HeldShard* Admission::admit(IncomingCall& call, Method method) {
     return admit(call, method, *route);
   }
   replies_.stats().request_bytes += call.request.size();
+  if (!is_within_quota(call, method, 0)) return nullptr;
   replies_.error(call.reply, method,
                  {KvStatus::kInvalidArgument, 0, 0, replies_.map_revision(), 0, std_view(route.status().message())});
   return nullptr;
@@ -43,11 +45,49 @@ HeldShard* Admission::admit(IncomingCall& call, Method method, const Route& rout
       (shard->replica != nullptr && !serves(*shard, method))) {
     return refuse(call, method, route, shard);
   }
-  if (shard->grants != nullptr && !owners_.may(call.session, *shard->grants, needed(method))) [[unlikely]] {
-    return refuse_right(call, method, *shard);
+  if (shard->checks_caller) [[unlikely]] {
+    if (!is_within_quota(call, method, shard->epoch)) return nullptr;
+    if (shard->grants != nullptr && !owners_.may(call.session, *shard->grants, needed(method))) {
+      return refuse_right(call, method, *shard);
+    }
   }
   return shard;
 }
+
+// --- Quotas
+
+/// Counts the request. False: its client has used up a quota, and the request was answered.
+bool Admission::is_within_quota(IncomingCall& call, Method method, uint64_t epoch) {
+  QuotaAccount* const account = owners_.account(call.session);
+  if (account == nullptr) return true;
+  const std::optional<QuotaKind> used_up = account->within(call.request.size(), endpoint_.now_ns());
+  if (!used_up.has_value()) return true;
+  refuse_quota(call, method, epoch, *account, *used_up);
+  return false;
+}
+
+void Admission::refuse_quota(IncomingCall& call, Method method, uint64_t epoch, QuotaAccount& account, QuotaKind kind) {
+  owners_.ledger().count_refusal(kind);
+  replies_.error_uncounted(
+      call.reply, method,
+      {KvStatus::kResourceExhausted, 0, epoch, replies_.map_revision(), 0, account.quota().refusal(kind)});
+}
+
+void Admission::count_more(rpc::SessionId session, size_t operations) {
+  QuotaAccount* const account = owners_.account(session);
+  if (account != nullptr && operations > 1) account->more(operations - 1);
+}
+
+bool Admission::takes_client_id(IncomingCall& call, Method method, const HeldShard& shard, const RequestId& id) {
+  if (!shard.checks_caller || id.client_id == 0) return true;
+  QuotaAccount* const account = owners_.account(call.session);
+  if (account == nullptr || account->admit(id.client_id, endpoint_.now_ns())) return true;
+  if (shard.shard->is_repetition(id)) return true;
+  refuse_quota(call, method, shard.epoch, *account, QuotaKind::kClientIds);
+  return false;
+}
+
+// --- Refusals
 
 /// True: this replica may answer the request. A backup answers reads as long as they are linearizable. A client that is
 /// refused here goes to the primary.
@@ -62,6 +102,7 @@ bool Admission::serves(const HeldShard& shard, Method method) const {
 /// Answers WRONG_SHARD, whatever the reason. This status says to reads and writes alike: certainly not executed, and
 /// try again, perhaps elsewhere.
 HeldShard* Admission::refuse(IncomingCall& call, Method method, const Route& route, const HeldShard* shard) {
+  if (!is_within_quota(call, method, shard == nullptr ? 0 : shard->epoch)) return nullptr;
   const uint64_t revision = replies_.map_revision();
   ReplyHead head{KvStatus::kWrongShard, 0, shard == nullptr ? 0 : shard->epoch, revision, 0, {}};
   std::string why;

@@ -14,6 +14,9 @@
 // things: the request was certainly not executed, and the client should try again with a fresh map. If this worker is
 // the one that has not seen the newest map, the observer of on_newer_map() is told.
 //
+// A request of a client that has used up its quota is answered RESOURCE_EXHAUSTED, whatever else is wrong with it
+// (quota_ledger.h). This status, too, says that the request was not executed and may be tried again, after a pause.
+//
 // A request for a table with grants is answered PERMISSION_DENIED if the identity that opened its session has no right
 // to it (grants.h). That ends the client's operation. Requests that were admitted before the grants changed go on.
 #ifndef SKUA_KVSTORE_SERVICE_ADMISSION_H_
@@ -39,13 +42,22 @@ namespace skua::kv {
 class Admission {
  public:
   /// Endpoint, owners, shards and replies outlive the admission.
-  Admission(rpc::Endpoint& endpoint, const SessionOwners& owners, HeldShards& shards, Replies& replies,
-            size_t pending_max)
+  Admission(rpc::Endpoint& endpoint, SessionOwners& owners, HeldShards& shards, Replies& replies, size_t pending_max)
       : endpoint_(endpoint), owners_(owners), shards_(shards), replies_(replies), pool_(pending_max) {}
 
   /// The shard that serves the request. Null: the request was answered.
   [[nodiscard]] HeldShard* admit(rpc::IncomingCall& call, Method method);
   [[nodiscard]] HeldShard* admit(rpc::IncomingCall& call, Method method, const Route& route);
+  /// The request that was admitted is one of so many operations: they count for its client's quota.
+  void count_operations(const rpc::IncomingCall& call, const HeldShard& shard, size_t operations) {
+    if (shard.checks_caller) [[unlikely]] {
+      count_more(call.session, operations);
+    }
+  }
+  /// True: the client may write with the id's client id, or the write is a repetition, which takes no room. False: the
+  /// request was answered.
+  [[nodiscard]] bool takes_client_id(rpc::IncomingCall& call, Method method, const HeldShard& shard,
+                                     const RequestId& id);
   /// True: the shard takes writes. False: the request was answered.
   [[nodiscard]] bool takes_writes(rpc::IncomingCall& call, Method method, const HeldShard& shard);
   /// `observer` runs when a client names a newer map than this worker knows, at most once per kMapHintPauseNs.
@@ -94,11 +106,14 @@ class Admission {
  private:
   [[nodiscard]] HeldShard* refuse(rpc::IncomingCall& call, Method method, const Route& route, const HeldShard* shard);
   [[nodiscard]] HeldShard* refuse_right(rpc::IncomingCall& call, Method method, const HeldShard& shard);
+  [[nodiscard]] bool is_within_quota(rpc::IncomingCall& call, Method method, uint64_t epoch);
+  void count_more(rpc::SessionId session, size_t operations);
+  void refuse_quota(rpc::IncomingCall& call, Method method, uint64_t epoch, QuotaAccount& account, QuotaKind kind);
   [[nodiscard]] bool serves(const HeldShard& shard, Method method) const;
   void tell_of_newer_map();
 
   rpc::Endpoint& endpoint_;
-  const SessionOwners& owners_;
+  SessionOwners& owners_;
   HeldShards& shards_;
   Replies& replies_;
   PendingRequestPool pool_;

@@ -37,13 +37,14 @@ DurationNs HeldShards::tick() {
 void HeldShards::expect(ShardId id, uint64_t epoch) {
   if (HeldShard* held = table_.find(id); held != nullptr) {
     held->epoch = epoch;
-    set_plain_epoch(*held);
+    set_checks(*held);
     return;
   }
   HeldShard& shard = *shards_.emplace_back(std::make_unique<HeldShard>());
   shard.id = id;
   shard.epoch = epoch;
   shard.grants = grants_->find(id.table_id);
+  set_checks(shard);
   table_.insert(id, &shard);
 }
 
@@ -53,7 +54,7 @@ void HeldShards::serve(ShardId id, ShardDb& db) {
   shard->shard = &engine_->open_shard(db, shard->epoch);
   shard->why.clear();
   shard->state = HeldShard::State::kServing;
-  set_plain_epoch(*shard);
+  set_checks(*shard);
 }
 
 void HeldShards::serve_replica(ShardId id, ShardDb& db, ReplicaId self, const ReplicaNotes& notes) {
@@ -68,7 +69,7 @@ void HeldShards::serve_replica(ShardId id, ShardDb& db, ReplicaId self, const Re
   ++replica_count_;
   shard->why.clear();
   shard->state = HeldShard::State::kServing;
-  set_plain_epoch(*shard);
+  set_checks(*shard);
 }
 
 void HeldShards::set_failed(ShardId id, std::string why) {
@@ -76,7 +77,7 @@ void HeldShards::set_failed(ShardId id, std::string why) {
   if (shard == nullptr) return;
   shard->why = std::move(why);
   shard->state = HeldShard::State::kFailed;
-  set_plain_epoch(*shard);
+  set_checks(*shard);
 }
 
 void HeldShards::remove(ShardId id, absl::AnyInvocable<void()> on_idle) {
@@ -91,7 +92,7 @@ void HeldShards::remove(ShardId id, absl::AnyInvocable<void()> on_idle) {
 void HeldShards::drain() {
   is_draining_ = true;
   for (const auto& shard : shards_) {
-    set_plain_epoch(*shard);
+    set_checks(*shard);
     if (shard->replica != nullptr) shard->replica->retire();
   }
 }
@@ -100,14 +101,20 @@ void HeldShards::set_grants(std::shared_ptr<const Grants> grants) {
   grants_ = std::move(grants);
   for (const auto& shard : shards_) {
     shard->grants = grants_->find(shard->id.table_id);
-    set_plain_epoch(*shard);
+    set_checks(*shard);
   }
 }
 
-/// So the grants of open tables cost requests nothing.
-void HeldShards::set_plain_epoch(HeldShard& shard) const {
+void HeldShards::set_quotas_in_force(bool in_force) {
+  quotas_in_force_ = in_force;
+  for (const auto& shard : shards_) set_checks(*shard);
+}
+
+/// So grants cost nothing in open tables, and quotas nothing where nobody has one.
+void HeldShards::set_checks(HeldShard& shard) const {
+  shard.checks_caller = shard.grants != nullptr || quotas_in_force_;
   const bool plain =
-      shard.state == HeldShard::State::kServing && shard.replica == nullptr && shard.grants == nullptr && !is_draining_;
+      shard.state == HeldShard::State::kServing && shard.replica == nullptr && !shard.checks_caller && !is_draining_;
   shard.plain_epoch = plain ? shard.epoch : 0;
 }
 
@@ -154,7 +161,7 @@ void HeldShards::set_view(ShardId id, const View& view) {
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr) return;
   shard->epoch = view.epoch;
-  set_plain_epoch(*shard);
+  set_checks(*shard);
   if (shard->replica != nullptr) shard->replica->set_view(view, boot_ns());
 }
 

@@ -40,9 +40,12 @@ struct HeldShard {
   ShardId id;
   uint64_t epoch = 0;
   /// Requests that name this epoch are served without further checks. 0: each request needs the full checks of
-  /// Admission: always if the shard is replicated, or of a table with grants.
+  /// Admission: always if the shard is replicated, or of a table with grants, or if there are
+  /// quotas.
   uint64_t plain_epoch = 0;
   State state = State::kOpening;
+  /// Who asks matters: the table has grants, or there are quotas.
+  bool checks_caller = false;
   const ClosedTable* grants = nullptr;  ///< of the table; null: it is open to all. Valid until the grants change
   std::string why;
   Shard* shard = nullptr;                 ///< kServing; owned by the engine
@@ -101,6 +104,8 @@ class HeldShards {
 
   /// Replaces the grants, of the shards that are held and of those to come.
   void set_grants(std::shared_ptr<const Grants> grants);
+  /// Whether clients have quotas.
+  void set_quotas_in_force(bool in_force);
 
   // --- Use
   /// The shard as it is held here; null: it is not.
@@ -145,7 +150,7 @@ class HeldShards {
   void tell_time_now(TimeNs now);
   [[nodiscard]] ShardReplica* replica_of(ShardId id) const;
   void forget_if_idle(HeldShard& shard);
-  void set_plain_epoch(HeldShard& shard) const;
+  void set_checks(HeldShard& shard) const;
 
   const Options options_;
   WorkerEngine* engine_ = nullptr;
@@ -153,6 +158,7 @@ class HeldShards {
   std::vector<std::unique_ptr<HeldShard>> shards_;  // also removed ones that requests still use
   size_t replica_count_ = 0;                        // of shards_
   std::shared_ptr<const Grants> grants_ = std::make_shared<const Grants>();
+  bool quotas_in_force_ = false;
   bool is_draining_ = false;
   TimeNs next_time_ns_ = 0;  // when the engine is told the time next
   LivedTime lived_;

@@ -260,6 +260,7 @@ void ReadService::on_multi_get(IncomingCall&& call) {
   if (!request.ok()) {
     return replies_.error(call.reply, Method::kMultiGet, *shard, request.status());
   }
+  admission_.count_operations(call, *shard, request->keys.size());
   if (shard->reads_as_backup() && !all_settled(*shard->replica, request->keys)) {
     return admission_.refuse_unsettled(call.reply, Method::kMultiGet, *shard);
   }

@@ -12,6 +12,7 @@
 #include "kvstore/service/held_shards.h"
 #include "kvstore/service/reply_page.h"
 #include "kvstore/service/service_limits.h"
+#include "kvstore/service/session_owners.h"
 #include "kvstore/service/stats.h"
 #include "rpc/endpoint.h"
 
@@ -35,13 +36,20 @@ class Replies {
   }
   [[nodiscard]] rpc::MessagePtr make_message() { return endpoint_.make_message(); }
 
+  /// Whose accounts replies are counted in (quota_ledger.h); null: nobody has a quota. The owners outlive the use.
+  void set_accounts(const SessionOwners* owners) { owners_ = owners; }
+
   void send(rpc::ReplyToken& reply, Method method, KvStatus status, rpc::MessagePtr message) {
-    stats_.count(method, status);
-    stats_.reply_bytes += message->size();
-    reply.reply(std::move(message));
+    if (owners_ != nullptr) [[unlikely]] {
+      count_for_quota(reply.session(), message->size());
+    }
+    send_uncounted(reply, method, status, std::move(message));
   }
   void error(rpc::ReplyToken& reply, Method method, const ReplyHead& head);
   void error(rpc::ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why);
+  /// As error(), but the reply does not count for a quota: clients that are refused because they have used theirs up
+  /// try again, and would never have done with it.
+  void error_uncounted(rpc::ReplyToken& reply, Method method, const ReplyHead& head);
   /// Refuses a reply: earlier replies that the caller has not taken yet use up its share of memory.
   void no_room(rpc::ReplyToken& reply, Method method, const HeldShard& shard);
 
@@ -56,7 +64,16 @@ class Replies {
   }
 
  private:
+  void send_uncounted(rpc::ReplyToken& reply, Method method, KvStatus status, rpc::MessagePtr message) {
+    stats_.count(method, status);
+    stats_.reply_bytes += message->size();
+    reply.reply(std::move(message));
+  }
+  [[nodiscard]] rpc::MessagePtr error_message(const ReplyHead& head);
+  void count_for_quota(rpc::SessionId session, size_t bytes);
+
   rpc::Endpoint& endpoint_;
+  const SessionOwners* owners_ = nullptr;  // here, because each reply reads what is beside it
   uint64_t map_revision_ = 0;
   RequestStats stats_;
   ReplyPagePool short_pages_{kShortReplyBytesMax};

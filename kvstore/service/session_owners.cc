@@ -8,26 +8,30 @@ namespace skua::kv {
 namespace {
 
 constexpr size_t kForgetFrom = 64;
+/// A client whose sessions have ended waits at most so long for their places.
+constexpr DurationNs kLookPauseNs = kSecond;
 
 }  // namespace
 
-absl::Status SessionOwners::check(const std::string& owner) const {
-  if (!denied_.contains(owner)) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat("the identity ", owner, " is revoked: it gets no session"));
+absl::StatusOr<SessionPlace> SessionOwners::admit(const std::string& owner) {
+  if (denied_.contains(owner)) {
+    return absl::PermissionDeniedError(absl::StrCat("the identity ", owner, " is revoked: it gets no session"));
+  }
+  return ledger_.take_session(owner);
 }
 
-void SessionOwners::add(rpc::SessionId session, const std::string& owner) {
-  if (rows_.size() <= session.index) rows_.resize(session.index + size_t{1}, kRowOfNobody);
+void SessionOwners::add(rpc::SessionId session, const std::string& owner, SessionPlace place) {
+  if (seats_.size() <= session.index) seats_.resize(session.index + size_t{1});
   if (owner.empty()) {
     // The session before it at this index had perhaps more rights.
     if (!owner_of(session).empty()) return;
-    rows_[session.index] = kRowOfNobody;
+    seats_[session.index] = {};
     by_index_.erase(session.index);
     return;
   }
   Owned& owned = by_index_[session.index];
-  if (owned.session != session) owned = {session, owner};
-  rows_[session.index] = grants_->row_of(owned.owner);
+  if (owned.session != session) owned = {session, owner, std::move(place)};
+  seats_[session.index] = {session.generation, grants_->row_of(owned.owner), ledger_.account(owned.owner)};
 }
 
 std::vector<rpc::SessionId> SessionOwners::deny(std::set<std::string> denied) {
@@ -36,6 +40,7 @@ std::vector<rpc::SessionId> SessionOwners::deny(std::set<std::string> denied) {
   std::erase_if(by_index_, [&](const auto& entry) {
     if (!denied_.contains(entry.second.owner)) return false;
     sessions.push_back(entry.second.session);
+    seats_[entry.first] = {};
     return true;
   });
   return sessions;
@@ -43,7 +48,16 @@ std::vector<rpc::SessionId> SessionOwners::deny(std::set<std::string> denied) {
 
 void SessionOwners::set_grants(std::shared_ptr<const Grants> grants) {
   grants_ = std::move(grants);
-  for (const auto& [index, owned] : by_index_) rows_[index] = grants_->row_of(owned.owner);
+  for (const auto& [index, owned] : by_index_) seats_[index].row = grants_->row_of(owned.owner);
+}
+
+void SessionOwners::set_quotas(const std::shared_ptr<const Quotas>& quotas, TimeNs now) {
+  ledger_.set(quotas, now);
+  next_look_ns_ = now;  // sessions that were not counted before may have ended long ago
+  for (auto& [index, owned] : by_index_) {
+    owned.place = ledger_.keep_session(owned.owner);
+    seats_[index].account = ledger_.account(owned.owner);
+  }
 }
 
 std::string SessionOwners::owner_of(rpc::SessionId session) const {
@@ -51,11 +65,20 @@ std::string SessionOwners::owner_of(rpc::SessionId session) const {
   return found == by_index_.end() || found->second.session != session ? std::string() : found->second.owner;
 }
 
-void SessionOwners::forget_ended(size_t sessions, absl::FunctionRef<bool(rpc::SessionId)> has_ended) {
+void SessionOwners::forget_ended(size_t sessions, HasEnded has_ended) {
   if (by_index_.size() <= 2 * sessions + kForgetFrom) return;
   std::erase_if(by_index_, [&](const auto& entry) {
     if (!has_ended(entry.second.session)) return false;
-    rows_[entry.first] = kRowOfNobody;
+    seats_[entry.first] = {};
+    return true;
+  });
+}
+
+void SessionOwners::forget_counted(TimeNs now, HasEnded has_ended) {
+  next_look_ns_ = now + kLookPauseNs;
+  std::erase_if(by_index_, [&](const auto& entry) {
+    if (!entry.second.place.is_counted() || !has_ended(entry.second.session)) return false;
+    seats_[entry.first] = {};
     return true;
   });
 }

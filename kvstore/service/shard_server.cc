@@ -63,6 +63,12 @@ void ShardServer::set_grants(const std::shared_ptr<const Grants>& grants) {
   owners_.set_grants(grants);
 }
 
+void ShardServer::set_quotas(const std::shared_ptr<const Quotas>& quotas) {
+  owners_.set_quotas(quotas, endpoint_.now_ns());
+  shards_.set_quotas_in_force(!quotas->empty());
+  replies_.set_accounts(quotas->empty() ? nullptr : &owners_);
+}
+
 DurationNs ShardServer::tick() {
   shards_.tell_time(endpoint_.now_ns());
   engine_->tick();
@@ -88,6 +94,7 @@ WorkerStats ShardServer::stats() const {
   stats.shards = shards_.count();
   stats.pending_requests = admission_.pending_count();
   stats.requests = replies_.stats();
+  stats.quota_refusals = owners_.ledger().refusals();
   stats.storage = engine_->counters();
   stats.leaving = shards_.leaving();
   stats.troubled = engine_->troubled_shards();

@@ -70,6 +70,8 @@ class ShardServer {
   [[nodiscard]] SessionOwners& owners() { return owners_; }
   /// Which clients may use which tables, from the next request on.
   void set_grants(const std::shared_ptr<const Grants>& grants);
+  /// How much of the node clients may use, from the next request on.
+  void set_quotas(const std::shared_ptr<const Quotas>& quotas);
   [[nodiscard]] HeldShards& shards() { return shards_; }
   [[nodiscard]] const HeldShards& shards() const { return shards_; }
   /// As HeldShards says it.

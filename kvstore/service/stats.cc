@@ -50,6 +50,17 @@ void format_answers(std::string& out, std::span<const WorkerStats> workers) {
          });
 }
 
+void format_quota_refusals(std::string& out, std::span<const WorkerStats> workers) {
+  family(out, workers, "skua_quota_refusals_total", "counter",
+         "Requests and sessions refused because a client had used up its quota, by what the quota limits.",
+         [](const WorkerStats& worker, auto add) {
+           for (size_t kind = 0; kind < kQuotaKinds; ++kind) {
+             add(absl::StrCat("quota=\"", quota_kind_name(static_cast<QuotaKind>(kind)), "\""),
+                 worker.quota_refusals[kind]);
+           }
+         });
+}
+
 void format_commits(std::string& out, std::span<const WorkerStats> workers) {
   const char* const name = "skua_commit_group_mutations";
   absl::StrAppend(&out, "# HELP ", name, " Mutations per group commit.\n# TYPE ", name, " histogram\n");
@@ -168,6 +179,7 @@ std::string format_metrics(std::span<const WorkerStats> workers) {
   append(out, workers, kHeldMetrics);
   format_answers(out, workers);
   append(out, workers, kRequestMetrics);
+  format_quota_refusals(out, workers);
   format_commits(out, workers);
   append(out, workers, kMemoryMetrics);
   append(out, workers, kStorageMetrics);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kvstore/codec/methods.h"
+#include "kvstore/service/quotas.h"
 #include "kvstore/shard/worker_engine.h"
 #include "kvstore/types/status.h"
 #include "rpc/endpoint.h"
@@ -73,6 +74,8 @@ struct WorkerStats {
   size_t pending_requests = 0;
   size_t sessions = 0;
   RequestStats requests;
+  /// Requests and sessions that were refused because a client had used up its quota, by QuotaKind.
+  std::array<uint64_t, kQuotaKinds> quota_refusals{};
   rpc::EndpointCounters endpoint;
   rpc::TransportCounters transport;
   WorkerEngine::Counters storage;

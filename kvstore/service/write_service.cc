@@ -51,6 +51,7 @@ void WriteService::on_batch(IncomingCall&& call) {
   if (shard == nullptr) return;
   const absl::StatusOr<BatchRequest> request = decode_batch(call.request.bytes());
   if (!request.ok()) return replies_.error(call.reply, Method::kBatch, *shard, request.status());
+  admission_.count_operations(call, *shard, request->ops.size());
   bool grows = false;
   for (const Mutation& op : request->ops) grows |= op.kind != Mutation::Kind::kDelete;
   PendingRequest* const pending = begin(call, Method::kBatch, *shard, request->id, grows);
@@ -71,6 +72,7 @@ PendingRequest* WriteService::begin(IncomingCall& call, Method method, HeldShard
     replies_.error(call.reply, method, shard, growth_);
     return nullptr;
   }
+  if (!admission_.takes_client_id(call, method, shard, id)) return nullptr;
   return admission_.begin(*this, call.request, call.reply, method, shard);
 }
 

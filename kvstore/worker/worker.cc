@@ -70,6 +70,7 @@ void Worker::run() {
     endpoint_->poll_or_wait(wait_ns);
     wait_ns = std::min(kIdleWaitNs, server_->tick());
     if (replication_ != nullptr) wait_ns = std::min(wait_ns, replication_->tick());
+    server_->owners().tick(endpoint_->now_ns(), [this](rpc::SessionId owned) { return has_ended(owned); });
   }
   if (replication_ != nullptr) replication_->stop();
   flush();
@@ -167,13 +168,13 @@ absl::StatusOr<std::string> Worker::accept_offer(const std::string& offer, const
 }
 
 absl::StatusOr<std::string> Worker::accept(const std::string& offer, const rpc::OfferOrigin& origin) {
-  if (absl::Status allowed = server_->owners().check(origin.principal); !allowed.ok()) return allowed;
+  absl::StatusOr<SessionPlace> place = server_->owners().admit(origin.principal);
+  if (!place.ok()) return place.status();
   rpc::SessionId session;
   std::string answer = endpoint_->accept_offer(as_byte_span(offer), origin, &session);
   if (session == rpc::SessionId{}) return answer;  // a refusal
-  server_->owners().forget_ended(endpoint_->session_count(),
-                                 [this](rpc::SessionId owned) { return endpoint_->session_nonce(owned) == 0; });
-  server_->owners().add(session, origin.principal);
+  server_->owners().forget_ended(endpoint_->session_count(), [this](rpc::SessionId owned) { return has_ended(owned); });
+  server_->owners().add(session, origin.principal, *std::move(place));
   return answer;
 }
 
@@ -192,6 +193,10 @@ void Worker::set_denied(std::vector<std::string> denied) {
 
 void Worker::set_grants(std::shared_ptr<const Grants> grants) {
   post([this, grants = std::move(grants)] { server_->set_grants(grants); });
+}
+
+void Worker::set_quotas(std::shared_ptr<const Quotas> quotas) {
+  post([this, quotas = std::move(quotas)] { server_->set_quotas(quotas); });
 }
 
 absl::StatusOr<uint64_t> Worker::hold_entries(ShardId id) {

@@ -91,12 +91,14 @@ class Worker final : public WorkerCommands {
   void on_newer_map(std::function<void()> observer);
 
   /// The endpoint's answer to a session offer of origin.principal (session_owners.h). PERMISSION_DENIED: it is revoked.
+  /// RESOURCE_EXHAUSTED: it has as many sessions as its quota says.
   /// UNAVAILABLE if the worker stops or does not answer within kWorkerAnswerTimeoutNs.
   absl::StatusOr<std::string> accept_offer(const std::string& offer, const rpc::OfferOrigin& origin);
   /// Identities that are revoked: closes their sessions, and takes none of theirs from now on.
   void set_denied(std::vector<std::string> denied);
   /// Like ShardServer's method.
   void set_grants(std::shared_ptr<const Grants> grants);
+  void set_quotas(std::shared_ptr<const Quotas> quotas);
   /// The worker's counters. Errors: as accept_offer().
   absl::StatusOr<WorkerStats> stats();
 
@@ -116,6 +118,7 @@ class Worker final : public WorkerCommands {
   absl::StatusOr<T> ask(std::function<T()> question);
   WorkerStats collect_stats() const;
   absl::StatusOr<std::string> accept(const std::string& offer, const rpc::OfferOrigin& origin);
+  [[nodiscard]] bool has_ended(rpc::SessionId session) const { return endpoint_->session_nonce(session) == 0; }
 
   const WorkerOptions options_;
   const Clock& clock_;

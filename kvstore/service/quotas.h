@@ -1,0 +1,109 @@
+// Quotas: how much of this node clients may use (control/core/quotas.h), compiled for its workers.
+//
+//   OpenSession --> SessionPlace: one of the sessions that the client may have        taken and given back by workers
+//   session index --> QuotaAccount of its client (SessionOwners, quota_ledger.h)      worked out when the session opens
+//   request, reply --> QuotaAccount: the worker's share of the client's rates         no lock, no text, no memory
+//
+// Made once for a list of quotas, and never changed, but for the number of sessions: these are few and come by gRPC, so
+// all workers count them together. All workers share the object. Thread: any.
+#ifndef SKUA_KVSTORE_SERVICE_QUOTAS_H_
+#define SKUA_KVSTORE_SERVICE_QUOTAS_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace skua::kv {
+
+/// What a client may use of this node. 0: no limit.
+struct ClientQuota {
+  std::string principal;  ///< "client/<name>"
+  uint64_t operations_per_s = 0;
+  uint64_t bytes_per_s = 0;
+  uint32_t sessions = 0;
+  uint32_t client_ids = 0;
+
+  friend bool operator==(const ClientQuota&, const ClientQuota&) = default;
+};
+
+/// What a quota may limit.
+enum class QuotaKind : uint8_t { kOperations, kBytes, kSessions, kClientIds };
+inline constexpr size_t kQuotaKinds = 4;
+/// "operations".
+[[nodiscard]] const char* quota_kind_name(QuotaKind kind);
+
+/// A client's quota on this node.
+struct NodeQuota {
+  ClientQuota limits;
+  /// What a refusal says, by QuotaKind.
+  std::array<std::string, kQuotaKinds> refusals;
+  /// Sessions that the client has with all workers.
+  mutable std::atomic<uint32_t> sessions{0};
+
+  [[nodiscard]] const std::string& refusal(QuotaKind kind) const { return refusals[static_cast<size_t>(kind)]; }
+};
+
+class Quotas {
+ public:
+  /// Nobody is limited.
+  Quotas() = default;
+  /// `workers`: of the node.
+  Quotas(const std::vector<ClientQuota>& quotas, uint32_t workers);
+
+  /// Null: the identity is not limited. Valid as long as this object. Cost: logarithmic.
+  [[nodiscard]] const NodeQuota* find(const std::string& principal) const;
+  /// `each(quota)`, in the order of the principals.
+  template <typename Each>
+  void for_each(Each each) const {
+    for (const auto& [principal, quota] : quotas_) each(quota);
+  }
+  [[nodiscard]] bool empty() const { return quotas_.empty(); }
+  /// Among so many each rate is shared.
+  [[nodiscard]] uint32_t workers() const { return workers_; }
+
+ private:
+  std::map<std::string, NodeQuota> quotas_;
+  uint32_t workers_ = 1;
+};
+
+/// One of a client's sessions, which counts as long as this object lives. Move-only.
+class SessionPlace {
+ public:
+  /// Of a client that is not limited.
+  SessionPlace() = default;
+  SessionPlace(SessionPlace&& other) noexcept
+      : quotas_(std::move(other.quotas_)), quota_(std::exchange(other.quota_, nullptr)) {}
+  SessionPlace& operator=(SessionPlace&& other) noexcept {
+    std::swap(quotas_, other.quotas_);
+    std::swap(quota_, other.quota_);
+    return *this;
+  }
+  ~SessionPlace();
+
+  /// RESOURCE_EXHAUSTED: the client has as many sessions as it may.
+  [[nodiscard]] static absl::StatusOr<SessionPlace> take(std::shared_ptr<const Quotas> quotas,
+                                                         const std::string& principal);
+  /// For a session that stands: also beyond the limit.
+  [[nodiscard]] static SessionPlace keep(std::shared_ptr<const Quotas> quotas, const std::string& principal);
+
+  [[nodiscard]] bool is_counted() const { return quota_ != nullptr; }
+
+ private:
+  SessionPlace(std::shared_ptr<const Quotas> quotas, const NodeQuota* quota)
+      : quotas_(std::move(quotas)), quota_(quota) {}
+
+  std::shared_ptr<const Quotas> quotas_;  // keeps `quota_`
+  const NodeQuota* quota_ = nullptr;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_SERVICE_QUOTAS_H_
