@@ -160,7 +160,8 @@ class RolloutTest(mistakes.MistakesTest):
         for words in (("cert", "revoke", "client/app"), ("cert", "unrevoke", "client/app"),
                       ("cert", "join-token", "admin", "eve"), ("cert", "tokens"), ("cert", "drop-token", "0123456789ab"),
                       ("grant", "add", "client/app", "usertable", "read"),
-                      ("grant", "remove", "client/app", "usertable", "--open-to-all")):
+                      ("grant", "remove", "client/app", "usertable", "--open-to-all"),
+                      ("quota", "set", "client/app", "--sessions", "1"), ("quota", "remove", "client/app")):
             refused = cluster.ctl(*words)
             self.assertEqual(refused.returncode, 1, refused.stdout)
             self.assertIn("who has no certificate may not", refused.stderr)

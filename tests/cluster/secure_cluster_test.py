@@ -6,6 +6,7 @@ replaced under load without a failed operation.
 """
 
 import glob
+import json
 import os
 import shutil
 import subprocess
@@ -310,6 +311,36 @@ class SecureClusterTest(mistakes.MistakesTest):
         self.assertIn("may not call AddGrant, only admin", cluster.as_("app", "grant", "add", "client/app", "ledger", "read").stderr)
         self.ok(cluster.ctl("grant", "remove", cluster.path("certs", "app", "cert"), "ledger", "--open-to-all"))
         wait_for("the table to be open", lambda: cluster.as_("stolen", "get", "ledger", "k").returncode == 0)
+
+    def test_ClientWithAQuota_IsSlowedDownAndOthersAreNot(self):
+        cluster = self.cluster
+        stolen, app = self.client("stolen", "put"), self.client("app", "put")
+        self.addCleanup(cluster.ctl, "quota", "remove", "client/stolen")
+        said = self.ok(cluster.ctl("quota", "set", "client/stolen", "--operations-per-s", "5", "--sessions", "3"))
+        self.assertIn("client/stolen has of each node at most 5 operations/s, 3 sessions", said)
+        self.assertEqual(self.ok(cluster.ctl("quota", "list")).split()[-5:], ["client/stolen", "5", "-", "3", "-"])
+        before, others = len(stolen.events), len(app.events)
+        # Once the nodes have heard of it and a bucket is empty, an operation waits a fifth of a second at least.
+        wait_for("the limited client to wait for its share",
+                 lambda: any(ended - began > 100e6 for _, began, ended, _ in stolen.events[before:]))
+        stolen.wait("the limited client to go on", "OK", 10, len(stolen.events))
+        app.wait("the other client to go on", "OK", OTHERS, others)
+        self.assertEqual({event[3] for event in stolen.events[before:] + app.events[others:]}, {"OK"}, "nothing fails")
+        listed = json.loads(self.ok(cluster.ctl("--output", "json", "quota", "list")))
+        self.assertEqual(listed, [{"identity": "client/stolen", "operations_per_s": 5, "bytes_per_s": 0, "sessions": 3, "client_ids": 0}])
+
+        for words, code, said in ((["set", "client/app"], 1, "a quota limits at least one of"),
+                                  (["set", "admin/admin", "--sessions", "1"], 1, "limit clients only"),
+                                  (["remove", "client/app"], 1, "has no quota"),
+                                  (["set", "app", "--sessions", "1"], 2, "an identity is ROLE/NAME")):
+            result = cluster.ctl("quota", *words)
+            self.assertEqual(result.returncode, code, result.stderr)
+            self.assertIn(said, result.stderr)
+        self.assertIn("may not call SetQuota, only admin",
+                      cluster.as_("stolen", "quota", "set", "client/stolen", "--sessions", "9").stderr)
+        self.ok(cluster.ctl("quota", "remove", cluster.path("certs", "stolen", "cert")))
+        self.assertIn("no client is limited", self.ok(cluster.ctl("quota", "list")))
+        stolen.wait("the client to be as fast as before", "OK", 500, len(stolen.events))
 
     def ycsb(self, phase, *more):
         return subprocess.Popen(

@@ -319,5 +319,18 @@ TEST_F(BrokenConnections, AnySequence_EachCallOnce) {
   EXPECT_GT(net_.broken_count(), 300U);
 }
 
+/// A token has the session's name on the wire, the application another one.
+TEST_F(BrokenConnections, ATokenNamesTheSessionOfItsCallUntilThatEnds) {
+  b_.defers = true;
+  a_.call(1);
+  a_.call(100'000);
+  run([&] { return b_.deferred.size() == 2; });
+  for (const auto& [request, token] : b_.deferred) EXPECT_EQ(token.session(), b_.accepted);
+  b_.endpoint.close(b_.accepted);
+  for (const auto& [request, token] : b_.deferred) EXPECT_EQ(token.session(), SessionId{});
+  b_.deferred.clear();
+  run([&] { return a_.open_calls() == 0; });
+}
+
 }  // namespace
 }  // namespace skua::rpc
