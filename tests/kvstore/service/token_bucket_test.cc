@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "rpc/base/rng.h"
@@ -17,13 +18,15 @@ class DumbBucket {
     if (full_ < token()) full_ = token();
     level_ = full_;
   }
-  bool has(uint64_t tokens, TimeNs now) {
+  /// How many tokens there are; below zero, too.
+  int64_t tokens(TimeNs now) {
     while (now_ns_ + 1000 <= now) {
       now_ns_ += 1000;
       level_ += rate_;
       if (level_ > full_) level_ = full_;
     }
-    return level_ >= static_cast<__int128>(tokens) * token();
+    const __int128 rounded_down = level_ >= 0 ? level_ : level_ - (token() - 1);
+    return static_cast<int64_t>(rounded_down / token());
   }
   void take(uint64_t tokens) { level_ -= static_cast<__int128>(tokens) * token(); }
 
@@ -48,13 +51,15 @@ TEST(TokenBucket, DoesWhatADumbOneDoes) {
     for (int step = 0; step < 200; ++step) {
       now += static_cast<TimeNs>(rng.below(uint64_t{1} << rng.below(22)));
       if (rng.below(20) == 0) now += static_cast<TimeNs>(rng.below(3 * kSecond / 100));
-      const uint64_t tokens = rng.below(uint64_t{1} << rng.below(30));
-      const bool has = dumb.has(tokens, now);
-      ASSERT_EQ(bucket.has(tokens, now), has) << "seed " << seed << " step " << step;
-      // Now and then more than there is.
-      if (!has && rng.below(4) != 0) continue;
-      bucket.take(tokens);
-      dumb.take(tokens);
+      const int64_t tokens = dumb.tokens(now);
+      const auto there = static_cast<uint64_t>(std::max<int64_t>(tokens, 0));
+      ASSERT_EQ(bucket.has(there, now), tokens >= 0) << "seed " << seed << " step " << step;
+      ASSERT_FALSE(bucket.has(there + 1, now)) << "seed " << seed << " step " << step;
+      // Some of them, all, or a few more.
+      uint64_t taken = rng.below(2) == 0 ? rng.below(there + 1) : there;
+      if (rng.below(4) == 0) taken += rng.below(3 + rate / 1000);
+      bucket.take(taken);
+      dumb.take(taken);
     }
   }
 }
@@ -105,8 +110,9 @@ TEST(TokenBucket, ExtremesDoNotOverflow) {
 
 TEST(TokenBucket, ATimeThatIsBehindBringsNothing) {
   TokenBucket bucket(1000, 1, kSecond);
-  bucket.take(1000);
-  EXPECT_FALSE(bucket.has(1, 0));
+  bucket.take(999);
+  EXPECT_TRUE(bucket.has(1, 0)) << "and takes nothing";
+  bucket.take(1);
   EXPECT_FALSE(bucket.has(1, kSecond));
   EXPECT_TRUE(bucket.has(1, kSecond + kMillisecond));
 }
