@@ -15,32 +15,68 @@ namespace skua::kv::gateway {
 
 /// Values below this are copied: another piece for the kernel costs more.
 inline constexpr size_t kLentBytesMin = 512;
+/// Bytes of lent values that one connection holds, from the answer of the store until the kernel has taken them. Further
+/// values are copied: a client that reads slowly must not keep the memory that all answers are received in.
+inline constexpr size_t kPinnedBytesMax = size_t{256} << 10;
+
+/// Counts a connection's lent bytes.
+class PinnedBytes {
+ public:
+  [[nodiscard]] bool try_add(size_t bytes) {
+    if (bytes > kPinnedBytesMax - count_) return false;
+    count_ += bytes;
+    return true;
+  }
+  void remove(size_t bytes) { count_ -= bytes; }
+  [[nodiscard]] size_t count() const { return count_; }
+
+ private:
+  size_t count_ = 0;
+};
 
 /// A value. Thread: the client's that lent the values.
 class ReplyBytes {
  public:
+  /// Copies all values.
+  ReplyBytes() = default;
+  /// `pinned` must outlive the object.
+  explicit ReplyBytes(PinnedBytes& pinned) : pinned_(&pinned) {}
+  ReplyBytes(const ReplyBytes&) = delete;
+  ReplyBytes& operator=(const ReplyBytes&) = delete;
+  ~ReplyBytes() { clear(); }
+
   struct Lent {
     size_t at;  ///< the value goes out before text()[at]
     ValueView value;
   };
 
+  /// Where lent bytes are counted; null: values are copied. Only while the object is empty.
+  void set_pinned(PinnedBytes* pinned) { pinned_ = pinned; }
+
   void append(std::string_view bytes) { text_.append(bytes); }
   void append(char byte) { text_.push_back(byte); }
-  /// Keeps the value, or copies it if it is small.
+  /// Keeps the value, or copies it if it is small or the connection holds too many already.
   void append(ValueView&& value) {
-    if (value.size() < kLentBytesMin) return append(value.bytes());
+    const bool is_lent = value.size() >= kLentBytesMin && pinned_ != nullptr && pinned_->try_add(value.size());
+    if (!is_lent) return append(value.bytes());
     lent_bytes_ += value.size();
     lent_.push_back({text_.size(), std::move(value)});
   }
   void clear() {
-    text_.clear();
+    if (lent_bytes_ > 0) pinned_->remove(std::exchange(lent_bytes_, 0));
     lent_.clear();
-    lent_bytes_ = 0;
+    text_.clear();
     if (text_.capacity() > kKeptBytesMax) std::string().swap(text_);
+  }
+  /// Moves everything out; whoever takes the values counts them as pinned from now on.
+  void take(std::string& text, std::vector<Lent>& lent) {
+    text.swap(text_);
+    lent.swap(lent_);
+    lent_bytes_ = 0;
   }
 
   [[nodiscard]] const std::string& text() const { return text_; }
-  [[nodiscard]] std::vector<Lent>& lent() { return lent_; }
+  [[nodiscard]] const std::vector<Lent>& lent() const { return lent_; }
   [[nodiscard]] size_t size() const { return text_.size() + lent_bytes_; }
   [[nodiscard]] bool empty() const { return size() == 0; }
   /// All bytes in one string. For tests.
@@ -57,6 +93,7 @@ class ReplyBytes {
  private:
   static constexpr size_t kKeptBytesMax = 4096;
 
+  PinnedBytes* pinned_ = nullptr;
   std::string text_;
   std::vector<Lent> lent_;
   size_t lent_bytes_ = 0;

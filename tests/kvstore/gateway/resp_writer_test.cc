@@ -10,7 +10,8 @@ namespace skua::kv::gateway {
 namespace {
 
 std::string written(RespVersion version, const std::function<void(RespWriter&)>& write) {
-  ReplyBytes out;
+  PinnedBytes pinned;
+  ReplyBytes out(pinned);
   RespWriter writer(out, version);
   write(writer);
   return out.joined();
@@ -37,7 +38,8 @@ TEST(RespWriter, EachKindInBothProtocols) {
 TEST(RespWriter, LargeValuesAreLentAndSmallOnesCopied) {
   const std::string small(kLentBytesMin - 1, 's');
   const std::string large(kLentBytesMin, 'l');
-  ReplyBytes out;
+  PinnedBytes pinned;
+  ReplyBytes out(pinned);
   RespWriter writer(out, RespVersion::kResp2);
   writer.bulk(ValueView(small, {}));
   writer.bulk(ValueView(large, {}));
@@ -47,6 +49,23 @@ TEST(RespWriter, LargeValuesAreLentAndSmallOnesCopied) {
   const std::string expected = "$511\r\n" + small + "\r\n$512\r\n" + large + "\r\n$512\r\n" + large + "\r\n+OK\r\n";
   EXPECT_EQ(out.joined(), expected);
   EXPECT_EQ(out.size(), expected.size());
+  EXPECT_EQ(pinned.count(), 2 * large.size());
+  out.clear();
+  EXPECT_EQ(pinned.count(), 0U);
+}
+
+TEST(RespWriter, ValuesAreCopiedWhenTheConnectionHoldsTooMany) {
+  const std::string most(kPinnedBytesMax - 1000, 'm');
+  const std::string more(1001, 'n');
+  PinnedBytes pinned;
+  ReplyBytes out(pinned);
+  RespWriter writer(out, RespVersion::kResp2);
+  writer.bulk(ValueView(most, {}));
+  writer.bulk(ValueView(more, {}));
+  EXPECT_EQ(out.lent().size(), 1U);
+  EXPECT_EQ(pinned.count(), most.size());
+  writer.bulk(ValueView(std::string_view(more).substr(1), {}));
+  EXPECT_EQ(pinned.count(), kPinnedBytesMax);
 }
 
 }  // namespace

@@ -1,0 +1,85 @@
+#include "kvstore/gateway/command_run.h"
+
+#include "rpc/base/check.h"
+
+namespace skua::kv::gateway {
+
+namespace {
+
+/// Room for results that a run keeps for the next command.
+constexpr size_t kKeptResults = 4;
+
+}  // namespace
+
+FramePool& frame_pool_of(CommandRun& run) {
+  return run.gateway().frames;
+}
+
+GatewayContext::GatewayContext(GatewayIdentity& identity_arg) : identity(identity_arg) {}
+GatewayContext::~GatewayContext() = default;
+
+void CommandRun::begin(const Beginning& beginning) {
+  state_ = State::kWaiting;
+  protocol_ = beginning.session->protocol;
+  database_ = beginning.session->database;
+  number_ = beginning.number;
+  spec_ = beginning.spec;
+  session_ = beginning.session;
+  gateway_ = beginning.gateway;
+  std::swap(words_, *beginning.words);
+  reply_.set_pinned(beginning.pinned);
+  key_hashes.clear();
+  is_write = spec_->has(kWrites);
+  is_whole_table = spec_->has(kWholeTable);
+}
+
+void CommandRun::end() {
+  task_.destroy();
+  results_.clear();
+  if (results_.capacity() > kKeptResults) std::vector<StoreResult>().swap(results_);
+  asked_ = {};
+  unanswered_ = 0;
+  reply_.clear();
+  reply_.set_pinned(nullptr);
+  words_.clear();
+}
+
+void CommandRun::start(int64_t now_us, std::vector<IssuedRequest>& out) {
+  state_ = State::kRunning;
+  begun_us_ = now_us;
+  task_ = spec_->handler(*this);
+  resume(now_us, out);
+}
+
+void CommandRun::resume(int64_t now_us, std::vector<IssuedRequest>& out) {
+  now_us_ = now_us;
+  task_.resume();
+  if (task_.is_done()) {
+    state_ = State::kDone;
+    task_.destroy();
+    results_.clear();
+    return;
+  }
+  for (size_t i = 0; i < asked_.size(); ++i) {
+    out.push_back({{number_, static_cast<uint32_t>(i)}, asked_[i]});
+    out.back().request.database = database_;
+  }
+}
+
+void CommandRun::ask(std::span<const StoreRequest> requests) {
+  SKUA_CHECK(!requests.empty() && requests.size() <= kRequestsPerCommandMax, "a command asks in groups");
+  asked_ = requests;
+  results_.clear();
+  results_.resize(requests.size());
+  is_answered_.assign(requests.size(), false);
+  unanswered_ = requests.size();
+}
+
+void CommandRun::complete(uint32_t index, StoreResult&& result, int64_t now_us, std::vector<IssuedRequest>& out) {
+  if (state_ != State::kRunning || index >= results_.size() || is_answered_[index]) return;
+  results_[index] = std::move(result);
+  is_answered_[index] = true;
+  if (--unanswered_ == 0) resume(now_us, out);
+}
+
+}  // namespace skua::kv::gateway

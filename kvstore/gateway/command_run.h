@@ -1,0 +1,143 @@
+// CommandRun: one command of one connection, from its words to its reply. What a handler sees.
+//
+//   words --> handler (a coroutine) --store(request)--> requests of the connection --> the store
+//                |          ^                                                             |
+//                |          +------------------------ complete(result) <------------------+
+//                +--> reply
+#ifndef SKUA_KVSTORE_GATEWAY_COMMAND_RUN_H_
+#define SKUA_KVSTORE_GATEWAY_COMMAND_RUN_H_
+
+#include <coroutine>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kvstore/gateway/client_session.h"
+#include "kvstore/gateway/command_arguments.h"
+#include "kvstore/gateway/command_table.h"
+#include "kvstore/gateway/command_task.h"
+#include "kvstore/gateway/gateway_context.h"
+#include "kvstore/gateway/hazards.h"
+#include "kvstore/gateway/reply_bytes.h"
+#include "kvstore/gateway/resp_writer.h"
+#include "kvstore/gateway/store_request.h"
+
+namespace skua::kv::gateway {
+
+/// Requests that one command has at the store at a time. Commands of many keys ask in groups of this size.
+inline constexpr size_t kRequestsPerCommandMax = 128;
+/// A command that others keep from writing, because they change its key all the time, gives up after this time.
+inline constexpr int64_t kContestMsMax = 5000;
+
+/// Names one request of a connection, until it is completed.
+struct StoreTicket {
+  uint64_t command = 0;  ///< number of the command in its connection
+  uint32_t index = 0;    ///< of the request, among those that the command asked together
+};
+
+struct IssuedRequest {
+  StoreTicket ticket;
+  StoreRequest request;
+};
+
+/// Used again for further commands; begin() makes a new one of it. Thread: one.
+class CommandRun : public HazardNode {
+ public:
+  enum class State : uint8_t { kWaiting, kRunning, kDone };
+
+  CommandRun() = default;
+  CommandRun(const CommandRun&) = delete;
+  CommandRun& operator=(const CommandRun&) = delete;
+
+  // --- For handlers
+
+  [[nodiscard]] size_t size() const { return words_.size(); }
+  /// 0 is the command's name. Valid as long as the command runs.
+  [[nodiscard]] std::string_view arg(size_t index) const { return words_[index]; }
+  [[nodiscard]] const CommandSpec& spec() const { return *spec_; }
+  [[nodiscard]] const CommandArguments& words() const { return words_; }
+  /// The database that was selected when the command came.
+  [[nodiscard]] uint32_t database() const { return database_; }
+  /// Time of day, in milliseconds since 1970, when the handler was resumed.
+  [[nodiscard]] int64_t now_ms() const { return now_us_ / 1000; }
+  [[nodiscard]] int64_t now_us() const { return now_us_; }
+  /// False: others have changed the key between reading and writing for too long.
+  [[nodiscard]] bool may_contest() const { return now_us_ - begun_us_ < kContestMsMax * 1000; }
+  [[nodiscard]] ClientSession& session() { return *session_; }
+  [[nodiscard]] GatewayContext& gateway() { return *gateway_; }
+  /// Appends to the reply, in the protocol of the time when the command came.
+  [[nodiscard]] RespWriter reply() { return {reply_, protocol_}; }
+  [[nodiscard]] ReplyBytes& reply_bytes() { return reply_; }
+
+  /// co_await run.store(request): asks the store, and gives the StoreResult.
+  [[nodiscard]] auto store(const StoreRequest& request) { return StoreOne{*this, request}; }
+  /// co_await run.store_all(requests): asks 1 to kRequestsPerCommandMax at once, in no order; gives a span of their
+  /// results, in the order of the requests, which is valid until the next co_await. `requests` must live until then.
+  [[nodiscard]] auto store_all(std::span<const StoreRequest> requests) { return StoreAll{*this, requests}; }
+
+  // --- For the connection
+
+  /// What the run needs while it lives; all must outlive it, but for `words`, which are taken.
+  struct Beginning {
+    uint64_t number;
+    const CommandSpec* spec;
+    CommandArguments* words;
+    ClientSession* session;
+    GatewayContext* gateway;
+    PinnedBytes* pinned;
+  };
+  void begin(const Beginning& beginning);
+  /// Gives back everything. The handler may be waiting for the store.
+  void end();
+
+  /// Starts the handler. Requests are appended to `out`.
+  void start(int64_t now_us, std::vector<IssuedRequest>& out);
+  /// Takes a result, and resumes the handler when it was the last. A ticket that the command does not wait for is
+  /// ignored.
+  void complete(uint32_t index, StoreResult&& result, int64_t now_us, std::vector<IssuedRequest>& out);
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] uint64_t number() const { return number_; }
+
+ private:
+  struct StoreAll {
+    CommandRun& run;
+    std::span<const StoreRequest> requests;
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> /*handler*/) { run.ask(requests); }
+    [[nodiscard]] std::span<StoreResult> await_resume() const { return run.results_; }
+  };
+  struct StoreOne {
+    CommandRun& run;
+    StoreRequest request;
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> /*handler*/) { run.ask({&request, 1}); }
+    [[nodiscard]] StoreResult await_resume() const { return std::move(run.results_[0]); }
+  };
+
+  void ask(std::span<const StoreRequest> requests);
+  void resume(int64_t now_us, std::vector<IssuedRequest>& out);
+
+  State state_ = State::kWaiting;
+  RespVersion protocol_ = RespVersion::kResp2;
+  uint32_t database_ = 0;
+  uint64_t number_ = 0;
+  int64_t begun_us_ = 0;
+  int64_t now_us_ = 0;
+  const CommandSpec* spec_ = nullptr;
+  ClientSession* session_ = nullptr;
+  GatewayContext* gateway_ = nullptr;
+  CommandArguments words_;
+  ReplyBytes reply_;
+  CommandTask task_;
+
+  std::span<const StoreRequest> asked_;
+  std::vector<StoreResult> results_;
+  std::vector<bool> is_answered_;
+  size_t unanswered_ = 0;
+};
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_KVSTORE_GATEWAY_COMMAND_RUN_H_

@@ -1,0 +1,156 @@
+#include "kvstore/gateway/command_table.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "kvstore/gateway/handlers.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::gateway {
+namespace {
+
+constexpr uint32_t kReadFast = kReads | kFast;
+constexpr uint32_t kWriteFast = kWrites | kFast;
+constexpr uint32_t kLocalFast = kLocal | kFast;
+
+// name, arity, flags, first key, last key, step, handler
+constexpr auto kCommands = std::to_array<CommandSpec>({
+    {"append", 3, kWriteFast, 1, 1, 1, handlers::append},
+    {"auth", -2, kLocalFast, 0, 0, 0, handlers::auth},
+    {"client", -2, kLocal, 0, 0, 0, nullptr},
+    {"client|getname", 2, kLocal, 0, 0, 0, handlers::client_getname},
+    {"client|id", 2, kLocal, 0, 0, 0, handlers::client_id},
+    {"client|info", 2, kLocal, 0, 0, 0, handlers::client_info},
+    {"client|setinfo", 4, kLocal, 0, 0, 0, handlers::client_setinfo},
+    {"client|setname", 3, kLocal, 0, 0, 0, handlers::client_setname},
+    {"command", -1, kLocal, 0, 0, 0, handlers::command},
+    {"command|count", 2, kLocal, 0, 0, 0, handlers::command_count},
+    {"command|docs", -2, kLocal, 0, 0, 0, handlers::command_docs},
+    {"command|info", -2, kLocal, 0, 0, 0, handlers::command_info},
+    {"config", -2, kLocal, 0, 0, 0, nullptr},
+    {"config|get", -3, kLocal, 0, 0, 0, handlers::config_get},
+    {"dbsize", 1, kWholeTable, 0, 0, 0, handlers::dbsize},
+    {"decr", 2, kWriteFast, 1, 1, 1, handlers::decr},
+    {"decrby", 3, kWriteFast, 1, 1, 1, handlers::decrby},
+    {"del", -2, kWrites, 1, -1, 1, handlers::del},
+    {"echo", 2, kLocalFast, 0, 0, 0, handlers::echo},
+    {"exists", -2, kReadFast, 1, -1, 1, handlers::exists},
+    {"expire", -3, kWriteFast, 1, 1, 1, handlers::expire},
+    {"expireat", -3, kWriteFast, 1, 1, 1, handlers::expireat},
+    {"expiretime", 2, kReadFast, 1, 1, 1, handlers::expiretime},
+    {"get", 2, kReadFast, 1, 1, 1, handlers::get},
+    {"getdel", 2, kWriteFast, 1, 1, 1, handlers::getdel},
+    {"getex", -2, kWriteFast, 1, 1, 1, handlers::getex},
+    {"getrange", 4, kReads, 1, 1, 1, handlers::getrange},
+    {"getset", 3, kWriteFast, 1, 1, 1, handlers::getset},
+    {"hello", -1, kLocalFast, 0, 0, 0, handlers::hello},
+    {"incr", 2, kWriteFast, 1, 1, 1, handlers::incr},
+    {"incrby", 3, kWriteFast, 1, 1, 1, handlers::incrby},
+    {"incrbyfloat", 3, kWriteFast, 1, 1, 1, handlers::incrbyfloat},
+    {"info", -1, kLocal, 0, 0, 0, handlers::info},
+    {"keys", 2, kWholeTable, 0, 0, 0, handlers::keys},
+    {"mget", -2, kReadFast, 1, -1, 1, handlers::mget},
+    {"mset", -3, kWrites, 1, -1, 2, handlers::mset},
+    {"persist", 2, kWriteFast, 1, 1, 1, handlers::persist},
+    {"pexpire", -3, kWriteFast, 1, 1, 1, handlers::pexpire},
+    {"pexpireat", -3, kWriteFast, 1, 1, 1, handlers::pexpireat},
+    {"pexpiretime", 2, kReadFast, 1, 1, 1, handlers::pexpiretime},
+    {"ping", -1, kLocalFast, 0, 0, 0, handlers::ping},
+    {"psetex", 4, kWrites, 1, 1, 1, handlers::psetex},
+    {"pttl", 2, kReadFast, 1, 1, 1, handlers::pttl},
+    {"quit", -1, kLocalFast, 0, 0, 0, handlers::quit},
+    {"reset", 1, kLocalFast, 0, 0, 0, handlers::reset},
+    {"scan", -2, kWholeTable, 0, 0, 0, handlers::scan},
+    {"select", 2, kLocalFast, 0, 0, 0, handlers::select},
+    {"set", -3, kWrites, 1, 1, 1, handlers::set},
+    {"setex", 4, kWrites, 1, 1, 1, handlers::setex},
+    {"setnx", 3, kWriteFast, 1, 1, 1, handlers::setnx},
+    {"setrange", 4, kWrites, 1, 1, 1, handlers::setrange},
+    {"strlen", 2, kReadFast, 1, 1, 1, handlers::strlen},
+    {"time", 1, kLocalFast, 0, 0, 0, handlers::time},
+    {"ttl", 2, kReadFast, 1, 1, 1, handlers::ttl},
+    {"type", 2, kReadFast, 1, 1, 1, handlers::type},
+    {"unlink", -2, kWriteFast, 1, -1, 1, handlers::del},
+});
+
+constexpr bool is_sorted() {
+  for (size_t i = 1; i < kCommands.size(); ++i) {
+    if (kCommands[i - 1].name >= kCommands[i].name) return false;
+  }
+  return true;
+}
+static_assert(is_sorted(), "find_command() halves the table");
+
+constexpr size_t kNameBytesMax = 32;
+/// Bytes of a name, and of all arguments together, that an error shows.
+constexpr size_t kShownBytesMax = 128;
+
+/// As C prints it: up to a zero byte.
+std::string_view shown(std::string_view text, size_t bytes_max) {
+  return text.substr(0, std::min(text.find('\0'), bytes_max));
+}
+
+std::string unknown_command_error(const CommandArguments& words) {
+  std::string arguments;
+  for (size_t i = 1; i < words.size() && arguments.size() < kShownBytesMax; ++i) {
+    absl::StrAppend(&arguments, "'", absl_view(shown(words[i], kShownBytesMax - arguments.size())), "' ");
+  }
+  return absl::StrCat("ERR unknown command '", absl_view(shown(words[0], kShownBytesMax)),
+                      "', with args beginning with: ", arguments);
+}
+
+std::string unknown_subcommand_error(const CommandArguments& words) {
+  return absl::StrCat("ERR unknown subcommand '", absl_view(shown(words[1], kShownBytesMax)), "'. Try ",
+                      absl::AsciiStrToUpper(absl_view(words[0])), " HELP.");
+}
+
+bool has_subcommands(const CommandSpec& spec) {
+  const size_t next = static_cast<size_t>(&spec - kCommands.data()) + 1;
+  return next < kCommands.size() && kCommands[next].name.starts_with(spec.name) &&
+         kCommands[next].name.substr(spec.name.size()).starts_with('|');
+}
+
+bool fits(const CommandSpec& spec, size_t word_count) {
+  const auto count = static_cast<int>(word_count);
+  return spec.arity < 0 ? count >= -spec.arity : count == spec.arity;
+}
+
+}  // namespace
+
+std::span<const CommandSpec> all_commands() {
+  return kCommands;
+}
+
+const CommandSpec* find_command(std::string_view name) {
+  if (name.size() > kNameBytesMax) return nullptr;
+  std::array<char, kNameBytesMax> lower;
+  std::transform(name.begin(), name.end(), lower.begin(),
+                 [](char byte) { return absl::ascii_tolower(static_cast<unsigned char>(byte)); });
+  const std::string_view wanted(lower.data(), name.size());
+  const auto found = std::lower_bound(kCommands.begin(), kCommands.end(), wanted,
+                                      [](const CommandSpec& spec, std::string_view key) { return spec.name < key; });
+  return found != kCommands.end() && found->name == wanted ? &*found : nullptr;
+}
+
+std::string wrong_arity_error(std::string_view command) {
+  return absl::StrCat("ERR wrong number of arguments for '", absl_view(command), "' command");
+}
+
+FoundCommand find_command(const CommandArguments& words) {
+  const CommandSpec* spec = find_command(words[0]);
+  if (spec == nullptr || spec->is_subcommand()) {
+    const std::string name = absl::AsciiStrToLower(absl_view(words[0]));
+    return {.error = unknown_command_error(words), .is_http = name == "post" || name == "host:"};
+  }
+  if (words.size() > 1 && has_subcommands(*spec)) {
+    const std::string full = absl::StrCat(absl_view(words[0]), "|", absl_view(words[1]));
+    spec = words[1].size() <= kNameBytesMax ? find_command(full) : nullptr;
+    if (spec == nullptr) return {.error = unknown_subcommand_error(words)};
+  }
+  if (!fits(*spec, words.size()) || spec->handler == nullptr) return {.error = wrong_arity_error(spec->name)};
+  return {.spec = spec};
+}
+
+}  // namespace skua::kv::gateway

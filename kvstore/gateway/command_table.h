@@ -1,0 +1,72 @@
+// The commands: name, arguments, keys, handler. One table; COMMAND, the hazards and the errors follow from it.
+#ifndef SKUA_KVSTORE_GATEWAY_COMMAND_TABLE_H_
+#define SKUA_KVSTORE_GATEWAY_COMMAND_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kvstore/gateway/command_arguments.h"
+#include "kvstore/gateway/command_task.h"
+
+namespace skua::kv::gateway {
+
+using CommandHandler = CommandTask (*)(CommandRun& run);
+
+enum CommandFlag : uint32_t {
+  kReads = 1,       ///< its keys
+  kWrites = 2,      ///< its keys
+  kFast = 4,        ///< takes as long for a large table as for a small one
+  kLocal = 8,       ///< asks nothing of the store: it is carried out when its turn to be read comes
+  kWholeTable = 16  ///< waits for all commands before it, and all after it wait
+};
+
+struct CommandSpec {
+  /// Lower case. A subcommand has its command in front: "config|get".
+  std::string_view name;
+  /// Words, with the name and a subcommand; negative: at least so many.
+  int arity;
+  uint32_t flags;
+  // Where its keys are among the words; 0: it has none. last_key may count from the end: -1 is the last word.
+  int first_key;
+  int last_key;
+  int key_step;
+  /// Null: the command has subcommands, and is none by itself.
+  CommandHandler handler;
+
+  [[nodiscard]] bool has(CommandFlag flag) const { return (flags & flag) != 0; }
+  [[nodiscard]] bool is_subcommand() const { return name.find('|') != std::string_view::npos; }
+};
+
+/// In the order of names.
+[[nodiscard]] std::span<const CommandSpec> all_commands();
+/// By its full name, in any case. Null: there is none.
+[[nodiscard]] const CommandSpec* find_command(std::string_view name);
+
+/// The command that the words name, and what is wrong with them.
+struct FoundCommand {
+  const CommandSpec* spec = nullptr;
+  /// If `spec` is null: the error that the client gets.
+  std::string error = {};
+  /// The words are the beginning of a request of HTTP.
+  bool is_http = false;
+};
+[[nodiscard]] FoundCommand find_command(const CommandArguments& words);
+
+/// Calls `use` with each key of the words. They fit the command's arity.
+template <typename Use>
+void for_each_key(const CommandSpec& spec, const CommandArguments& words, Use use) {
+  if (spec.first_key == 0) return;
+  const auto count = static_cast<int>(words.size());
+  const int last = spec.last_key < 0 ? count + spec.last_key : spec.last_key;
+  for (int i = spec.first_key; i <= last && i < count; i += spec.key_step) use(words[static_cast<size_t>(i)]);
+}
+
+/// "ERR wrong number of arguments for 'get' command"
+[[nodiscard]] std::string wrong_arity_error(std::string_view command);
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_KVSTORE_GATEWAY_COMMAND_TABLE_H_

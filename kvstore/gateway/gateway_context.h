@@ -1,0 +1,54 @@
+// GatewayContext: what the connections of one thread have in common.
+#ifndef SKUA_KVSTORE_GATEWAY_GATEWAY_CONTEXT_H_
+#define SKUA_KVSTORE_GATEWAY_GATEWAY_CONTEXT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kvstore/gateway/frame_pool.h"
+#include "kvstore/gateway/scan_cursors.h"
+
+namespace skua::kv::gateway {
+
+/// What the gateway is, the same for all its threads. Immutable after the start, but for the counters and the cursors,
+/// which any thread may use.
+struct GatewayIdentity {
+  std::string skua_version;
+  /// 40 hexadecimal digits, different for each start.
+  std::string run_id;
+  uint16_t port = 0;
+  int64_t started_ms = 0;
+  uint32_t threads = 0;
+  uint64_t connections_max = 0;
+  /// Numbers of databases and their tables.
+  std::map<uint32_t, std::string> databases;
+
+  std::unique_ptr<ScanCursors> cursors;
+  std::atomic<uint64_t> connections_now{0};
+  std::atomic<uint64_t> connections_received{0};
+  std::atomic<uint64_t> connections_refused{0};
+  std::atomic<uint64_t> commands{0};
+  std::atomic<uint64_t> next_client_id{1};
+};
+
+class CommandRun;
+
+/// Thread: one. Must outlive its connections.
+struct GatewayContext {
+  explicit GatewayContext(GatewayIdentity& identity_arg);
+  ~GatewayContext();
+
+  GatewayIdentity& identity;
+  FramePool frames;
+  /// For further commands. At most kSpareRunsMax.
+  std::vector<std::unique_ptr<CommandRun>> spare_runs;
+};
+inline constexpr size_t kSpareRunsMax = 1024;
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_KVSTORE_GATEWAY_GATEWAY_CONTEXT_H_

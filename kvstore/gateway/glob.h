@@ -1,0 +1,21 @@
+// Patterns of KEYS and SCAN: * ? [abc] [^a] [a-z] and \ in front of what stands for itself. Pure.
+#ifndef SKUA_KVSTORE_GATEWAY_GLOB_H_
+#define SKUA_KVSTORE_GATEWAY_GLOB_H_
+
+#include <string>
+#include <string_view>
+
+namespace skua::kv::gateway {
+
+/// Takes at most pattern.size() * text.size() steps.
+[[nodiscard]] bool glob_matches(std::string_view pattern, std::string_view text);
+
+/// What every text that matches begins with. May be shorter than it could be.
+[[nodiscard]] std::string glob_prefix(std::string_view pattern);
+
+/// The first text behind all that begin with `prefix`, in the order of bytes. Empty: there is none.
+[[nodiscard]] std::string end_of_prefix(std::string_view prefix);
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_KVSTORE_GATEWAY_GLOB_H_

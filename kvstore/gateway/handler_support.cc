@@ -1,0 +1,133 @@
+#include "kvstore/gateway/handler_support.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/gateway/redis_errors.h"
+#include "kvstore/gateway/redis_numbers.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::gateway {
+namespace {
+
+std::string failure_text(StoreResult::Status status, std::string_view text) {
+  const absl::string_view shown = absl_view(text);
+  switch (status) {
+    case StoreResult::Status::kNotApplied: return absl::StrCat("TRYAGAIN ", shown);
+    case StoreResult::Status::kUnknown: return absl::StrCat("ERR outcome unknown: ", shown);
+    default: return absl::StrCat("ERR ", shown);
+  }
+}
+
+}  // namespace
+
+bool reply_failure(CommandRun& run, const StoreResult& result) {
+  if (!result.is_failure()) return false;
+  run.reply().error(failure_text(result.status, result.text));
+  return true;
+}
+
+void reply_value(CommandRun& run, StoreResult&& got) {
+  if (reply_failure(run, got)) return;
+  if (got.ok()) {
+    run.reply().bulk(std::move(got.value));
+  } else {
+    run.reply().null();
+  }
+}
+
+std::optional<int64_t> integer_arg(CommandRun& run, size_t index) {
+  const std::optional<int64_t> number = parse_integer(run.arg(index));
+  if (!number.has_value()) run.reply().error(errors::kNotAnInteger);
+  return number;
+}
+
+// --- Read, then write
+
+StoreRequest unless_changed(const StoreResult& old, StoreRequest request) {
+  if (old.ok()) {
+    request.if_version = old.version;
+  } else {
+    request.if_absent = true;
+  }
+  return request;
+}
+
+Written judge_write(CommandRun& run, const StoreResult& result) {
+  if (reply_failure(run, result)) return Written::kFailed;
+  if (result.ok()) return Written::kDone;
+  if (run.may_contest()) return Written::kAgain;
+  run.reply().error(errors::kChangesTooOften);
+  return Written::kFailed;
+}
+
+// --- Expiry
+
+void reply_bad_expiry(CommandRun& run) {
+  run.reply().error(absl::StrCat("ERR invalid expire time in '", absl_view(run.spec().name), "' command"));
+}
+
+std::optional<int64_t> expiry_at(int64_t time, TimeUnit unit, TimeBase base, int64_t now_ms) {
+  if (unit == TimeUnit::kSeconds && __builtin_mul_overflow(time, int64_t{1000}, &time)) return std::nullopt;
+  if (base == TimeBase::kNow && __builtin_add_overflow(time, now_ms, &time)) return std::nullopt;
+  const bool is_too_late = time > 0 && time - now_ms > static_cast<int64_t>(kTtlMsMax);
+  return is_too_late ? std::nullopt : std::optional(time);
+}
+
+std::optional<int64_t> expiry_arg(CommandRun& run, size_t index, TimeUnit unit, TimeBase base) {
+  const std::optional<int64_t> time = integer_arg(run, index);
+  if (!time.has_value()) return std::nullopt;
+  const std::optional<int64_t> at = *time > 0 ? expiry_at(*time, unit, base, run.now_ms()) : std::nullopt;
+  if (!at.has_value()) reply_bad_expiry(run);
+  return at;
+}
+
+std::optional<ExpiryOption> expiry_option(std::string_view word) {
+  const absl::string_view option = absl_view(word);
+  if (absl::EqualsIgnoreCase(option, "ex")) return ExpiryOption{TimeUnit::kSeconds, TimeBase::kNow};
+  if (absl::EqualsIgnoreCase(option, "px")) return ExpiryOption{TimeUnit::kMilliseconds, TimeBase::kNow};
+  if (absl::EqualsIgnoreCase(option, "exat")) return ExpiryOption{TimeUnit::kSeconds, TimeBase::kEpoch};
+  if (absl::EqualsIgnoreCase(option, "pxat")) return ExpiryOption{TimeUnit::kMilliseconds, TimeBase::kEpoch};
+  return std::nullopt;
+}
+
+StoreRequest put_until(std::string_view key, std::string_view value, int64_t at_ms, int64_t now_ms) {
+  if (at_ms <= now_ms) return {.kind = StoreRequest::Kind::kRemove, .key = key};
+  return {
+      .kind = StoreRequest::Kind::kPut, .key = key, .value = value, .ttl_ms = static_cast<uint64_t>(at_ms - now_ms)};
+}
+
+uint64_t kept_ttl_ms(const StoreResult& old) {
+  // 0 would mean: for ever.
+  return old.ttl_ms.has_value() ? std::max<uint64_t>(*old.ttl_ms, 1) : 0;
+}
+
+// --- Commands of several keys
+
+void WriteTally::add(const StoreResult& result) {
+  ++count_;
+  if (result.ok()) ++ok_count_;
+  if (!result.is_failure()) return;
+  is_unknown_ = is_unknown_ || result.status == StoreResult::Status::kUnknown;
+  if (first_failure_.has_value()) return;
+  first_failure_ = result.status;
+  text_ = result.text;
+}
+
+bool WriteTally::reply_failure(CommandRun& run) const {
+  if (!first_failure_.has_value()) return false;
+  if (ok_count_ == 0 && !is_unknown_) {
+    run.reply().error(failure_text(*first_failure_, text_));
+  } else {
+    run.reply().error(absl::StrCat("ERR outcome unknown: ", ok_count_, " of ", count_,
+                                   " keys were written before this failure: ", text_));
+  }
+  return true;
+}
+
+}  // namespace skua::kv::gateway

@@ -1,0 +1,89 @@
+// What several handlers need: failures of the store as errors, conditional writes, times of expiry.
+#ifndef SKUA_KVSTORE_GATEWAY_HANDLER_SUPPORT_H_
+#define SKUA_KVSTORE_GATEWAY_HANDLER_SUPPORT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kvstore/gateway/command_run.h"
+#include "kvstore/gateway/store_request.h"
+
+namespace skua::kv::gateway {
+
+/// The version of Redis whose replies these are. Clients look at it to know what they may send.
+inline constexpr std::string_view kRedisVersion = "7.0.15";
+
+/// True: the store failed, and the client has been told. TRYAGAIN: certainly nothing was written.
+bool reply_failure(CommandRun& run, const StoreResult& result);
+/// The reply of GET. Takes the value.
+void reply_value(CommandRun& run, StoreResult&& got);
+
+/// Replies with an error if it is not an integer.
+[[nodiscard]] std::optional<int64_t> integer_arg(CommandRun& run, size_t index);
+
+// --- Read, then write if nobody else wrote meanwhile
+//
+//   for (;;) {
+//     const StoreResult old = co_await run.store(get);
+//     if (reply_failure(run, old)) co_return;
+//     ...
+//     const StoreResult put = co_await run.store(unless_changed(old, {...}));
+//     switch (judge_write(run, put)) { kAgain: continue; kFailed: co_return; kDone: break; }
+//   }
+
+/// The request, for the case that the key still is as `old` (the result of a GET) says.
+[[nodiscard]] StoreRequest unless_changed(const StoreResult& old, StoreRequest request);
+enum class Written : uint8_t {
+  kDone,
+  kAgain,   // somebody else wrote; read again
+  kFailed,  // the client has been told
+};
+[[nodiscard]] Written judge_write(CommandRun& run, const StoreResult& result);
+
+// --- Expiry
+
+enum class TimeUnit : uint8_t { kSeconds, kMilliseconds };
+enum class TimeBase : uint8_t { kNow, kEpoch };
+/// "ERR invalid expire time in 'set' command"
+void reply_bad_expiry(CommandRun& run);
+/// When a key expires, in milliseconds since 1970. Nothing: the sum is beyond all bounds, or more than 100 years away,
+/// which the store does not take.
+[[nodiscard]] std::optional<int64_t> expiry_at(int64_t time, TimeUnit unit, TimeBase base, int64_t now_ms);
+/// As expiry_at(), for options of SET and others: the time must be above 0. Replies with an error otherwise.
+[[nodiscard]] std::optional<int64_t> expiry_arg(CommandRun& run, size_t index, TimeUnit unit, TimeBase base);
+
+/// EX, PX, EXAT or PXAT.
+struct ExpiryOption {
+  TimeUnit unit;
+  TimeBase base;
+};
+[[nodiscard]] std::optional<ExpiryOption> expiry_option(std::string_view word);
+
+/// Sets a value that expires at `at_ms`, or removes the key, if that time is past already.
+[[nodiscard]] StoreRequest put_until(std::string_view key, std::string_view value, int64_t at_ms, int64_t now_ms);
+/// The time that the key has left, for a PUT that keeps it. 0: it does not expire.
+[[nodiscard]] uint64_t kept_ttl_ms(const StoreResult& old);
+
+// --- Commands of several keys, which are not atomic
+
+/// What came of the writes of one command.
+class WriteTally {
+ public:
+  void add(const StoreResult& result);
+  [[nodiscard]] size_t ok_count() const { return ok_count_; }
+  /// True: a write failed, and the client has been told which part of the command is done.
+  bool reply_failure(CommandRun& run) const;
+
+ private:
+  size_t ok_count_ = 0;
+  size_t count_ = 0;
+  bool is_unknown_ = false;
+  std::optional<StoreResult::Status> first_failure_;
+  std::string text_;
+};
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_KVSTORE_GATEWAY_HANDLER_SUPPORT_H_

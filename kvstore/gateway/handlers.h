@@ -1,0 +1,78 @@
+// Handlers of all commands. For the table and for the files that have them.
+#ifndef SKUA_KVSTORE_GATEWAY_HANDLERS_H_
+#define SKUA_KVSTORE_GATEWAY_HANDLERS_H_
+
+#include "kvstore/gateway/command_task.h"
+
+namespace skua::kv::gateway::handlers {
+
+// set_commands.cc
+CommandTask set(CommandRun& run);
+CommandTask setex(CommandRun& run);
+CommandTask psetex(CommandRun& run);
+CommandTask setnx(CommandRun& run);
+CommandTask mset(CommandRun& run);
+CommandTask getset(CommandRun& run);
+
+// string_commands.cc
+CommandTask get(CommandRun& run);
+CommandTask mget(CommandRun& run);
+CommandTask getdel(CommandRun& run);
+CommandTask getex(CommandRun& run);
+CommandTask append(CommandRun& run);
+CommandTask strlen(CommandRun& run);
+CommandTask getrange(CommandRun& run);
+CommandTask setrange(CommandRun& run);
+
+// counter_commands.cc
+CommandTask incr(CommandRun& run);
+CommandTask decr(CommandRun& run);
+CommandTask incrby(CommandRun& run);
+CommandTask decrby(CommandRun& run);
+CommandTask incrbyfloat(CommandRun& run);
+
+// key_commands.cc
+CommandTask del(CommandRun& run);
+CommandTask exists(CommandRun& run);
+CommandTask type(CommandRun& run);
+CommandTask scan(CommandRun& run);
+CommandTask keys(CommandRun& run);
+CommandTask dbsize(CommandRun& run);
+
+// expiry_commands.cc
+CommandTask expire(CommandRun& run);
+CommandTask pexpire(CommandRun& run);
+CommandTask expireat(CommandRun& run);
+CommandTask pexpireat(CommandRun& run);
+CommandTask ttl(CommandRun& run);
+CommandTask pttl(CommandRun& run);
+CommandTask expiretime(CommandRun& run);
+CommandTask pexpiretime(CommandRun& run);
+CommandTask persist(CommandRun& run);
+
+// session_commands.cc
+CommandTask ping(CommandRun& run);
+CommandTask echo(CommandRun& run);
+CommandTask select(CommandRun& run);
+CommandTask hello(CommandRun& run);
+CommandTask auth(CommandRun& run);
+CommandTask quit(CommandRun& run);
+CommandTask reset(CommandRun& run);
+CommandTask client_id(CommandRun& run);
+CommandTask client_getname(CommandRun& run);
+CommandTask client_setname(CommandRun& run);
+CommandTask client_setinfo(CommandRun& run);
+CommandTask client_info(CommandRun& run);
+
+// server_commands.cc
+CommandTask info(CommandRun& run);
+CommandTask config_get(CommandRun& run);
+CommandTask command(CommandRun& run);
+CommandTask command_count(CommandRun& run);
+CommandTask command_info(CommandRun& run);
+CommandTask command_docs(CommandRun& run);
+CommandTask time(CommandRun& run);
+
+}  // namespace skua::kv::gateway::handlers
+
+#endif  // SKUA_KVSTORE_GATEWAY_HANDLERS_H_

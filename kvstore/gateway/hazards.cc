@@ -1,0 +1,65 @@
+#include "kvstore/gateway/hazards.h"
+
+#include <algorithm>
+
+namespace skua::kv::gateway {
+
+void Hazards::depend(HazardNode& node, HazardNode& on) {
+  on.dependents.push_back(&node);
+  ++node.blocker_count;
+}
+
+void Hazards::use(HazardNode& node, uint64_t key_hash) {
+  KeyUse& key = keys_[key_hash];
+  if (!node.is_write) {
+    // A command may name a key twice.
+    if (!key.readers.empty() && key.readers.back() == &node) return;
+    if (key.writer != nullptr) depend(node, *key.writer);
+    key.readers.push_back(&node);
+    return;
+  }
+  if (key.writer == &node) return;
+  for (HazardNode* reader : key.readers) depend(node, *reader);
+  // Readers wait for the writer before them, so it is enough to wait for the readers.
+  if (key.readers.empty() && key.writer != nullptr) depend(node, *key.writer);
+  key.readers.clear();
+  key.writer = &node;
+}
+
+void Hazards::add(HazardNode& node) {
+  node.blocker_count = 0;
+  node.dependents.clear();
+  if (node.is_whole_table) {
+    for (HazardNode* other : unfinished_) depend(node, *other);
+    barrier_ = &node;
+  } else {
+    if (barrier_ != nullptr) depend(node, *barrier_);
+    for (const uint64_t key_hash : node.key_hashes) use(node, key_hash);
+  }
+  node.place = unfinished_.size();
+  unfinished_.push_back(&node);
+}
+
+void Hazards::end_use(const HazardNode& node, uint64_t key_hash) {
+  const auto found = keys_.find(key_hash);
+  if (found == keys_.end()) return;  // the command named the key twice
+  KeyUse& key = found->second;
+  if (key.writer == &node) key.writer = nullptr;
+  const auto reader = std::find(key.readers.begin(), key.readers.end(), &node);
+  if (reader != key.readers.end()) key.readers.erase(reader);
+  if (key.writer == nullptr && key.readers.empty()) keys_.erase(found);
+}
+
+void Hazards::finish(HazardNode& node, std::vector<HazardNode*>& ready) {
+  if (barrier_ == &node) barrier_ = nullptr;
+  for (const uint64_t key_hash : node.key_hashes) end_use(node, key_hash);
+  unfinished_[node.place] = unfinished_.back();
+  unfinished_[node.place]->place = node.place;
+  unfinished_.pop_back();
+  for (HazardNode* dependent : node.dependents) {
+    if (--dependent->blocker_count == 0) ready.push_back(dependent);
+  }
+  node.dependents.clear();
+}
+
+}  // namespace skua::kv::gateway

@@ -1,0 +1,68 @@
+// Hazards: which commands of one connection have to wait for which. Pure.
+//
+// A write becomes visible when its answer comes, and answers of different keys come in any order. Redis's clients may
+// send commands without waiting for answers, and expect them to act in their order:
+//
+//   SET a 1     GET a     GET b     SET b 2     DBSIZE     GET c
+//      ^----------+         ^----------+           |         |
+//                                   all of them <--+ <-------+
+//
+// A read waits for the writes to its keys before it; a write waits for the reads and writes of its keys before it. A
+// command over a whole table waits for all before it, and all after it wait for that command. Everything else goes on
+// side by side.
+//
+// Keys are known by their hashes. Two keys with the same hash wait for each other without need, which does no harm.
+#ifndef SKUA_KVSTORE_GATEWAY_HAZARDS_H_
+#define SKUA_KVSTORE_GATEWAY_HAZARDS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+
+namespace skua::kv::gateway {
+
+/// A command's part. The owner sets the first three before Hazards::add().
+struct HazardNode {
+  std::vector<uint64_t> key_hashes;
+  bool is_write = false;
+  bool is_whole_table = false;
+
+  /// Commands that it still waits for.
+  uint32_t blocker_count = 0;
+  std::vector<HazardNode*> dependents;
+  size_t place = 0;  // among the unfinished
+};
+
+/// One per connection. Nodes must stay where they are from add() to finish().
+class Hazards {
+ public:
+  /// Adds a command behind all that were added. It may start now if blocker_count is 0.
+  void add(HazardNode& node);
+  /// The command is done. Appends those that waited for nothing else to `ready`, in the order of their adding as far as
+  /// they wait for the same.
+  void finish(HazardNode& node, std::vector<HazardNode*>& ready);
+
+  [[nodiscard]] size_t unfinished_count() const { return unfinished_.size(); }
+  [[nodiscard]] size_t key_count() const { return keys_.size(); }
+
+ private:
+  struct KeyUse {
+    HazardNode* writer = nullptr;                 // the latest, unless it is done
+    absl::InlinedVector<HazardNode*, 2> readers;  // since the latest writer, unless they are done
+  };
+
+  static void depend(HazardNode& node, HazardNode& on);
+  void use(HazardNode& node, uint64_t key_hash);
+  void end_use(const HazardNode& node, uint64_t key_hash);
+
+  absl::flat_hash_map<uint64_t, KeyUse> keys_;
+  std::vector<HazardNode*> unfinished_;
+  HazardNode* barrier_ = nullptr;  // the latest whole-table command, unless it is done
+};
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_KVSTORE_GATEWAY_HAZARDS_H_

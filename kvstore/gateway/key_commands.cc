@@ -1,0 +1,181 @@
+// Commands about keys: of some, or of a whole table.
+#include <charconv>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "kvstore/gateway/glob.h"
+#include "kvstore/gateway/handler_support.h"
+#include "kvstore/gateway/handlers.h"
+#include "kvstore/gateway/redis_errors.h"
+#include "kvstore/gateway/redis_numbers.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::gateway::handlers {
+namespace {
+
+using Kind = StoreRequest::Kind;
+
+/// Rows that KEYS and DBSIZE read at a time.
+constexpr uint32_t kPageRows = 1000;
+/// The most that one SCAN reads, whatever its COUNT says.
+constexpr int64_t kScanRowsPerCallMax = 10'000;
+constexpr size_t kKeysBytesMax = size_t{64} << 20;
+
+struct ScanOptions {
+  std::string_view pattern = "*";
+  int64_t count = 10;
+  bool has_strings = true;  // TYPE asks for a type that there are keys of
+};
+
+/// Nothing: the client has been told what is wrong.
+std::optional<ScanOptions> parse_scan_options(CommandRun& run) {
+  ScanOptions options;
+  for (size_t i = 2; i < run.size(); i += 2) {
+    const absl::string_view word = absl_view(run.arg(i));
+    const bool has_value = i + 1 < run.size();
+    if (has_value && absl::EqualsIgnoreCase(word, "count")) {
+      const std::optional<int64_t> count = integer_arg(run, i + 1);
+      if (!count.has_value()) return std::nullopt;
+      options.count = *count;
+      if (options.count >= 1) continue;
+    } else if (has_value && absl::EqualsIgnoreCase(word, "match")) {
+      options.pattern = run.arg(i + 1);
+      continue;
+    } else if (has_value && absl::EqualsIgnoreCase(word, "type")) {
+      options.has_strings = absl::EqualsIgnoreCase(absl_view(run.arg(i + 1)), "string");
+      continue;
+    }
+    run.reply().error(errors::kSyntax);
+    return std::nullopt;
+  }
+  return options;
+}
+
+std::optional<uint64_t> parse_cursor(std::string_view text) {
+  uint64_t cursor = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cursor);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return cursor;
+}
+
+void reply_page(CommandRun& run, const ScanResult& page, const ScanOptions& options) {
+  uint64_t cursor = 0;
+  if (page.has_more) cursor = run.gateway().identity.cursors->remember(run.database(), page.next_start);
+  std::vector<std::string_view> found;
+  for (const Row& row : page.rows) {
+    if (options.has_strings && glob_matches(options.pattern, row.key)) found.push_back(row.key);
+  }
+  RespWriter reply = run.reply();
+  reply.array(2);
+  reply.bulk(std::string_view(absl::StrCat(cursor)));
+  reply.array(found.size());
+  for (const std::string_view key : found) reply.bulk(key);
+}
+
+}  // namespace
+
+CommandTask del(CommandRun& run) {
+  // A key that comes twice is removed, and counted, once.
+  absl::flat_hash_set<std::string_view> seen;
+  std::vector<StoreRequest> requests;
+  WriteTally tally;
+  for (size_t i = 1; i < run.size(); ++i) {
+    if (seen.insert(run.arg(i)).second) requests.push_back({.kind = Kind::kRemove, .key = run.arg(i)});
+    const bool is_last = i + 1 == run.size();
+    if (requests.empty() || (requests.size() < kRequestsPerCommandMax && !is_last)) continue;
+    for (const StoreResult& result : co_await run.store_all(requests)) tally.add(result);
+    requests.clear();
+  }
+  if (!tally.reply_failure(run)) run.reply().integer(static_cast<int64_t>(tally.ok_count()));
+}
+
+CommandTask exists(CommandRun& run) {
+  std::vector<StoreRequest> requests;
+  int64_t count = 0;
+  for (size_t i = 1; i < run.size(); ++i) {
+    requests.push_back({.kind = Kind::kGet, .key = run.arg(i)});
+    if (requests.size() < kRequestsPerCommandMax && i + 1 < run.size()) continue;
+    for (const StoreResult& result : co_await run.store_all(requests)) {
+      if (reply_failure(run, result)) co_return;
+      if (result.ok()) ++count;
+    }
+    requests.clear();
+  }
+  run.reply().integer(count);
+}
+
+CommandTask type(CommandRun& run) {
+  const StoreResult got = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
+  if (!reply_failure(run, got)) run.reply().simple(got.ok() ? "string" : "none");
+}
+
+CommandTask scan(CommandRun& run) {
+  const std::optional<uint64_t> cursor = parse_cursor(run.arg(1));
+  if (!cursor.has_value()) {
+    run.reply().error(errors::kInvalidCursor);
+    co_return;
+  }
+  const std::optional<ScanOptions> options = parse_scan_options(run);
+  if (!options.has_value()) co_return;
+  // The store scans in the order of keys, so only keys with the pattern's beginning are read.
+  const std::string prefix = glob_prefix(options->pattern);
+  const std::string end = end_of_prefix(prefix);
+  std::optional<std::string> start = prefix;
+  if (*cursor != 0) start = run.gateway().identity.cursors->find(run.database(), *cursor);
+  if (!start.has_value()) {
+    run.reply().error(errors::kUnknownCursor);
+    co_return;
+  }
+  const StoreResult page =
+      co_await run.store({.kind = Kind::kScan,
+                          .key = std::max(*start, prefix),
+                          .end = end,
+                          .rows_max = static_cast<uint32_t>(std::min(options->count, kScanRowsPerCallMax))});
+  if (!reply_failure(run, page)) reply_page(run, *page.scan, *options);
+}
+
+CommandTask keys(CommandRun& run) {
+  const std::string_view pattern = run.arg(1);
+  const std::string prefix = glob_prefix(pattern);
+  const std::string end = end_of_prefix(prefix);
+  ReplyBytes found;
+  RespWriter writer(found, RespVersion::kResp2);
+  size_t count = 0;
+  std::string start = prefix;
+  for (bool has_more = true; has_more;) {
+    const StoreResult page = co_await run.store({.kind = Kind::kScan, .key = start, .end = end, .rows_max = kPageRows});
+    if (reply_failure(run, page)) co_return;
+    for (const Row& row : page.scan->rows) {
+      if (!glob_matches(pattern, row.key)) continue;
+      writer.bulk(row.key);
+      ++count;
+    }
+    if (found.size() > kKeysBytesMax) {
+      run.reply().error(errors::kReplyTooLarge);
+      co_return;
+    }
+    has_more = page.scan->has_more;
+    start = page.scan->next_start;
+  }
+  run.reply().array(count);
+  run.reply_bytes().append(found.text());
+}
+
+CommandTask dbsize(CommandRun& run) {
+  int64_t count = 0;
+  std::string start;
+  for (bool has_more = true; has_more;) {
+    const StoreResult page = co_await run.store({.kind = Kind::kScan, .key = start, .rows_max = kPageRows});
+    if (reply_failure(run, page)) co_return;
+    count += static_cast<int64_t>(page.scan->rows.size());
+    has_more = page.scan->has_more;
+    start = page.scan->next_start;
+  }
+  run.reply().integer(count);
+}
+
+}  // namespace skua::kv::gateway::handlers

@@ -1,0 +1,185 @@
+#include "kvstore/gateway/redis_connection.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/gateway/redis_errors.h"
+
+namespace skua::kv::gateway {
+namespace {
+
+/// Room for requests that a connection keeps.
+constexpr size_t kKeptRequests = 16;
+
+CommandTask reply_nothing(CommandRun& /*run*/) {
+  co_return;
+}
+
+/// A command that was refused: it has its place among the replies.
+constexpr CommandSpec kRefused{
+    .name = "", .arity = -1, .flags = kLocal, .first_key = 0, .last_key = 0, .key_step = 0, .handler = reply_nothing};
+
+bool has_bad_key(const CommandSpec& spec, const CommandArguments& words) {
+  bool is_bad = false;
+  for_each_key(spec, words, [&](std::string_view key) { is_bad |= key.empty() || key.size() > kKeyBytesMax; });
+  return is_bad;
+}
+
+}  // namespace
+
+RedisConnection::RedisConnection(GatewayContext& gateway, ClientSession session)
+    : gateway_(gateway), session_(std::move(session)) {}
+
+RedisConnection::~RedisConnection() {
+  for (std::unique_ptr<CommandRun>& run : ring_) run->end();
+}
+
+void RedisConnection::receive(std::string_view& bytes, int64_t now_us) {
+  while (!bytes.empty() && wants_input()) {
+    const RespParser::Found found = parser_.parse(bytes);
+    if (found == RespParser::Found::kNothing) break;
+    if (found == RespParser::Found::kError) {
+      refuse(absl::StrCat("ERR ", parser_.error()));
+      session_.is_ending = true;
+    } else {
+      dispatch(parser_.arguments(), now_us);
+    }
+    advance(now_us);
+  }
+  // Whatever a client sends after the end is not looked at.
+  if (session_.is_ending) bytes = {};
+}
+
+CommandRun& RedisConnection::add_run(const CommandSpec& spec, CommandArguments& words) {
+  std::unique_ptr<CommandRun> run;
+  if (gateway_.spare_runs.empty()) {
+    run = std::make_unique<CommandRun>();
+  } else {
+    run = std::move(gateway_.spare_runs.back());
+    gateway_.spare_runs.pop_back();
+  }
+  run->begin({.number = first_number_ + ring_.size(),
+              .spec = &spec,
+              .words = &words,
+              .session = &session_,
+              .gateway = &gateway_,
+              .pinned = &pinned_});
+  ring_.push_back(std::move(run));
+  return *ring_.back();
+}
+
+void RedisConnection::refuse(std::string_view error) {
+  CommandArguments none;
+  CommandRun& run = add_run(kRefused, none);
+  run.reply().error(error);
+  run.start(0, requests_);
+  done_bytes_ += run.reply_bytes().size();
+}
+
+void RedisConnection::dispatch(CommandArguments& words, int64_t now_us) {
+  gateway_.identity.commands.fetch_add(1, std::memory_order_relaxed);
+  FoundCommand found = find_command(words);
+  if (found.spec == nullptr) {
+    // What a browser sends when a web page makes it talk to this port (cross-protocol scripting). Redis does the same.
+    session_.is_ending = session_.is_ending || found.is_http;
+    if (!found.is_http) refuse(found.error);
+    return;
+  }
+  if (has_bad_key(*found.spec, words)) return refuse(errors::kKeySize);
+  CommandRun& run = add_run(*found.spec, words);
+  if (found.spec->has(kLocal)) {
+    // It acts when it comes: the commands after it find the database and the protocol that it chose.
+    run.start(now_us, requests_);
+    done_bytes_ += run.reply_bytes().size();
+    return;
+  }
+  for_each_key(*found.spec, run.words(),
+               [&](std::string_view key) { run.key_hashes.push_back(absl::HashOf(run.database(), key)); });
+  hazards_.add(run);
+  if (run.blocker_count == 0) ready_.push_back(&run);
+}
+
+void RedisConnection::complete(const StoreTicket& ticket, StoreResult&& result, int64_t now_us) {
+  if (ticket.command < first_number_ || ticket.command - first_number_ >= ring_.size()) return;
+  CommandRun& run = *ring_[ticket.command - first_number_];
+  const bool was_done = run.state() == CommandRun::State::kDone;
+  run.complete(ticket.index, std::move(result), now_us, requests_);
+  if (was_done || run.state() != CommandRun::State::kDone) return;
+  finish(run);
+  advance(now_us);
+}
+
+void RedisConnection::sent(size_t bytes, int64_t now_us) {
+  output_.consume(bytes);
+  advance(now_us);
+}
+
+void RedisConnection::take_requests(std::vector<IssuedRequest>& out) {
+  out.insert(out.end(), requests_.begin(), requests_.end());
+  requests_.clear();
+  // Most connections are idle most of the time.
+  if (requests_.capacity() > kKeptRequests) std::vector<IssuedRequest>().swap(requests_);
+}
+
+void RedisConnection::advance(int64_t now_us) {
+  // What is popped may give the next command its turn.
+  do {
+    start_ready(now_us);
+  } while (pop_done());
+}
+
+/// The next command to start; null: none may start now.
+CommandRun* RedisConnection::take_ready() {
+  if (ready_.empty()) return nullptr;
+  auto next = ready_.begin();
+  if (reply_bytes() + (running_count_ + 1) * expected_bytes_ > kReplyBytesMax) {
+    // Replies that are done may wait for the first command: that one goes on alone, as soon as the client takes.
+    if (running_count_ > 0 || output_.size() >= kReplyBytesMax) return nullptr;
+    next = std::find(ready_.begin(), ready_.end(), ring_.front().get());
+    if (next == ready_.end()) return nullptr;
+  }
+  CommandRun* const run = *next;
+  ready_.erase(next);
+  return run;
+}
+
+void RedisConnection::start_ready(int64_t now_us) {
+  while (CommandRun* const next = take_ready()) {
+    CommandRun& run = *next;
+    ++running_count_;
+    run.start(now_us, requests_);
+    if (run.state() == CommandRun::State::kDone) finish(run);
+  }
+}
+
+void RedisConnection::finish(CommandRun& run) {
+  --running_count_;
+  const size_t bytes = run.reply_bytes().size();
+  done_bytes_ += bytes;
+  // The greatest of the latest: it halves with each dozen smaller replies.
+  expected_bytes_ = std::max(bytes, expected_bytes_ - expected_bytes_ / 16);
+  unblocked_.clear();
+  hazards_.finish(run, unblocked_);
+  for (HazardNode* node : unblocked_) ready_.push_back(static_cast<CommandRun*>(node));
+}
+
+/// True: a reply is on its way.
+bool RedisConnection::pop_done() {
+  const uint64_t first_before = first_number_;
+  while (!ring_.empty() && ring_.front()->state() == CommandRun::State::kDone) {
+    std::unique_ptr<CommandRun> run = std::move(ring_.front());
+    ring_.pop_front();
+    ++first_number_;
+    done_bytes_ -= run->reply_bytes().size();
+    output_.append(run->reply_bytes());
+    run->end();
+    if (gateway_.spare_runs.size() < kSpareRunsMax) gateway_.spare_runs.push_back(std::move(run));
+  }
+  return first_number_ != first_before;
+}
+
+}  // namespace skua::kv::gateway

@@ -1,0 +1,102 @@
+// RedisConnection: one client's connection without its socket. Bytes in, requests to the store out; results in, bytes
+// out. Pure: time is an argument, and who carries bytes and requests is somebody else.
+//
+//   receive(bytes) --> RespParser --> commands --> Hazards --> handlers --> take_requests()
+//                                        |                        ^                |
+//                                        |                        |            the store
+//   output() <-- replies, in the order of their commands <--------+-- complete() <-+
+//
+// Commands run side by side where that makes no difference (hazards.h). Their replies wait in a ring until those before
+// them are out.
+//
+// Bounds. No more is read (wants_input()) while kCommandsMax commands have no reply yet, or while kReplyBytesMax of
+// replies wait for the client to take them. Commands that were read already start only if the replies that are expected
+// of those that run have room, too; the latest replies tell what to expect.
+#ifndef SKUA_KVSTORE_GATEWAY_REDIS_CONNECTION_H_
+#define SKUA_KVSTORE_GATEWAY_REDIS_CONNECTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kvstore/gateway/client_session.h"
+#include "kvstore/gateway/command_run.h"
+#include "kvstore/gateway/gateway_context.h"
+#include "kvstore/gateway/hazards.h"
+#include "kvstore/gateway/output_queue.h"
+#include "kvstore/gateway/resp_parser.h"
+
+namespace skua::kv::gateway {
+
+inline constexpr size_t kCommandsMax = 1024;
+inline constexpr size_t kReplyBytesMax = size_t{32} << 20;
+
+/// Thread: one, that of `gateway`.
+class RedisConnection {
+ public:
+  /// `gateway` must outlive the connection.
+  RedisConnection(GatewayContext& gateway, ClientSession session);
+  /// Drops commands that wait for the store. Their results must not come any more.
+  ~RedisConnection();
+  RedisConnection(const RedisConnection&) = delete;
+  RedisConnection& operator=(const RedisConnection&) = delete;
+
+  /// Takes bytes from the front of `bytes`: all of them, unless wants_input() turns false. `now_us`: time of day, in
+  /// microseconds since 1970; here and below.
+  void receive(std::string_view& bytes, int64_t now_us);
+  /// The result of a request that take_requests() gave. Each ticket once, in any order.
+  void complete(const StoreTicket& ticket, StoreResult&& result, int64_t now_us);
+  /// The first `bytes` of output() are with the client.
+  void sent(size_t bytes, int64_t now_us);
+
+  /// Moves requests for the store to the end of `out`. The store may answer at once.
+  void take_requests(std::vector<IssuedRequest>& out);
+  [[nodiscard]] bool has_requests() const { return !requests_.empty(); }
+  [[nodiscard]] const OutputQueue& output() const { return output_; }
+
+  [[nodiscard]] bool wants_input() const {
+    return !session_.is_ending && ring_.size() < kCommandsMax && reply_bytes() < kReplyBytesMax;
+  }
+  /// All replies are out, and there will be no more.
+  [[nodiscard]] bool is_over() const { return session_.is_ending && ring_.empty() && output_.empty(); }
+  /// No command has come that is not answered, and no part of one.
+  [[nodiscard]] bool is_idle() const { return ring_.empty() && output_.empty() && !parser_.is_amid_command(); }
+
+ private:
+  CommandRun& add_run(const CommandSpec& spec, CommandArguments& words);
+  void dispatch(CommandArguments& words, int64_t now_us);
+  void refuse(std::string_view error);
+  void advance(int64_t now_us);
+  void start_ready(int64_t now_us);
+  void finish(CommandRun& run);
+  bool pop_done();
+  [[nodiscard]] CommandRun* take_ready();
+  /// Bytes of replies that the client has not taken.
+  [[nodiscard]] size_t reply_bytes() const { return done_bytes_ + output_.size(); }
+
+  GatewayContext& gateway_;
+  ClientSession session_;
+  RespParser parser_;
+  Hazards hazards_;
+  PinnedBytes pinned_;
+  OutputQueue output_{pinned_};
+
+  /// Commands in the order of their replies. The first has the number first_number_.
+  std::deque<std::unique_ptr<CommandRun>> ring_;
+  uint64_t first_number_ = 0;
+  /// Commands that wait for nothing but their start.
+  std::deque<CommandRun*> ready_;
+  std::vector<HazardNode*> unblocked_;
+  size_t running_count_ = 0;
+  size_t done_bytes_ = 0;      // of replies in the ring
+  size_t expected_bytes_ = 0;  // of a reply, judging by the latest
+  std::vector<IssuedRequest> requests_;
+};
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_KVSTORE_GATEWAY_REDIS_CONNECTION_H_

@@ -1,0 +1,42 @@
+// What Redis 7.0 says when something is wrong, word for word: clients look at these texts. What the gateway adds of its
+// own stands at the end.
+#ifndef SKUA_KVSTORE_GATEWAY_REDIS_ERRORS_H_
+#define SKUA_KVSTORE_GATEWAY_REDIS_ERRORS_H_
+
+#include <string_view>
+
+namespace skua::kv::gateway::errors {
+
+inline constexpr std::string_view kSyntax = "ERR syntax error";
+inline constexpr std::string_view kNotAnInteger = "ERR value is not an integer or out of range";
+inline constexpr std::string_view kNotAFloat = "ERR value is not a valid float";
+inline constexpr std::string_view kSumOverflow = "ERR increment or decrement would overflow";
+inline constexpr std::string_view kDecrementOverflow = "ERR decrement would overflow";
+inline constexpr std::string_view kFloatSumOverflow = "ERR increment would produce NaN or Infinity";
+inline constexpr std::string_view kOffsetOutOfRange = "ERR offset is out of range";
+inline constexpr std::string_view kValueTooLarge = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+inline constexpr std::string_view kExpireNxAndOthers =
+    "ERR NX and XX, GT or LT options at the same time are not compatible";
+inline constexpr std::string_view kExpireGtAndLt = "ERR GT and LT options at the same time are not compatible";
+inline constexpr std::string_view kInvalidCursor = "ERR invalid cursor";
+inline constexpr std::string_view kDatabaseOutOfRange = "ERR DB index is out of range";
+inline constexpr std::string_view kNoPassword =
+    "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration "
+    "is correct?";
+inline constexpr std::string_view kWrongPassword = "WRONGPASS invalid username-password pair or user is disabled.";
+inline constexpr std::string_view kNoSuchProtocol = "NOPROTO unsupported protocol version";
+inline constexpr std::string_view kProtocolNotAnInteger = "ERR Protocol version is not an integer or out of range";
+inline constexpr std::string_view kClientName =
+    "ERR Client names cannot contain spaces, newlines or special characters.";
+
+// The gateway's own.
+inline constexpr std::string_view kKeySize = "ERR a key must have 1 to 1024 bytes";
+inline constexpr std::string_view kReplyTooLarge =
+    "ERR the reply would be larger than 64 MiB: ask for fewer keys at a time";
+inline constexpr std::string_view kChangesTooOften = "TRYAGAIN others change the key all the time: nothing was written";
+inline constexpr std::string_view kUnknownCursor =
+    "ERR invalid cursor: this gateway does not know it, or has forgotten it; begin again with 0";
+
+}  // namespace skua::kv::gateway::errors
+
+#endif  // SKUA_KVSTORE_GATEWAY_REDIS_ERRORS_H_

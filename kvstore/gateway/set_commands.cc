@@ -1,0 +1,178 @@
+// Commands that replace a value.
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/gateway/handler_support.h"
+#include "kvstore/gateway/handlers.h"
+#include "kvstore/gateway/redis_errors.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::gateway::handlers {
+namespace {
+
+using Kind = StoreRequest::Kind;
+
+bool is_too_large(CommandRun& run, std::string_view value) {
+  if (value.size() <= kValueBytesMax) return false;
+  run.reply().error(errors::kValueTooLarge);
+  return true;
+}
+
+struct SetOptions {
+  bool if_absent = false;
+  bool if_present = false;
+  bool returns_old = false;
+  bool keeps_ttl = false;
+  std::optional<ExpiryOption> expiry;
+  size_t expiry_index = 0;
+};
+
+/// The words behind the value. Nothing: they make no sense.
+std::optional<SetOptions> parse_set_options(const CommandRun& run) {
+  SetOptions options;
+  for (size_t i = 3; i < run.size(); ++i) {
+    const absl::string_view word = absl_view(run.arg(i));
+    const bool has_time = options.keeps_ttl || options.expiry.has_value();
+    if (absl::EqualsIgnoreCase(word, "nx") && !options.if_present) {
+      options.if_absent = true;
+    } else if (absl::EqualsIgnoreCase(word, "xx") && !options.if_absent) {
+      options.if_present = true;
+    } else if (absl::EqualsIgnoreCase(word, "get")) {
+      options.returns_old = true;
+    } else if (absl::EqualsIgnoreCase(word, "keepttl") && !options.expiry.has_value()) {
+      options.keeps_ttl = true;
+    } else if (const auto expiry = expiry_option(run.arg(i)); expiry.has_value() && !has_time && i + 1 < run.size()) {
+      options.expiry = expiry;
+      options.expiry_index = ++i;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return options;
+}
+
+StoreRequest put_of(const CommandRun& run, std::optional<int64_t> expires_at) {
+  if (expires_at.has_value()) return put_until(run.arg(1), run.arg(2), *expires_at, run.now_ms());
+  return {.kind = Kind::kPut, .key = run.arg(1), .value = run.arg(2)};
+}
+
+/// SETEX and PSETEX: the value is the last word.
+StoreRequest put_with_ttl(const CommandRun& run, int64_t expires_at) {
+  return put_until(run.arg(1), run.arg(3), expires_at, run.now_ms());
+}
+
+void reply_put(CommandRun& run, const StoreResult& put) {
+  if (!reply_failure(run, put)) run.reply().ok();
+}
+
+}  // namespace
+
+CommandTask set(CommandRun& run) {
+  const std::optional<SetOptions> options = parse_set_options(run);
+  if (!options.has_value()) {
+    run.reply().error(errors::kSyntax);
+    co_return;
+  }
+  std::optional<int64_t> expires_at;
+  if (options->expiry.has_value()) {
+    expires_at = expiry_arg(run, options->expiry_index, options->expiry->unit, options->expiry->base);
+    if (!expires_at.has_value()) co_return;
+  }
+  if (is_too_large(run, run.arg(2))) co_return;
+  const bool needs_old = options->if_present || options->returns_old || options->keeps_ttl ||
+                         (options->if_absent && put_of(run, expires_at).kind == Kind::kRemove);
+  if (!needs_old) {
+    StoreRequest request = put_of(run, expires_at);
+    request.if_absent = options->if_absent;
+    const StoreResult put = co_await run.store(request);
+    if (put.status == StoreResult::Status::kExists) {
+      run.reply().null();
+    } else {
+      reply_put(run, put);
+    }
+    co_return;
+  }
+  for (;;) {
+    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = options->keeps_ttl});
+    if (reply_failure(run, old)) co_return;
+    const bool is_wanted = old.ok() ? !options->if_absent : !options->if_present;
+    StoreRequest request = put_of(run, expires_at);
+    if (options->keeps_ttl) request.ttl_ms = kept_ttl_ms(old);
+    const bool is_done_already = request.kind == Kind::kRemove && !old.ok();
+    if (is_wanted && !is_done_already) {
+      const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
+      if (written == Written::kAgain) continue;
+      if (written == Written::kFailed) co_return;
+    }
+    if (options->returns_old) {
+      reply_value(run, std::move(old));
+    } else if (is_wanted) {
+      run.reply().ok();
+    } else {
+      run.reply().null();
+    }
+    co_return;
+  }
+}
+
+CommandTask setex(CommandRun& run) {
+  const std::optional<int64_t> at = expiry_arg(run, 2, TimeUnit::kSeconds, TimeBase::kNow);
+  if (!at.has_value() || is_too_large(run, run.arg(3))) co_return;
+  reply_put(run, co_await run.store(put_with_ttl(run, *at)));
+}
+
+CommandTask psetex(CommandRun& run) {
+  const std::optional<int64_t> at = expiry_arg(run, 2, TimeUnit::kMilliseconds, TimeBase::kNow);
+  if (!at.has_value() || is_too_large(run, run.arg(3))) co_return;
+  reply_put(run, co_await run.store(put_with_ttl(run, *at)));
+}
+
+CommandTask setnx(CommandRun& run) {
+  if (is_too_large(run, run.arg(2))) co_return;
+  const StoreResult put =
+      co_await run.store({.kind = Kind::kPut, .key = run.arg(1), .value = run.arg(2), .if_absent = true});
+  if (!reply_failure(run, put)) run.reply().integer(put.ok() ? 1 : 0);
+}
+
+CommandTask mset(CommandRun& run) {
+  if (run.size() % 2 == 0) {
+    run.reply().error(wrong_arity_error(run.spec().name));
+    co_return;
+  }
+  for (size_t i = 2; i < run.size(); i += 2) {
+    if (is_too_large(run, run.arg(i))) co_return;
+  }
+  // Of a key that comes several times the last value counts; the others are not written at all.
+  absl::flat_hash_set<std::string_view> seen;
+  std::vector<StoreRequest> requests;
+  WriteTally tally;
+  for (size_t i = run.size() - 2;; i -= 2) {
+    if (seen.insert(run.arg(i)).second) {
+      requests.push_back({.kind = Kind::kPut, .key = run.arg(i), .value = run.arg(i + 1)});
+    }
+    if (requests.size() == kRequestsPerCommandMax || i == 1) {
+      for (const StoreResult& result : co_await run.store_all(requests)) tally.add(result);
+      requests.clear();
+    }
+    if (i == 1) break;
+  }
+  if (!tally.reply_failure(run)) run.reply().ok();
+}
+
+CommandTask getset(CommandRun& run) {
+  if (is_too_large(run, run.arg(2))) co_return;
+  for (;;) {
+    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
+    if (reply_failure(run, old)) co_return;
+    const StoreRequest request{.kind = Kind::kPut, .key = run.arg(1), .value = run.arg(2)};
+    const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
+    if (written == Written::kAgain) continue;
+    if (written == Written::kDone) reply_value(run, std::move(old));
+    co_return;
+  }
+}
+
+}  // namespace skua::kv::gateway::handlers

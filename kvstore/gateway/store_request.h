@@ -1,0 +1,64 @@
+// What a command asks of the store, and what the store says. Values: the commands do not know who carries them out. That
+// is StoreClient in the gateway, and a map in tests.
+#ifndef SKUA_KVSTORE_GATEWAY_STORE_REQUEST_H_
+#define SKUA_KVSTORE_GATEWAY_STORE_REQUEST_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kvstore/client/types.h"
+
+namespace skua::kv::gateway {
+
+struct StoreRequest {
+  enum class Kind : uint8_t { kGet, kPut, kRemove, kAdd, kAppend, kExpire, kScan };
+
+  // Views live until the result is there.
+  Kind kind = Kind::kGet;
+  std::string_view key = {};    ///< SCAN: the first key of the range; empty: the table's first
+  std::string_view value = {};  ///< PUT, APPEND
+  /// Writes: only if the key has this version; only if it is absent. At most one of the two.
+  std::optional<uint64_t> if_version = {};
+  bool if_absent = false;
+  uint64_t ttl_ms = 0;        ///< PUT, EXPIRE; 0: the key does not expire
+  int64_t delta = 0;          ///< ADD
+  bool with_ttl = false;      ///< GET: the result has ttl_ms
+  std::string_view end = {};  ///< SCAN: the range ends before this key; empty: with the table
+  uint32_t rows_max = 0;      ///< SCAN
+  /// Number of the database; the connection fills it in.
+  uint32_t database = 0;
+};
+
+struct StoreResult {
+  enum class Status : uint8_t {
+    kOk,
+    kNotFound,
+    kExists,        // if_absent, and the key is there
+    kOtherVersion,  // if_version, and the key has another one, or is absent
+    kNotANumber,    // ADD
+    kOverflow,      // ADD
+    kNotApplied,    // it failed, and certainly nothing was written
+    kUnknown,       // it failed, and may have been carried out
+    kRefused,       // it cannot be done, now or later: a limit, a right
+  };
+
+  Status status = Status::kOk;
+  uint64_t version = 0;                   ///< GET: of the value
+  ValueView value = {};                   ///< GET
+  std::optional<uint64_t> ttl_ms = {};    ///< GET with_ttl; nothing: the key does not expire
+  int64_t number = 0;                     ///< ADD: the sum
+  std::string text = {};                  ///< of a failure
+  std::unique_ptr<ScanResult> scan = {};  ///< SCAN
+
+  [[nodiscard]] bool ok() const { return status == Status::kOk; }
+  [[nodiscard]] bool is_failure() const {
+    return status == Status::kNotApplied || status == Status::kUnknown || status == Status::kRefused;
+  }
+};
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_KVSTORE_GATEWAY_STORE_REQUEST_H_

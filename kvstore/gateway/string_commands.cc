@@ -1,0 +1,183 @@
+// Commands that read values, or change parts of them.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/gateway/handler_support.h"
+#include "kvstore/gateway/handlers.h"
+#include "kvstore/gateway/redis_errors.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::gateway::handlers {
+namespace {
+
+using Kind = StoreRequest::Kind;
+
+/// Bytes of a reply that has values of many keys.
+constexpr size_t kManyValuesBytesMax = size_t{64} << 20;
+
+struct GetexOptions {
+  bool persists = false;
+  std::optional<ExpiryOption> expiry;
+};
+
+std::optional<GetexOptions> parse_getex_options(const CommandRun& run) {
+  GetexOptions options;
+  if (run.size() == 2) return options;
+  options.persists = absl::EqualsIgnoreCase(absl_view(run.arg(2)), "persist");
+  options.expiry = expiry_option(run.arg(2));
+  const size_t words = options.persists ? 3 : 4;
+  const bool is_known = options.persists || options.expiry.has_value();
+  return is_known && run.size() == words ? std::optional(options) : std::nullopt;
+}
+
+}  // namespace
+
+CommandTask get(CommandRun& run) {
+  reply_value(run, co_await run.store({.kind = Kind::kGet, .key = run.arg(1)}));
+}
+
+CommandTask mget(CommandRun& run) {
+  run.reply().array(run.size() - 1);
+  std::vector<StoreRequest> requests;
+  for (size_t i = 1; i < run.size(); ++i) {
+    requests.push_back({.kind = Kind::kGet, .key = run.arg(i)});
+    if (requests.size() < kRequestsPerCommandMax && i + 1 < run.size()) continue;
+    for (StoreResult& got : co_await run.store_all(requests)) {
+      if (got.is_failure()) {
+        run.reply_bytes().clear();
+        reply_failure(run, got);
+        co_return;
+      }
+      reply_value(run, std::move(got));
+    }
+    if (run.reply_bytes().size() > kManyValuesBytesMax) {
+      run.reply_bytes().clear();
+      run.reply().error(errors::kReplyTooLarge);
+      co_return;
+    }
+    requests.clear();
+  }
+}
+
+CommandTask getdel(CommandRun& run) {
+  for (;;) {
+    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
+    if (old.ok()) {
+      const StoreRequest request{.kind = Kind::kRemove, .key = run.arg(1)};
+      const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
+      if (written == Written::kAgain) continue;
+      if (written == Written::kFailed) co_return;
+    }
+    reply_value(run, std::move(old));
+    co_return;
+  }
+}
+
+CommandTask getex(CommandRun& run) {
+  const std::optional<GetexOptions> options = parse_getex_options(run);
+  if (!options.has_value()) {
+    run.reply().error(errors::kSyntax);
+    co_return;
+  }
+  std::optional<int64_t> expires_at;
+  if (options->expiry.has_value()) {
+    expires_at = expiry_arg(run, 3, options->expiry->unit, options->expiry->base);
+    if (!expires_at.has_value()) co_return;
+  }
+  for (;;) {
+    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = options->persists});
+    const bool changes = expires_at.has_value() || (options->persists && old.ttl_ms.has_value());
+    if (old.ok() && changes) {
+      StoreRequest request{.kind = Kind::kExpire, .key = run.arg(1)};
+      if (expires_at.has_value()) {
+        request = put_until(run.arg(1), {}, *expires_at, run.now_ms());
+        if (request.kind == Kind::kPut) request.kind = Kind::kExpire;
+      }
+      const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
+      if (written == Written::kAgain) continue;
+      if (written == Written::kFailed) co_return;
+    }
+    reply_value(run, std::move(old));
+    co_return;
+  }
+}
+
+/// The store's own APPEND does not say how long the value is then. So the length is read first, and the store appends if
+/// the value is still the same. That keeps the key's time to live to the millisecond.
+CommandTask append(CommandRun& run) {
+  for (;;) {
+    const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
+    if (reply_failure(run, old)) co_return;
+    const size_t size = old.value.size() + run.arg(2).size();
+    if (size > kValueBytesMax) {
+      run.reply().error(errors::kValueTooLarge);
+      co_return;
+    }
+    const StoreRequest request{.kind = Kind::kAppend, .key = run.arg(1), .value = run.arg(2)};
+    const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
+    if (written == Written::kAgain) continue;
+    if (written == Written::kDone) run.reply().integer(static_cast<int64_t>(size));
+    co_return;
+  }
+}
+
+CommandTask strlen(CommandRun& run) {
+  const StoreResult got = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
+  if (!reply_failure(run, got)) run.reply().integer(static_cast<int64_t>(got.value.size()));
+}
+
+CommandTask getrange(CommandRun& run) {
+  const std::optional<int64_t> first = integer_arg(run, 2);
+  if (!first.has_value()) co_return;
+  const std::optional<int64_t> last = integer_arg(run, 3);
+  if (!last.has_value()) co_return;
+  const StoreResult got = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
+  if (reply_failure(run, got)) co_return;
+  const auto size = static_cast<int64_t>(got.value.size());
+  // Below 0: counted from the end. Both below 0 and the wrong way round: nothing, however long the value is.
+  const bool is_backward = *first < 0 && *last < 0 && *first > *last;
+  const int64_t begin = *first < 0 ? std::max<int64_t>(size + *first, 0) : *first;
+  const int64_t end = std::min(*last < 0 ? std::max<int64_t>(size + *last, 0) : *last, size - 1);
+  if (is_backward || size == 0 || begin > end) {
+    run.reply().bulk(std::string_view());
+    co_return;
+  }
+  run.reply().bulk(got.value.bytes().substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin + 1)));
+}
+
+CommandTask setrange(CommandRun& run) {
+  const std::optional<int64_t> offset = integer_arg(run, 2);
+  if (!offset.has_value()) co_return;
+  if (*offset < 0) {
+    run.reply().error(errors::kOffsetOutOfRange);
+    co_return;
+  }
+  const std::string_view bytes = run.arg(3);
+  for (;;) {
+    const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true});
+    if (reply_failure(run, old)) co_return;
+    if (bytes.empty()) {
+      run.reply().integer(static_cast<int64_t>(old.value.size()));
+      co_return;
+    }
+    if (static_cast<uint64_t>(*offset) > kValueBytesMax - std::min(bytes.size(), kValueBytesMax)) {
+      run.reply().error(errors::kValueTooLarge);
+      co_return;
+    }
+    const auto at = static_cast<size_t>(*offset);
+    std::string value(old.value.bytes());
+    value.resize(std::max(value.size(), at + bytes.size()));
+    value.replace(at, bytes.size(), bytes);
+    const StoreRequest request{.kind = Kind::kPut, .key = run.arg(1), .value = value, .ttl_ms = kept_ttl_ms(old)};
+    const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
+    if (written == Written::kAgain) continue;
+    if (written == Written::kDone) run.reply().integer(static_cast<int64_t>(value.size()));
+    co_return;
+  }
+}
+
+}  // namespace skua::kv::gateway::handlers

@@ -1,0 +1,216 @@
+// A store that is a map, and a client that is a string: for tests of the gateway's commands.
+#ifndef SKUA_TESTS_KVSTORE_GATEWAY_FAKE_STORE_H_
+#define SKUA_TESTS_KVSTORE_GATEWAY_FAKE_STORE_H_
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kvstore/gateway/redis_connection.h"
+#include "kvstore/gateway/redis_numbers.h"
+
+namespace skua::kv::gateway {
+
+class FakeStore {
+ public:
+  struct Entry {
+    std::string value;
+    uint64_t version = 0;
+    std::optional<int64_t> expires_at_ms;
+  };
+
+  StoreResult run(const StoreRequest& request, int64_t now_ms) {
+    ++request_count;
+    if (on_request) {
+      if (std::optional<StoreResult> result = on_request(request)) return std::move(*result);
+    }
+    auto& table = tables[request.database];
+    std::erase_if(table, [&](const auto& entry) {
+      return entry.second.expires_at_ms.has_value() && *entry.second.expires_at_ms <= now_ms;
+    });
+    if (request.kind == StoreRequest::Kind::kScan) return scan(request);
+    const std::string key(request.key);
+    const auto found = table.find(key);
+    const uint64_t version = found == table.end() ? 0 : found->second.version;
+    if (request.if_absent && version != 0) return {.status = StoreResult::Status::kExists};
+    if (request.if_version.has_value() && *request.if_version != version) {
+      return {.status = StoreResult::Status::kOtherVersion};
+    }
+    if (request.kind == StoreRequest::Kind::kGet) {
+      return version == 0 ? StoreResult{.status = StoreResult::Status::kNotFound}
+                          : read(found->second, request.with_ttl, now_ms);
+    }
+    return write(request, table, key, now_ms);
+  }
+
+  std::map<uint32_t, std::map<std::string, Entry>> tables;
+  size_t request_count = 0;
+  /// Something else than the store's own result.
+  std::function<std::optional<StoreResult>(const StoreRequest&)> on_request;
+
+ private:
+  static StoreResult read(const Entry& entry, bool with_ttl, int64_t now_ms) {
+    StoreResult out{.version = entry.version, .value = ValueView(keep(entry.value), {})};
+    if (with_ttl && entry.expires_at_ms.has_value()) out.ttl_ms = static_cast<uint64_t>(*entry.expires_at_ms - now_ms);
+    return out;
+  }
+
+  StoreResult write(const StoreRequest& request, std::map<std::string, Entry>& table, const std::string& key,
+                    int64_t now_ms) {
+    const bool is_there = table.contains(key);
+    StoreResult out;
+    std::optional<int64_t> expires_at;
+    if (request.ttl_ms > 0) expires_at = now_ms + static_cast<int64_t>(request.ttl_ms);
+    switch (request.kind) {
+      case StoreRequest::Kind::kRemove:
+        if (!is_there) return {.status = StoreResult::Status::kNotFound};
+        table.erase(key);
+        return out;
+      case StoreRequest::Kind::kExpire:
+        if (!is_there) return {.status = StoreResult::Status::kNotFound};
+        table[key].expires_at_ms = expires_at;
+        break;
+      case StoreRequest::Kind::kPut:
+        table[key].value = request.value;
+        table[key].expires_at_ms = expires_at;
+        break;
+      case StoreRequest::Kind::kAppend: table[key].value += request.value; break;
+      case StoreRequest::Kind::kAdd: {
+        const std::optional<int64_t> before = is_there ? parse_integer(table[key].value) : 0;
+        if (!before.has_value()) return {.status = StoreResult::Status::kNotANumber};
+        if (__builtin_add_overflow(*before, request.delta, &out.number)) {
+          return {.status = StoreResult::Status::kOverflow};
+        }
+        table[key].value = std::to_string(out.number);
+        break;
+      }
+      default: break;
+    }
+    table[key].version = out.version = ++version_;
+    return out;
+  }
+
+  StoreResult scan(const StoreRequest& request) {
+    StoreResult out;
+    out.scan = std::make_unique<ScanResult>();
+    auto& table = tables[request.database];
+    auto at = table.lower_bound(std::string(request.key));
+    for (; at != table.end() && (request.end.empty() || at->first < request.end); ++at) {
+      if (out.scan->rows.size() == request.rows_max) {
+        out.scan->has_more = true;
+        out.scan->next_start = at->first;
+        break;
+      }
+      out.scan->rows.push_back({keep(at->first), keep(at->second.value), at->second.version});
+    }
+    return out;
+  }
+
+  /// Bytes that live as long as the program: results are views.
+  static std::string_view keep(std::string_view bytes) {
+    static std::deque<std::string> kept;
+    return kept.emplace_back(bytes);
+  }
+
+  uint64_t version_ = 0;
+};
+
+/// What one thread of a gateway has, over a FakeStore.
+class FakeGateway {
+ public:
+  FakeGateway() {
+    identity.skua_version = "0";
+    identity.run_id = std::string(40, 'a');
+    identity.port = 6379;
+    identity.threads = 1;
+    identity.connections_max = 100;
+    identity.databases = {{0, "cache"}, {3, "users"}};
+    identity.cursors = std::make_unique<ScanCursors>(5);
+  }
+
+  GatewayIdentity identity;
+  GatewayContext context{identity};
+  FakeStore store;
+  int64_t now_us = 1'700'000'000'000'000;
+  [[nodiscard]] int64_t now_ms() const { return now_us / 1000; }
+};
+
+/// A client and its connection. Requests to the store wait until somebody answers them.
+class FakeClient {
+ public:
+  explicit FakeClient(FakeGateway& gateway)
+      : gateway_(gateway),
+        connection_(gateway.context, {.id = gateway.identity.next_client_id++,
+                                      .remote = "127.0.0.1:5000",
+                                      .local = "127.0.0.1:6379",
+                                      .connected_ms = gateway.now_ms()}) {}
+
+  RedisConnection& connection() { return connection_; }
+  std::deque<IssuedRequest>& waiting() { return waiting_; }
+
+  /// Returns what the connection did not take.
+  std::string_view send(std::string_view bytes) {
+    connection_.receive(bytes, gateway_.now_us);
+    take_requests();
+    return bytes;
+  }
+  /// Carries out the request, and tells the connection.
+  void answer(size_t index) {
+    const IssuedRequest issued = waiting_[index];
+    waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(index));
+    StoreResult result = gateway_.store.run(issued.request, gateway_.now_ms());
+    connection_.complete(issued.ticket, std::move(result), gateway_.now_us);
+    take_requests();
+  }
+  void answer_all() {
+    while (!waiting_.empty()) answer(0);
+  }
+  /// Takes `bytes_max` bytes of the replies.
+  std::string take_output(size_t bytes_max = SIZE_MAX) {
+    std::string out;
+    while (!connection_.output().empty() && out.size() < bytes_max) {
+      std::array<std::string_view, 8> pieces;
+      const size_t count = connection_.output().peek(pieces);
+      size_t taken = 0;
+      for (size_t i = 0; i < count; ++i) {
+        const std::string_view part = pieces[i].substr(0, bytes_max - out.size());
+        out += part;
+        taken += part.size();
+      }
+      connection_.sent(taken, gateway_.now_us);
+    }
+    take_requests();
+    return out;
+  }
+  /// Sends, answers, and returns the replies. `line`: an inline command, without its end.
+  std::string ask(std::string_view line) {
+    send(std::string(line) + "\r\n");
+    answer_all();
+    return take_output();
+  }
+
+ private:
+  void take_requests() {
+    std::vector<IssuedRequest> requests;
+    connection_.take_requests(requests);
+    for (IssuedRequest& request : requests) waiting_.push_back(std::move(request));
+  }
+
+  FakeGateway& gateway_;
+  RedisConnection connection_;
+  std::deque<IssuedRequest> waiting_;
+};
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_TESTS_KVSTORE_GATEWAY_FAKE_STORE_H_
