@@ -63,6 +63,8 @@ class RedisConnection {
   }
   /// All replies are out, and there will be no more.
   [[nodiscard]] bool is_over() const { return session_.is_ending && ring_.empty() && output_.empty(); }
+  /// No command waits for its reply, and no reply for the client.
+  [[nodiscard]] bool has_answered_all() const { return ring_.empty() && output_.empty(); }
   /// No command has come that is not answered, and no part of one.
   [[nodiscard]] bool is_idle() const { return ring_.empty() && output_.empty() && !parser_.is_amid_command(); }
 

@@ -1,0 +1,92 @@
+#include "kvstore/gateway/gateway.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "kvstore/client/admin.h"
+
+namespace skua::kv::gateway {
+namespace {
+
+uint64_t draw_number() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+std::string draw_run_id() {
+  return absl::StrFormat("%016x%016x%08x", draw_number(), draw_number(), static_cast<uint32_t>(draw_number()));
+}
+
+absl::Status check_tables(const GatewayOptions& options) {
+  const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(options.client.timeout);
+  Admin admin(options.client.control_address, timeout, options.client.credentials);
+  const absl::StatusOr<std::vector<TableInfo>> tables = admin.list_tables();
+  if (!tables.ok()) return tables.status();
+  for (const auto& [number, name] : options.databases) {
+    const bool is_there =
+        std::any_of(tables->begin(), tables->end(), [&](const TableInfo& table) { return table.name == name; });
+    if (is_there) continue;
+    std::vector<std::string> names;
+    for (const TableInfo& table : *tables) names.push_back(table.name);
+    return absl::NotFoundError(
+        absl::StrCat("database ", number, " is the table '", name, "', and there is no such table",
+                     names.empty() ? "" : absl::StrCat(" (there is ", absl::StrJoin(names, ", "), ")"),
+                     ": make it with skuactl table create ", name));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(GatewayOptions options) {
+  if (absl::Status status = check_tables(options); !status.ok()) return status;
+  // Sockets of this process share the address; another process of the same user could share it as well, unnoticed.
+  if (absl::Status status = check_free(options.host, options.port); !status.ok()) return status;
+  std::unique_ptr<Gateway> gateway(new Gateway());
+  GatewayIdentity& identity = gateway->identity_;
+  identity.skua_version = options.skua_version;
+  identity.run_id = draw_run_id();
+  identity.started_ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  identity.threads = options.threads;
+  identity.connections_max = options.connections_max;
+  identity.databases = options.databases;
+  identity.cursors = std::make_unique<ScanCursors>(draw_number());
+  if (absl::Status status = gateway->make_threads(options); !status.ok()) return status;
+  for (const std::unique_ptr<GatewayThread>& thread : gateway->threads_) {
+    gateway->running_.emplace_back([&thread = *thread] { thread.run(); });
+  }
+  return gateway;
+}
+
+absl::Status Gateway::make_threads(const GatewayOptions& options) {
+  identity_.port = options.port;
+  for (uint32_t i = 0; i < options.threads; ++i) {
+    absl::StatusOr<OwnedFd> listener = listen_at(options.host, identity_.port);
+    if (!listener.ok()) return listener.status();
+    identity_.port = port_of(*listener);
+    auto thread = GatewayThread::create(identity_, options.client, *std::move(listener));
+    if (!thread.ok()) return thread.status();
+    threads_.push_back(*std::move(thread));
+  }
+  return absl::OkStatus();
+}
+
+Gateway::~Gateway() {
+  stop();
+}
+
+void Gateway::stop() {
+  for (const std::unique_ptr<GatewayThread>& thread : threads_) thread->stop();
+  for (std::thread& thread : running_) thread.join();
+  running_.clear();
+  threads_.clear();
+}
+
+}  // namespace skua::kv::gateway

@@ -1,0 +1,60 @@
+// Gateway: serves clients of Redis's protocol from tables of a cluster, on threads of its own.
+#ifndef SKUA_KVSTORE_GATEWAY_GATEWAY_H_
+#define SKUA_KVSTORE_GATEWAY_GATEWAY_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kvstore/client/types.h"
+#include "kvstore/gateway/gateway_context.h"
+#include "kvstore/gateway/gateway_thread.h"
+
+namespace skua::kv::gateway {
+
+struct GatewayOptions {
+  /// Where clients connect. Port 0: the system chooses one.
+  std::string host = "127.0.0.1";
+  uint16_t port = 6379;
+  uint32_t threads = 1;
+  /// Of all threads together. Further connections get Redis's error.
+  uint64_t connections_max = 10'000;
+  /// Numbers, as of SELECT, and names of tables. At least one.
+  std::map<uint32_t, std::string> databases{};
+  /// The way to the cluster.
+  ClientOptions client{};
+  std::string skua_version{};
+};
+
+/// Thread: any, one at a time.
+class Gateway {
+ public:
+  /// Listens, and serves from then on. Errors: UNAVAILABLE or DEADLINE_EXCEEDED (no control plane answers), NOT_FOUND (a
+  /// table does not exist), FAILED_PRECONDITION (the port is in use), those of AsyncClient::create().
+  static absl::StatusOr<std::unique_ptr<Gateway>> start(GatewayOptions options);
+  /// Calls stop().
+  ~Gateway();
+  Gateway(const Gateway&) = delete;
+  Gateway& operator=(const Gateway&) = delete;
+
+  [[nodiscard]] uint16_t port() const { return identity_.port; }
+  [[nodiscard]] const GatewayIdentity& identity() const { return identity_; }
+  /// Commands that were read are answered, for a few seconds at most; then all connections end.
+  void stop();
+
+ private:
+  Gateway() = default;
+  absl::Status make_threads(const GatewayOptions& options);
+
+  GatewayIdentity identity_;
+  std::vector<std::unique_ptr<GatewayThread>> threads_;
+  std::vector<std::thread> running_;
+};
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_KVSTORE_GATEWAY_GATEWAY_H_

@@ -1,0 +1,129 @@
+#include "kvstore/gateway/gateway_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "app/address.h"
+#include "app/security_options.h"
+#include "app/version.h"
+#include "control/security/exposure.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::gateway {
+namespace {
+
+constexpr app::AddressRules kListenRules{.zero_port_allowed = true, .any_host_allowed = true};
+/// Numbers of databases. Clients know few beyond 15.
+constexpr uint32_t kDatabaseMax = 9999;
+
+bool is_open_to_others(const ProgramOptions& options) {
+  const absl::StatusOr<app::Address> address = app::parse_address(options.listen_address, kListenRules);
+  return address.ok() && !control::is_loopback(address->host);
+}
+
+absl::StatusOr<std::map<uint32_t, std::string>> parse_databases(const std::vector<std::string>& words) {
+  std::map<uint32_t, std::string> databases;
+  for (const std::string& word : words) {
+    const size_t sign = word.find('=');
+    uint32_t number = 0;
+    const char* const digits_end = word.data() + std::min(sign, word.size());
+    const auto [end, error] = std::from_chars(word.data(), digits_end, number);
+    const bool is_pair = sign != std::string::npos && error == std::errc() && end == digits_end &&
+                         number <= kDatabaseMax && sign + 1 < word.size();
+    if (!is_pair) {
+      return absl::InvalidArgumentError(absl::StrCat("--databases must be NUMBER=TABLE, with a number from 0 to ",
+                                                     kDatabaseMax, ", such as 0=cache, not ", word));
+    }
+    if (!databases.emplace(number, word.substr(sign + 1)).second) {
+      return absl::InvalidArgumentError(absl::StrCat("--databases names database ", number, " twice"));
+    }
+  }
+  if (databases.empty()) {
+    return absl::InvalidArgumentError(
+        "--databases must name at least one table, such as 0=cache; tables are made with skuactl table create");
+  }
+  return databases;
+}
+
+}  // namespace
+
+void declare(app::Program& program, ProgramOptions& options) {
+  program
+      .add_string("control-address", &options.control_address, "Where the control plane listens; several with commas.")
+      .value_name("HOST:PORT")
+      .addresses();
+  program
+      .add_string("listen-address", &options.listen_address,
+                  "Where Redis's clients connect; port 0 takes a free one. There are neither passwords nor TLS, so by "
+                  "default only programs of this machine get there.")
+      .value_name("HOST:PORT")
+      .address(kListenRules);
+  program
+      .add_list("databases", &options.databases,
+                "The tables that clients see, by the numbers of SELECT: 0=cache,1=users. A client begins with the "
+                "lowest number. The tables must exist (skuactl table create).")
+      .value_name("NUMBER=TABLE");
+  program.add_int("threads", &options.threads, "Threads that serve; each has connections of its own.")
+      .range(1, 64)
+      .unit("threads");
+  program
+      .add_int("connections-max", &options.connections_max,
+               "Connections of all threads together; further clients get an error.")
+      .range(1, 1'000'000)
+      .unit("connections");
+  program.add_duration("timeout", &options.timeout_ns, "How long the cluster may take for each operation of a command.")
+      .range(kMillisecond, 3600 * kSecond);
+  program.add_choice<bool>(
+      "security", &options.allows_everybody, {{"auto", false}, {"off-unsafe", true}},
+      "auto: listens on loopback only. off-unsafe: on any address: whoever reaches it may read, change and delete "
+      "all that the tables have.");
+  app::add_security_options(program, &options.credentials);
+  app::add_packets_option(program, &options.packets);
+  app::add_log_options(program, &options.log);
+  program.example("skua-gateway --databases 0=cache", "redis-cli on this machine reads and writes the table `cache`");
+  program.example("skua-gateway --databases 0=cache,1=users --threads 4", "two tables, on four threads");
+  program.example(
+      "skua-gateway --databases 0=cache --control-address 10.0.0.1:7400 --cert gw.pem --key gw.key --ca ca.pem",
+      "a cluster whose programs show certificates");
+  program.example("skua-gateway --databases 0=cache --listen-address 10.0.0.9:6379 --security off-unsafe",
+                  "for other machines of a network that nobody else reaches");
+}
+
+std::string exposure_warning(const ProgramOptions& options) {
+  if (!is_open_to_others(options)) return {};
+  return absl::StrCat("security is off: whoever reaches --listen-address ", options.listen_address,
+                      " may read, change and delete all that these tables have (--security off-unsafe)");
+}
+
+absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options) {
+  const absl::StatusOr<app::Address> address = app::parse_address(options.listen_address, kListenRules);
+  if (!address.ok()) return address.status();
+  if (is_open_to_others(options) && !options.allows_everybody) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen-address ", options.listen_address,
+                     " can be reached from other machines, and whoever does is let in, for there are neither passwords "
+                     "nor TLS: listen on 127.0.0.1, or allow it with --security off-unsafe"));
+  }
+  absl::StatusOr<std::map<uint32_t, std::string>> databases = parse_databases(options.databases);
+  if (!databases.ok()) return databases.status();
+  GatewayOptions out;
+  out.host = address->host;
+  out.port = address->port;
+  out.threads = options.threads;
+  out.connections_max = options.connections_max;
+  out.databases = *std::move(databases);
+  out.skua_version = app::version();
+  out.client.control_address = options.control_address;
+  out.client.credentials = options.credentials;
+  out.client.packets = options.packets;
+  out.client.timeout = std::chrono::nanoseconds(options.timeout_ns);
+  // A connection may have a thousand commands on their way, and there are many connections.
+  out.client.operations_max = 65'536;
+  return out;
+}
+
+}  // namespace skua::kv::gateway

@@ -1,0 +1,43 @@
+// Options of skua-gateway. Only its main sees them.
+#ifndef SKUA_KVSTORE_GATEWAY_GATEWAY_OPTIONS_H_
+#define SKUA_KVSTORE_GATEWAY_GATEWAY_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "app/config.h"
+#include "app/log.h"
+#include "control/security/credential_files.h"
+#include "kvstore/gateway/gateway.h"
+#include "rpc/base/clock.h"
+#include "rpc/transport/sealed/packet_protection.h"
+
+namespace skua::kv::gateway {
+
+inline constexpr const char* kProgram = "skua-gateway";
+
+struct ProgramOptions {
+  std::string control_address = "127.0.0.1:7400";
+  std::string listen_address = "127.0.0.1:6379";
+  std::vector<std::string> databases;
+  uint32_t threads = 1;
+  uint32_t connections_max = 10'000;
+  DurationNs timeout_ns = 5 * kSecond;
+  bool allows_everybody = false;
+  control::CredentialFiles credentials;
+  rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
+  app::LogOptions log;
+};
+
+/// Binds `options` to the program's options.
+void declare(app::Program& program, ProgramOptions& options);
+/// INVALID_ARGUMENT: `databases` makes no sense, or the address is for others and nobody has allowed that.
+[[nodiscard]] absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options);
+/// A warning if others than this machine may reach the gateway; else empty.
+[[nodiscard]] std::string exposure_warning(const ProgramOptions& options);
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_KVSTORE_GATEWAY_GATEWAY_OPTIONS_H_

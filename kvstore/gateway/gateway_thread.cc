@@ -1,0 +1,320 @@
+#include "kvstore/gateway/gateway_thread.h"
+
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "rpc/base/check.h"
+
+namespace skua::kv::gateway {
+namespace {
+
+// What epoll says of descriptors that are no connection. Slots count from 0 and generations from 1.
+constexpr uint64_t kClientEvent = 1;
+constexpr uint64_t kListenerEvent = 2;
+constexpr uint64_t kStopEvent = 3;
+
+constexpr size_t kReadBytes = 64 * 1024;
+/// Reads of one connection before others have their turn.
+constexpr int kReadsPerTurn = 4;
+/// When no descriptor is left: how long to wait before the next try.
+constexpr int64_t kAcceptAgainMs = 100;
+/// How long commands may take to end when the gateway stops.
+constexpr int64_t kStopMs = 5000;
+
+constexpr std::string_view kTooManyClients = "-ERR max number of clients reached\r\n";
+
+int64_t time_of_day_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+int64_t monotonic_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GatewayThread>> GatewayThread::create(GatewayIdentity& identity, ClientOptions options,
+                                                                     OwnedFd listener) {
+  // epoll is the one place to sleep at.
+  options.spin = std::chrono::nanoseconds(0);
+  absl::StatusOr<std::unique_ptr<AsyncClient>> client = AsyncClient::create(std::move(options));
+  if (!client.ok()) return client.status();
+  OwnedFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  OwnedFd stop_event(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!epoll.is_open() || !stop_event.is_open()) {
+    return absl::ResourceExhaustedError("no file descriptor is left: raise the limit of open files (ulimit -n)");
+  }
+  std::unique_ptr<GatewayThread> made(
+      new GatewayThread(identity, *std::move(client), std::move(listener), std::move(epoll), std::move(stop_event)));
+  if (absl::Status status = made->watch_own(); !status.ok()) return status;
+  return made;
+}
+
+GatewayThread::GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client, OwnedFd listener,
+                             OwnedFd epoll, OwnedFd stop_event)
+    : identity_(identity),
+      context_(identity),
+      epoll_(std::move(epoll)),
+      stop_event_(std::move(stop_event)),
+      listener_(std::move(listener)),
+      client_(std::move(client)),
+      store_(*client_, identity.databases,
+             [this](uint64_t id, const StoreTicket& ticket, StoreResult&& result) {
+               take_result(id, ticket, std::move(result));
+             }),
+      read_buffer_(kReadBytes) {}
+
+GatewayThread::~GatewayThread() {
+  // Connections hold values that the client lends. The client's destructor ends its operations, and their results find
+  // no connection any more.
+  client_->adopt_thread();
+  for (Slot& slot : slots_) {
+    if (slot.connection != nullptr) close(*slot.connection);
+  }
+  client_.reset();
+}
+
+absl::Status GatewayThread::watch_own() {
+  const auto add = [this](int fd, uint64_t data) {
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = data}};
+    return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+  };
+  const bool is_watched = add(client_->wait_fd(), kClientEvent) && add(listener_.get(), kListenerEvent) &&
+                          add(stop_event_.get(), kStopEvent);
+  return is_watched ? absl::OkStatus() : absl::ResourceExhaustedError("epoll watches nothing: no memory is left");
+}
+
+// --- The loop
+
+void GatewayThread::run() {
+  client_->adopt_thread();
+  while (!may_end()) {
+    client_->poll();
+    work_off_dirty();
+    sleep();
+  }
+}
+
+void GatewayThread::stop() {
+  const uint64_t one = 1;
+  // Fails only if the counter is full: then the event is there.
+  (void)!write(stop_event_.get(), &one, sizeof one);
+}
+
+void GatewayThread::begin_stop() {
+  if (stop_by_ms_ != 0) return;
+  stop_by_ms_ = monotonic_ms() + kStopMs;
+  accept_again_ms_ = 0;
+  listener_ = OwnedFd();  // epoll forgets it
+  // A descriptor that stays readable would wake the loop for ever.
+  (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stop_event_.get(), nullptr);
+  for (Slot& slot : slots_) {
+    if (slot.connection == nullptr) continue;
+    slot.connection->has_ended = true;
+    slot.connection->unread.clear();
+    serve(*slot.connection);
+  }
+}
+
+bool GatewayThread::may_end() const {
+  return stop_by_ms_ != 0 && (connection_count_ == 0 || monotonic_ms() >= stop_by_ms_);
+}
+
+void GatewayThread::sleep() {
+  const std::optional<std::chrono::nanoseconds> longest = client_->begin_wait();
+  int64_t wait_ms = 0;
+  if (longest.has_value()) wait_ms = std::chrono::ceil<std::chrono::milliseconds>(*longest).count();
+  for (const int64_t wake_ms : {accept_again_ms_, stop_by_ms_}) {
+    if (wake_ms != 0) wait_ms = std::min(wait_ms, std::max<int64_t>(wake_ms - monotonic_ms(), 0));
+  }
+  const int count = epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()),
+                               static_cast<int>(std::min<int64_t>(wait_ms, INT32_MAX)));
+  if (longest.has_value()) client_->end_wait();
+  for (int i = 0; i < count; ++i) handle(events_[static_cast<size_t>(i)]);
+  if (accept_again_ms_ != 0 && monotonic_ms() >= accept_again_ms_) resume_accepting();
+}
+
+void GatewayThread::handle(const epoll_event& event) {
+  switch (event.data.u64) {
+    case kClientEvent: return;  // the next poll() sees what it is
+    case kListenerEvent: return accept_all();
+    case kStopEvent: return begin_stop();
+    default: break;
+  }
+  Connection* const connection = find(event.data.u64);
+  if (connection == nullptr) return;
+  if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) return close(*connection);
+  if ((event.events & EPOLLOUT) != 0) connection->is_blocked = false;
+  if ((event.events & EPOLLIN) != 0) receive(*connection);
+  // It may be gone, if what was read ended it.
+  if (Connection* const still = find(event.data.u64); still != nullptr) serve(*still);
+}
+
+// --- Accepting
+
+void GatewayThread::accept_all() {
+  while (listener_.is_open()) {
+    OwnedFd socket = accept_one(listener_);
+    if (!socket.is_open()) {
+      const bool is_short = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+      if (is_short) pause_accepting();
+      return;
+    }
+    identity_.connections_received.fetch_add(1, std::memory_order_relaxed);
+    if (identity_.connections_now.load(std::memory_order_relaxed) >= identity_.connections_max) {
+      refuse(socket);
+    } else {
+      add_connection(std::move(socket));
+    }
+  }
+}
+
+void GatewayThread::refuse(const OwnedFd& socket) {
+  identity_.connections_refused.fetch_add(1, std::memory_order_relaxed);
+  // Whether the client hears of it or not.
+  static_cast<void>(write_some(socket, {&kTooManyClients, 1}));
+}
+
+/// Connections wait in the kernel until descriptors are free again.
+void GatewayThread::pause_accepting() {
+  accept_again_ms_ = monotonic_ms() + kAcceptAgainMs;
+  (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+}
+
+void GatewayThread::resume_accepting() {
+  accept_again_ms_ = 0;
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kListenerEvent}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0) pause_accepting();
+}
+
+void GatewayThread::add_connection(OwnedFd socket) {
+  if (free_slots_.empty()) {
+    free_slots_.push_back(static_cast<uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const uint32_t slot = free_slots_.back();
+  const uint64_t id = uint64_t{slots_[slot].generation} << 32 | slot;
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = id}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.get(), &event) != 0) return;
+  free_slots_.pop_back();
+  ClientSession session{.id = identity_.next_client_id.fetch_add(1, std::memory_order_relaxed),
+                        .remote = remote_address(socket),
+                        .local = local_address(socket),
+                        .connected_ms = time_of_day_us() / 1000,
+                        .database = identity_.databases.begin()->first};
+  slots_[slot].connection = std::make_unique<Connection>(context_, std::move(socket), id, std::move(session));
+  slots_[slot].connection->events = EPOLLIN;
+  ++connection_count_;
+  identity_.connections_now.fetch_add(1, std::memory_order_relaxed);
+}
+
+// --- Connections
+
+GatewayThread::Connection* GatewayThread::find(uint64_t id) {
+  const auto slot = static_cast<uint32_t>(id);
+  if (slot >= slots_.size()) return nullptr;
+  Connection* const connection = slots_[slot].connection.get();
+  return connection != nullptr && connection->id == id ? connection : nullptr;
+}
+
+void GatewayThread::close(Connection& connection) {
+  const auto slot = static_cast<uint32_t>(connection.id);
+  ++slots_[slot].generation;
+  slots_[slot].connection.reset();
+  free_slots_.push_back(slot);
+  --connection_count_;
+  identity_.connections_now.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void GatewayThread::take_result(uint64_t id, const StoreTicket& ticket, StoreResult&& result) {
+  Connection* const connection = find(id);
+  if (connection == nullptr) return;  // the client went away meanwhile
+  connection->redis.complete(ticket, std::move(result), time_of_day_us());
+  if (!std::exchange(connection->is_dirty, true)) dirty_.push_back(id);
+}
+
+/// Connections that got results: their replies, and the requests that follow.
+void GatewayThread::work_off_dirty() {
+  dirty_now_.swap(dirty_);
+  for (const uint64_t id : dirty_now_) {
+    Connection* const connection = find(id);
+    if (connection == nullptr) continue;
+    connection->is_dirty = false;
+    serve(*connection);
+  }
+  dirty_now_.clear();
+}
+
+void GatewayThread::receive(Connection& connection) {
+  for (int i = 0; i < kReadsPerTurn && connection.unread.empty() && !connection.has_ended; ++i) {
+    const Transferred got = read_some(connection.fd, read_buffer_);
+    if (got.is_over) connection.has_ended = true;
+    if (got.bytes == 0) return;
+    feed(connection, std::string_view(read_buffer_.data(), got.bytes));
+    if (got.bytes < read_buffer_.size()) return;
+  }
+}
+
+/// What the connection does not want yet is kept: at most what one read brings.
+void GatewayThread::feed(Connection& connection, std::string_view bytes) {
+  connection.redis.receive(bytes, time_of_day_us());
+  connection.unread.append(bytes);
+}
+
+/// Carries out what a connection has to do: requests to the store, replies to the client, input that was left over. It
+/// may close the connection.
+void GatewayThread::serve(Connection& connection) {
+  bool goes_on = true;
+  while (goes_on) {
+    goes_on = false;
+    while (connection.redis.has_requests()) {
+      requests_.clear();
+      connection.redis.take_requests(requests_);
+      // A request that is refused at once may bring further ones.
+      for (const IssuedRequest& issued : requests_) store_.run(connection.id, issued);
+    }
+    if (!write_replies(connection)) return close(connection);
+    if (!connection.unread.empty() && connection.redis.wants_input()) {
+      const std::string bytes = std::exchange(connection.unread, {});
+      feed(connection, bytes);
+      goes_on = true;
+    }
+    goes_on = goes_on || connection.redis.has_requests();
+  }
+  const bool is_answered = connection.has_ended && connection.unread.empty() && connection.redis.has_answered_all();
+  if (connection.redis.is_over() || is_answered) return close(connection);
+  watch(connection);
+}
+
+/// False: the connection is broken.
+bool GatewayThread::write_replies(Connection& connection) {
+  while (!connection.is_blocked && !connection.redis.output().empty()) {
+    std::array<std::string_view, kPiecesMax> pieces;
+    const size_t count = connection.redis.output().peek(pieces);
+    const Transferred sent = write_some(connection.fd, std::span(pieces).first(count));
+    if (sent.is_over) return false;
+    connection.is_blocked = sent.bytes == 0;
+    if (sent.bytes > 0) connection.redis.sent(sent.bytes, time_of_day_us());
+  }
+  return true;
+}
+
+void GatewayThread::watch(Connection& connection) {
+  const bool reads = !connection.has_ended && connection.unread.empty() && connection.redis.wants_input();
+  const uint32_t events = (reads ? uint32_t{EPOLLIN} : 0) | (connection.is_blocked ? uint32_t{EPOLLOUT} : 0);
+  if (events == connection.events) return;
+  connection.events = events;
+  epoll_event event{.events = events, .data = {.u64 = connection.id}};
+  SKUA_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection.fd.get(), &event) == 0, "epoll lost a connection");
+}
+
+}  // namespace skua::kv::gateway

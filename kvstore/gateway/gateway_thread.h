@@ -1,0 +1,110 @@
+// GatewayThread: a thread's share of the gateway: a listener, its connections, and a client of the cluster. Threads have
+// nothing in common but counters and the cursors of SCAN; a connection stays with its thread.
+//
+//   loop:  client.poll() --> results --> connections --> replies and further requests
+//          sleep in epoll: on the client, the listener, the connections, and stop()
+//          connections that are readable --> commands --> requests; that are writable --> replies
+//
+// A connection is read while it wants input and no earlier input is left over. It is watched for writing only while the
+// kernel takes no more.
+#ifndef SKUA_KVSTORE_GATEWAY_GATEWAY_THREAD_H_
+#define SKUA_KVSTORE_GATEWAY_GATEWAY_THREAD_H_
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kvstore/client/async_client.h"
+#include "kvstore/gateway/gateway_context.h"
+#include "kvstore/gateway/gateway_sockets.h"
+#include "kvstore/gateway/redis_connection.h"
+#include "kvstore/gateway/store_client.h"
+
+namespace skua::kv::gateway {
+
+/// Made and destroyed on any thread; run() on one. stop() may be called on any thread.
+class GatewayThread {
+ public:
+  /// `identity` must outlive the object. Errors: those of AsyncClient::create(); RESOURCE_EXHAUSTED.
+  static absl::StatusOr<std::unique_ptr<GatewayThread>> create(GatewayIdentity& identity, ClientOptions options,
+                                                               OwnedFd listener);
+  ~GatewayThread();
+  GatewayThread(const GatewayThread&) = delete;
+  GatewayThread& operator=(const GatewayThread&) = delete;
+
+  /// Serves until stop(). Then commands that were read are answered, for at most kStopMs, and all connections end.
+  void run();
+  void stop();
+
+ private:
+  struct Connection {
+    Connection(GatewayContext& context, OwnedFd fd_arg, uint64_t id_arg, ClientSession session)
+        : fd(std::move(fd_arg)), id(id_arg), redis(context, std::move(session)) {}
+    OwnedFd fd;
+    const uint64_t id;  // (generation, slot)
+    RedisConnection redis;
+    std::string unread;       // input that the connection did not want yet
+    uint32_t events = 0;      // that epoll watches for
+    bool is_blocked = false;  // the kernel takes no more output
+    bool has_ended = false;   // the client sends no more
+    bool is_dirty = false;    // is in dirty_
+  };
+  struct Slot {
+    uint32_t generation = 1;
+    std::unique_ptr<Connection> connection;
+  };
+
+  GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client, OwnedFd listener, OwnedFd epoll,
+                OwnedFd stop_event);
+
+  [[nodiscard]] absl::Status watch_own();
+  void sleep();
+  void handle(const epoll_event& event);
+  void begin_stop();
+  [[nodiscard]] bool may_end() const;
+
+  void accept_all();
+  void refuse(const OwnedFd& socket);
+  void add_connection(OwnedFd socket);
+  void pause_accepting();
+  void resume_accepting();
+
+  [[nodiscard]] Connection* find(uint64_t id);
+  void take_result(uint64_t id, const StoreTicket& ticket, StoreResult&& result);
+  void work_off_dirty();
+  void receive(Connection& connection);
+  void feed(Connection& connection, std::string_view bytes);
+  void serve(Connection& connection);
+  [[nodiscard]] bool write_replies(Connection& connection);
+  void watch(Connection& connection);
+  void close(Connection& connection);
+
+  GatewayIdentity& identity_;
+  GatewayContext context_;
+  const OwnedFd epoll_;
+  const OwnedFd stop_event_;
+  OwnedFd listener_;
+  std::unique_ptr<AsyncClient> client_;
+  StoreClient store_;
+
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_slots_;
+  size_t connection_count_ = 0;
+  std::vector<uint64_t> dirty_;
+  std::vector<uint64_t> dirty_now_;
+  std::vector<IssuedRequest> requests_;
+  std::vector<char> read_buffer_;
+  std::array<epoll_event, 256> events_;
+  int64_t accept_again_ms_ = 0;  // 0: it accepts
+  int64_t stop_by_ms_ = 0;       // 0: it was not told to stop
+};
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_KVSTORE_GATEWAY_GATEWAY_THREAD_H_

@@ -1,0 +1,88 @@
+// skua-gateway: lets clients of Redis read and write tables of a cluster.
+#include <csignal>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "app/config.h"
+#include "app/exit.h"
+#include "app/log.h"
+#include "app/process.h"
+#include "app/signals.h"
+#include "app/version.h"
+#include "control/proto/grpc_log.h"
+#include "kvstore/gateway/gateway.h"
+#include "kvstore/gateway/gateway_options.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::gateway {
+namespace {
+
+constexpr DurationNs kUnsafeReminderNs = 3600 * kSecond;
+/// Descriptors beside those of connections.
+constexpr uint64_t kOwnFiles = 128;
+
+/// Ends the process. What only another configuration can mend has an exit code of its own.
+[[noreturn]] void fail_start(const absl::Status& why) {
+  if (absl::IsInvalidArgument(why) || absl::IsFailedPrecondition(why))
+    app::fail_usage(kProgram, std_view(why.message()));
+  app::fail(kProgram, std_view(why.message()));
+}
+
+template <typename T>
+T value_or_fail(absl::StatusOr<T> result) {
+  if (!result.ok()) fail_start(result.status());
+  return *std::move(result);
+}
+
+void warn(const ProgramOptions& options, const app::Logger& logger) {
+  if (const std::string warning = exposure_warning(options); !warning.empty()) logger.warning(warning);
+}
+
+int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::StopSignal& stop) {
+  const app::Logger logger(options.log);
+  const uint64_t files = app::open_files_max();
+  if (files < gateway_options.connections_max + kOwnFiles) {
+    logger.warning(
+        "fewer files may be open than connections are allowed: raise the limit (ulimit -n), or lower "
+        "--connections-max",
+        {{"files", files}, {"connections_max", gateway_options.connections_max}});
+  }
+  const std::string host = gateway_options.host;
+  const std::unique_ptr<Gateway> gateway = value_or_fail(Gateway::start(std::move(gateway_options)));
+  warn(options, logger);
+  const std::string shown_host = host.find(':') == std::string::npos ? host : absl::StrCat("[", host, "]");
+  logger.info("started", {{"listen_address", absl::StrCat(shown_host, ":", gateway->port())},
+                          {"control_address", options.control_address},
+                          {"threads", options.threads},
+                          {"version", app::version()}});
+  const int signal = stop.wait(kUnsafeReminderNs, [&] { warn(options, logger); });
+  logger.info("stopping: the process was asked to", {{"signal", signal == SIGINT ? "SIGINT" : "SIGTERM"}});
+  gateway->stop();
+  logger.info("stopped");
+  return app::kExitOk;
+}
+
+int run(int argc, const char* const* argv) {
+  app::check_process(kProgram, app::kFilesOfServer);
+  control::silence_grpc_log();
+  const auto stop = value_or_fail(app::StopSignal::install());
+  ProgramOptions options;
+  app::Program program({.name = kProgram,
+                        .summary = "Serves tables of a Skua cluster to clients of Redis",
+                        .description =
+                            "Speaks Redis's protocol (RESP2 and RESP3) to redis-cli and the client libraries, "
+                            "and reads and writes keys of a cluster for them. docs/gateway.md says which "
+                            "commands there are, and what differs."});
+  declare(program, options);
+  program.parse_or_exit(argc, argv);
+  return serve(options, value_or_fail(gateway_options(options)), *stop);
+}
+
+}  // namespace
+}  // namespace skua::kv::gateway
+
+int main(int argc, char** argv) {
+  return skua::kv::gateway::run(argc, argv);
+}

@@ -1,0 +1,120 @@
+#include "kvstore/gateway/store_client.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "rpc/base/status.h"
+
+namespace skua::kv::gateway {
+namespace {
+
+using Kind = StoreRequest::Kind;
+
+StoreResult result_of(Kind kind, const Outcome& outcome) {
+  StoreResult result;
+  result.status = store_status(kind, outcome);
+  result.version = outcome.version;
+  if (result.is_failure()) result.text = std_view(outcome.status.message());
+  return result;
+}
+
+WriteOptions write_options(const StoreRequest& request) {
+  WriteOptions options;
+  options.if_version = request.if_version;
+  options.if_absent = request.if_absent;
+  options.ttl = std::chrono::milliseconds(request.ttl_ms);
+  return options;
+}
+
+}  // namespace
+
+StoreResult::Status store_status(StoreRequest::Kind kind, const Outcome& outcome) {
+  using Status = StoreResult::Status;
+  if (outcome.ok()) return Status::kOk;
+  // Without a detail the store itself has answered, or the client has refused.
+  if (outcome.detail == nullptr && !outcome.may_have_been_applied) {
+    switch (outcome.status.code()) {
+      case absl::StatusCode::kNotFound: return Status::kNotFound;
+      case absl::StatusCode::kAlreadyExists: return Status::kExists;
+      case absl::StatusCode::kFailedPrecondition:
+        return kind == Kind::kAdd ? Status::kNotANumber : Status::kOtherVersion;
+      case absl::StatusCode::kOutOfRange: return Status::kOverflow;
+      case absl::StatusCode::kInvalidArgument:
+      case absl::StatusCode::kPermissionDenied: return Status::kRefused;
+      default: break;
+    }
+  }
+  return outcome.may_have_been_applied ? Status::kUnknown : Status::kNotApplied;
+}
+
+StoreClient::StoreClient(AsyncClient& client, const std::map<uint32_t, std::string>& tables, ResultFn on_result)
+    : client_(client), tables_(tables), on_result_(std::move(on_result)) {}
+
+uint32_t StoreClient::add_pending(uint64_t connection, const IssuedRequest& issued) {
+  if (free_places_.empty()) {
+    free_places_.push_back(static_cast<uint32_t>(pending_.size()));
+    pending_.emplace_back();
+  }
+  const uint32_t place = free_places_.back();
+  free_places_.pop_back();
+  pending_[place] = {.connection = connection, .ticket = issued.ticket, .kind = issued.request.kind};
+  return place;
+}
+
+void StoreClient::run(uint64_t connection, const IssuedRequest& issued) {
+  const uint32_t place = add_pending(connection, issued);
+  const absl::Status accepted = submit(issued.request, tables_.at(issued.request.database), place);
+  if (accepted.ok()) return;
+  // Too many operations are in flight, or the client is closing.
+  Outcome refused;
+  refused.status = accepted;
+  finish(place, result_of(issued.request.kind, refused));
+}
+
+absl::Status StoreClient::submit(const StoreRequest& request, const std::string& table, uint32_t place) {
+  if (request.kind == Kind::kGet) {
+    return client_.get(table, request.key, {.with_ttl = request.with_ttl}, [this, place](GetResult&& got) {
+      StoreResult result = result_of(Kind::kGet, got);
+      result.value = std::move(got.value);
+      if (got.ttl.has_value()) result.ttl_ms = static_cast<uint64_t>(std::max<int64_t>(got.ttl->count(), 0));
+      finish(place, std::move(result));
+    });
+  }
+  if (request.kind == Kind::kScan) {
+    const ScanRange range{.start = request.key, .end = request.end, .limit = request.rows_max};
+    return client_.scan(table, range, {}, [this, place](ScanResult&& page) {
+      StoreResult result = result_of(Kind::kScan, page);
+      result.scan = std::make_unique<ScanResult>(std::move(page));
+      finish(place, std::move(result));
+    });
+  }
+  return submit_write(request, table, place);
+}
+
+absl::Status StoreClient::submit_write(const StoreRequest& request, const std::string& table, uint32_t place) {
+  WriteOptions options = write_options(request);
+  auto done = [this, place](WriteResult&& written) {
+    StoreResult result = result_of(pending_[place].kind, written);
+    result.number = written.value;
+    finish(place, std::move(result));
+  };
+  switch (request.kind) {
+    case Kind::kPut: return client_.put(table, request.key, request.value, options, std::move(done));
+    case Kind::kAppend: return client_.append(table, request.key, request.value, options, std::move(done));
+    case Kind::kAdd: return client_.add(table, request.key, request.delta, options, std::move(done));
+    case Kind::kRemove: return client_.remove(table, request.key, options, std::move(done));
+    case Kind::kExpire: return client_.expire(table, request.key, options.ttl, options, std::move(done));
+    case Kind::kGet:
+    case Kind::kScan: break;
+  }
+  return absl::InternalError("not a write");
+}
+
+void StoreClient::finish(uint32_t place, StoreResult&& result) {
+  const Pending pending = pending_[place];
+  free_places_.push_back(place);
+  on_result_(pending.connection, pending.ticket, std::move(result));
+}
+
+}  // namespace skua::kv::gateway

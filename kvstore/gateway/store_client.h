@@ -1,0 +1,57 @@
+// StoreClient: carries requests of commands to the cluster, by an AsyncClient, and tells what came of them.
+#ifndef SKUA_KVSTORE_GATEWAY_STORE_CLIENT_H_
+#define SKUA_KVSTORE_GATEWAY_STORE_CLIENT_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "kvstore/client/async_client.h"
+#include "kvstore/gateway/command_run.h"
+#include "kvstore/gateway/store_request.h"
+
+namespace skua::kv::gateway {
+
+/// Thread: the AsyncClient's.
+class StoreClient {
+ public:
+  /// Gets each result once: from inside AsyncClient::poll(), its destructor, or run(). `connection`: as given to run().
+  using ResultFn = absl::AnyInvocable<void(uint64_t connection, const StoreTicket& ticket, StoreResult&& result)>;
+
+  /// `client` and `tables` (by the number of their database) must outlive the object.
+  StoreClient(AsyncClient& client, const std::map<uint32_t, std::string>& tables, ResultFn on_result);
+  StoreClient(const StoreClient&) = delete;
+  StoreClient& operator=(const StoreClient&) = delete;
+
+  /// What the request points to need not live longer than the call.
+  void run(uint64_t connection, const IssuedRequest& issued);
+
+ private:
+  /// A request that the client has accepted. Callbacks name it by its place: so they are small, and need no memory.
+  struct Pending {
+    uint64_t connection = 0;
+    StoreTicket ticket;
+    StoreRequest::Kind kind = StoreRequest::Kind::kGet;
+  };
+
+  uint32_t add_pending(uint64_t connection, const IssuedRequest& issued);
+  absl::Status submit(const StoreRequest& request, const std::string& table, uint32_t place);
+  absl::Status submit_write(const StoreRequest& request, const std::string& table, uint32_t place);
+  void finish(uint32_t place, StoreResult&& result);
+
+  AsyncClient& client_;
+  const std::map<uint32_t, std::string>& tables_;
+  ResultFn on_result_;
+  std::vector<Pending> pending_;
+  std::vector<uint32_t> free_places_;
+};
+
+/// What the outcome of an operation means for a command. `kind`: of the operation.
+[[nodiscard]] StoreResult::Status store_status(StoreRequest::Kind kind, const Outcome& outcome);
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_KVSTORE_GATEWAY_STORE_CLIENT_H_
