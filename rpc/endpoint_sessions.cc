@@ -199,20 +199,22 @@ void EndpointImpl::open_session(SessionEntry& entry, const SessionTerms& terms) 
 
 std::string EndpointImpl::accept_offer(ByteSpan bytes, const OfferOrigin& origin, SessionId* made) {
   const KeyedRecord record = KeyedRecord::read(bytes);
-  const bool admits_keyless = !capabilities_.keyed || transport_.channels()->admits_keyless();
-  if (!record.has_channel && !admits_keyless) {
-    return refuse_offer(record.session, absl::FailedPreconditionError(
-                                            "this node seals its packets, the peer does not: start both alike"));
+  const auto refuse = [&](const char* why) { return refuse_offer(record.session, absl::FailedPreconditionError(why)); };
+  const bool admits_keyless = capabilities_.keyed && transport_.channels()->admits_keyless();
+  if (!record.has_channel && capabilities_.keyed && !admits_keyless) {
+    return refuse("this node seals its packets, the peer does not: start both alike");
   }
-  if (record.has_channel && !capabilities_.keyed && !record.may_be_keyless) {
-    return refuse_offer(record.session, absl::FailedPreconditionError(
-                                            "the peer seals its packets, this node does not: start both alike"));
+  if (record.has_channel && !record.may_be_keyless && !capabilities_.keyed) {
+    return refuse("the peer seals its packets, this node does not: start both alike");
   }
   // Where nobody proved a name, the carrier may not be secret either, so it carries no keys.
-  const bool could_have_keys = record.has_channel && capabilities_.keyed;
-  const bool is_unproven =
-      record.may_be_keyless && admits_keyless && origin.principal.empty() && !mutant(Mutant::kKeysToNobody);
-  if (!could_have_keys || is_unproven) return accept_session(record.session, kNoPeer, origin.source, made);
+  const bool is_nameless = admits_keyless && origin.principal.empty() && !mutant(Mutant::kKeysToNobody);
+  if (record.has_channel && !record.may_be_keyless && is_nameless) {
+    return refuse("keys are for those who show a certificate, and the peer showed none");
+  }
+  if (!record.has_channel || !capabilities_.keyed || is_nameless) {
+    return accept_session(record.session, kNoPeer, origin.source, made);
+  }
   const absl::StatusOr<SessionOffer> offer = SessionOffer::decode(record.session);
   if (!offer.ok()) return refuse_offer(record.session, offer.status());
   const absl::StatusOr<Descriptor> opener = Descriptor::decode(as_byte_span(offer->descriptor));

@@ -1,6 +1,7 @@
 #include "control/server/control_identity.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
@@ -30,7 +31,12 @@ constexpr int kJoinPortAfter = 5;
 absl::Status check_authority_is_kept(const ControlOptions& options) {
   const std::string key = options.authority + kAuthorityKey;
   struct stat about {};
-  if (::stat(key.c_str(), &about) == 0 && (about.st_mode & (S_IRWXO | S_IWGRP)) != 0) {
+  const bool is_there = ::stat(key.c_str(), &about) == 0;
+  if (is_there && about.st_uid != ::geteuid() && about.st_uid != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the key of the authority, ", key, ", belongs to another user: give it to the one who runs this"));
+  }
+  if (is_there && (about.st_mode & (S_IRWXO | S_IWGRP)) != 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("the key of the authority, ", key, ", is open to others than its owner: chmod 600 ", key));
   }

@@ -88,7 +88,9 @@ BatchWork::Outcome BatchWork::evaluate(WriteOp& op, uint64_t now_ms, size_t payl
     const Evaluated evaluated = skua::kv::evaluate(mutation, state, now_ms, made_.emplace_back());
     op.results[i] = evaluated.result;
     const KvStatus status = evaluated.result.status;
-    const bool nothing_to_delete = mutation.kind == Mutation::Kind::kDelete && status == KvStatus::kNotFound;
+    // Unless the operation wants the key to be there.
+    const bool nothing_to_delete = mutation.kind == Mutation::Kind::kDelete && status == KvStatus::kNotFound &&
+                                   mutation.condition.kind != Condition::Kind::kIfPresent;
     if (nothing_to_delete) continue;
     if (status != KvStatus::kOk) {
       op.results.assign(op.batch.size(), {});

@@ -53,7 +53,7 @@ PeerId SealedTransport::take(Kind kind, const ChannelHolder& holder, PeerId wire
   const TimeNs now = clock_.now_ns();
   if (victim != kNoPeer) free(victim);
   const bool is_rested = !free_.empty() && now - channels_[free_.front()].unused_since_ns >= kQuarantine;
-  if (!is_rested && channels_.size() < options_.channels_max) {
+  if (!is_rested && channels_.size() < 2 * size_t{options_.channels_max}) {
     free_.push_front(static_cast<PeerId>(channels_.size()));
     channels_.emplace_back();
   }
@@ -119,6 +119,13 @@ void SealedTransport::set_wire(PeerId id, PeerId wire) {
   (channel.is_proven ? known.proven : known.unproven).insert(id);
 }
 
+/// Somebody uses the channel now: it begins to rest again.
+void SealedTransport::rest_anew(PeerId id) {
+  const TimeNs now = clock_.now_ns();
+  channels_[id].unused_since_ns = now;
+  shares_.touch(id, now);
+}
+
 /// The first frame of an accepted channel has come: its opener has the secret.
 void SealedTransport::prove(PeerId id) {
   Channel& channel = channels_[id];
@@ -167,15 +174,21 @@ absl::StatusOr<PeerId> SealedTransport::resolve(const Descriptor& peer) {
 /// The keyless channel of a peer of the wire, which is made if need be.
 absl::StatusOr<PeerId> SealedTransport::keyless_at(PeerId wire, Acquaintance by) {
   if (const auto known = keyless_.find(wire); known != keyless_.end()) {
-    channels_[known->second].unused_since_ns = clock_.now_ns();
-    shares_.touch(known->second, clock_.now_ns());
+    rest_anew(known->second);
     return known->second;
   }
-  // Others pay for theirs by address, because they have no name.
+  if (by != Acquaintance::kDialled && keyless_.size() >= options_.channels_max / 2) {
+    return absl::ResourceExhaustedError("half of the channels have peers without keys; the others are for those with");
+  }
+  // They have no name by which they could pay for their channels. Their place on the wire pays.
   ChannelHolder holder;
   if (by != Acquaintance::kDialled) holder = ChannelHolder::of({.source = wire_->host_of(wire), .principal = {}});
   const absl::StatusOr<PeerId> victim = victim_for(holder);
   if (!victim.ok()) return victim.status();
+  // A packet alone ends nobody's channel: packets of that one may stand in the same burst.
+  if (by == Acquaintance::kPacket && *victim != kNoPeer) {
+    return absl::ResourceExhaustedError("there is no channel for another peer without keys");
+  }
   const PeerId id = take(Kind::kKeyless, holder, wire, *victim, by != Acquaintance::kClaim);
   channels_[id].frames_of = wire;
   channels_[id].is_incoming = by == Acquaintance::kPacket;
@@ -198,9 +211,8 @@ absl::StatusOr<PeerId> SealedTransport::resolve_claimed(const Descriptor& peer) 
 // --- Channels with keys
 
 std::string SealedTransport::offer(PeerId peer) {
+  rest_anew(peer);
   Channel& channel = channels_[peer];
-  channel.unused_since_ns = clock_.now_ns();
-  shares_.touch(peer, channel.unused_since_ns);
   if (channel.is_used_up) make_offer(peer);
   return channel.offer.encode();
 }
@@ -227,8 +239,7 @@ absl::StatusOr<Channels::Accepted> SealedTransport::accept(ByteSpan bytes, const
   if (const auto known = accepted_.find(key); known != accepted_.end()) {
     Channel& channel = channels_[known->second];
     if (channel.offer != *offer) return absl::InvalidArgumentError("another channel has this offer's nonce");
-    channel.unused_since_ns = clock_.now_ns();
-    shares_.touch(known->second, channel.unused_since_ns);
+    rest_anew(known->second);
     return Accepted{known->second, channel.answer.empty() ? known_answer(channel).encode() : channel.answer};
   }
   const ChannelHolder holder = ChannelHolder::of(origin);
@@ -283,9 +294,10 @@ absl::Status SealedTransport::finish(PeerId peer, ByteSpan bytes) {
 bool SealedTransport::is_used(PeerId wire) const {
   const auto channels = by_wire_.find(wire);
   // A channel that was just agreed on has no session for a moment. An offer's word for its address counts only after a
-  // frame of the channel has come.
+  // frame of the channel has come. A keyless peer that came by a connection has proved nothing by its packets.
   return channels != by_wire_.end() && std::ranges::any_of(channels->second.proven, [this](PeerId id) {
-           const bool is_recent = clock_.now_ns() - channels_[id].unused_since_ns < options_.unused_after_ns;
+           const bool is_recent =
+               !channels_[id].is_incoming && clock_.now_ns() - channels_[id].unused_since_ns < options_.unused_after_ns;
            return is_recent || carries_session(id);
          });
 }

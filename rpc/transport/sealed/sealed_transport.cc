@@ -53,8 +53,9 @@ uint32_t SealedTransport::payload_max_bytes(PeerId peer) const {
 
 uint64_t SealedTransport::host_of(PeerId peer) const {
   const Channel& channel = channels_[peer];
-  if (channel.is_keyless()) return wire_->host_of(channel.frames_of);
-  return channel.kind == Kind::kAccepted ? channel.origin.source : wire_->host_of(channel.wire);
+  if (channel.kind == Kind::kAccepted) return channel.origin.source;
+  const PeerId wire = channel.is_keyless() ? channel.frames_of : channel.wire;
+  return wire == kNoPeer ? 0 : wire_->host_of(wire);
 }
 
 // --- Sending ---------------------------------------------------------------------------------------------------------
@@ -283,9 +284,12 @@ bool SealedTransport::take_keyless(RxPacket& packet) {
     if (!keyless_at(packet.from, Acquaintance::kPacket).ok()) return false;
     known = keyless_.find(packet.from);
   }
-  if (!channels_[known->second].is_proven) prove(known->second);
+  const PeerId id = known->second;
+  if (!channels_[id].is_proven) prove(id);
+  // Before the endpoint sees the packet, nothing else may end its channel.
+  rest_anew(id);
   ++sealed_.keyless;
-  packet.from = mutant(SealMutant::kUnsealedForKeys) ? 0 : known->second;
+  packet.from = mutant(SealMutant::kUnsealedForKeys) ? 0 : id;
   return true;
 }
 

@@ -16,7 +16,7 @@
 // it is sealed into memory of its own, and the wire queues or drops it as it does with any other.
 //
 // Keyless peers. While a cluster turns protection on (SealedOptions::admits_keyless), a peer of the wire may have no keys
-// yet. Then it is a keyless channel here, one for each peer of the wire: what it sends is not sealed, and what it is sent
+// yet. Then it is a keyless channel here, one for each peer of the wire, and at most half of all channels: what it sends is not sealed, and what it is sent
 // is only copied into frames. A keyless channel never gets keys, and a channel with keys takes sealed frames only. So a
 // packet without a seal is never taken for a session that has keys.
 //
@@ -179,6 +179,7 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   void make_offer(PeerId id);
   void set_wire(PeerId id, PeerId wire);
   void prove(PeerId id);
+  void rest_anew(PeerId id);
   [[nodiscard]] bool carries_session(PeerId id) const;
   void make_keys(Channel& channel, const RootSecret& secret, const Hash& transcript, ChannelSide side);
   [[nodiscard]] ChannelAnswer known_answer(const Channel& channel) const;

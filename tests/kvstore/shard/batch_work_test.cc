@@ -65,6 +65,13 @@ TEST_F(BatchWorkTest, OneRefusedOperationRefusesAll) {
   EXPECT_EQ(op_.results[1].version, 7u);
 }
 
+TEST_F(BatchWorkTest, ARemovalOfAMissingKeyRefusesAllOnlyIfItWantsTheKey) {
+  EXPECT_EQ(evaluate({Mutation::remove("lock"), Mutation::put("b", as_byte_span("x"))}), BatchWork::Outcome::kApplied);
+  EXPECT_EQ(evaluate({Mutation::remove("lock", Condition::if_present()), Mutation::put("b", as_byte_span("x"))}),
+            BatchWork::Outcome::kNotApplied);
+  EXPECT_EQ(op_.results[0].status, KvStatus::kNotFound);
+}
+
 TEST_F(BatchWorkTest, ATooLargeRecordIsNeverBuilt) {
   before_["a"] = std::string(1000, 'a');
   std::vector<Mutation> batch(4, Mutation::append("a", as_byte_span("more")));

@@ -66,7 +66,8 @@ class TwinShard {
       const MutationResult result = results.back();
       if (result.status == KvStatus::kOk) {
         changes = true;
-      } else if (batch[i].kind != Mutation::Kind::kDelete || result.status != KvStatus::kNotFound) {
+      } else if (batch[i].kind != Mutation::Kind::kDelete || result.status != KvStatus::kNotFound ||
+                 batch[i].condition.kind == Condition::Kind::kIfPresent) {
         rows_ = before;
         results.assign(batch.size(), {});
         results[i] = result;

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "rpc/transport/sealed/sealed_transport.h"
 #include "rpc/wire/handshake.h"
@@ -90,6 +91,38 @@ TEST_P(KeylessPeersTest, WhoProvedNoNameIsGivenNoSecret) {
   ASSERT_TRUE(caller_->endpoint->finish_connect(offer.session, as_byte_span(answer)).ok());
   expect_calls_work(offer.session);
   EXPECT_FALSE(was_sealed());
+}
+
+TEST_P(KeylessPeersTest, WhoProvedNoNameAndWantsKeysIsRefused) {
+  call_from(SealedOptions{});
+  EXPECT_THAT(std::string(open(*caller_, "").status().message()),
+              HasSubstr("keys are for those who show a certificate"));
+}
+
+/// Half of the channels are for those who have keys, and packets alone push nobody out.
+TEST_P(KeylessPeersTest, KeylessPeersTakeHalfOfTheChannels) {
+  SealedOptions few = admitting();
+  few.channels_max = 8;
+  serve_with(few);
+  std::vector<std::unique_ptr<Host>> callers;
+  std::vector<SessionId> sessions;
+  const auto call_with = [&](size_t index, const std::string& text) {
+    std::swap(caller_, callers[index]);
+    std::string answer = call(sessions[index], text);
+    std::swap(caller_, callers[index]);
+    return answer;
+  };
+  for (uint32_t i = 0; i < 4; ++i) {
+    callers.push_back(std::make_unique<Host>(network_, 100 + i, std::nullopt, wire_));
+    sessions.push_back(open(*callers.back()).value());
+    EXPECT_EQ(call_with(i, "first"), "first");
+  }
+  callers.push_back(std::make_unique<Host>(network_, 200, std::nullopt, wire_));
+  const auto excess = open(*callers.back());
+  sessions.push_back(excess.value_or(SessionId{}));
+  EXPECT_NE(call_with(4, "too many"), "too many");
+  EXPECT_EQ(call(open(*caller_).value(), "with keys"), "with keys");
+  for (uint32_t i = 0; i < 4; ++i) EXPECT_EQ(call_with(i, "still there"), "still there");
 }
 
 TEST_P(KeylessPeersTest, ARepeatedOfferGetsTheSameAnswer) {
