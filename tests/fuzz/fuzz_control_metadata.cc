@@ -101,7 +101,7 @@ void check_stored_again(const ClusterState& state) {
   for (const auto& [id, table] : state.tables) all.put_tables.push_back(table);
   for (const auto& [key, shard] : state.shards) all.put_shards.push_back(shard);
   all.put_grants = state.grants;
-  all.put_quotas = state.quotas;
+  if (!state.quotas.empty()) all.put_quotas = state.quotas;
   all.put_join_tokens = state.join_tokens;
   all.map_revision = state.map_revision;
   all.next_table_id = state.next_table_id;
