@@ -16,13 +16,14 @@
 //                                                                                              |
 //           +------------------------------ shard map, next revision (ShardMap::quotas) -------+
 //           v
-//   each storage node: compiles them for its workers (kvstore/service/quotas.h). A worker knows the identity that opened
-//   a session. It counts the session's requests and replies in that identity's token buckets, and refuses a request while
-//   a bucket is empty (RESOURCE_EXHAUSTED): the request was not executed, and clients try again after a pause.
+//   each storage node: compiles them for its workers (kvstore/service/quotas.h). A worker knows the identity that
+//   opened a session. It counts the session's requests and replies in that identity's token buckets, and refuses a
+//   request while a bucket is empty (RESOURCE_EXHAUSTED): the request was not executed, and clients try again after a
+//   pause.
 //
 // A limit is that of each node, and not of the cluster: nodes do not tell each other what they have counted, so no
-// request waits for another node. Likewise each of a node's workers has its share of the rates, and no lock. So a client
-// gets the whole rate only if its keys are spread over all workers of all nodes, as they are by hash.
+// request waits for another node. Likewise each of a node's workers has its share of the rates, and no lock. So a
+// client gets the whole rate only if its keys are spread over all workers of all nodes, as they are by hash.
 //
 // Like grants (grants.h), quotas are durable and travel with the map. A node that the new map does not reach goes on
 // with the quotas that it has.

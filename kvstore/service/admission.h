@@ -14,8 +14,9 @@
 // things: the request was certainly not executed, and the client should try again with a fresh map. If this worker is
 // the one that has not seen the newest map, the observer of on_newer_map() is told.
 //
-// A request of a client that has used up its quota is answered RESOURCE_EXHAUSTED, whatever else is wrong with it
-// (quota_ledger.h). This status, too, says that the request was not executed and may be tried again, after a pause.
+// A request of a client that has used up its quota is answered RESOURCE_EXHAUSTED (quota_ledger.h), before it is looked
+// at whether it could be served. This status, too, says that the request was not executed and may be tried again, after
+// a pause.
 //
 // A request for a table with grants is answered PERMISSION_DENIED if the identity that opened its session has no right
 // to it (grants.h). That ends the client's operation. Requests that were admitted before the grants changed go on.

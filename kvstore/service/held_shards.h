@@ -40,8 +40,7 @@ struct HeldShard {
   ShardId id;
   uint64_t epoch = 0;
   /// Requests that name this epoch are served without further checks. 0: each request needs the full checks of
-  /// Admission: always if the shard is replicated, or of a table with grants, or if there are
-  /// quotas.
+  /// Admission: always if the shard is replicated, or if `checks_caller`.
   uint64_t plain_epoch = 0;
   State state = State::kOpening;
   /// Who asks matters: the table has grants, or there are quotas.
