@@ -38,8 +38,8 @@ bool are_grants(const std::vector<MapGrant>& grants) {
   return true;
 }
 
-/// Principals are sorted, none is there twice, and no text or limit is beyond what quotas.h allows. A quota whose limits
-/// are all of a later version limits nothing here.
+/// Principals are sorted, none is there twice, and no text or limit is beyond what quotas.h allows. A quota whose
+/// limits are all of a later version limits nothing here.
 bool are_quotas(const std::vector<MapQuota>& quotas) {
   if (quotas.size() > kQuotasMax) return false;
   for (size_t i = 0; i < quotas.size(); ++i) {

@@ -6,8 +6,8 @@
 //   reply     replied(bytes) --> counted: whoever is told much waits longer before the next request
 //
 // A rate is a node's. Each worker has its share of it, so that workers have nothing in common. Sessions are counted for
-// all workers together (SessionPlace), and client ids by each worker for itself: a client id takes room in shards, which
-// are workers'.
+// all workers together (SessionPlace), and client ids by each worker for itself: a client id takes room in shards,
+// which are workers'.
 //
 // What was counted stays when quotas change: a client gets no new burst because somebody else's quota was changed.
 #ifndef SKUA_KVSTORE_SERVICE_QUOTA_LEDGER_H_
