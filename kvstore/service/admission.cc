@@ -30,6 +30,8 @@ HeldShard* Admission::admit(IncomingCall& call, Method method, const Route& rout
   replies_.stats().request_bytes += call.request.size();
   if (call.deadline_ns <= now) [[unlikely]] {
     ++replies_.stats().deadline_expired;
+    // Its caller names the deadline, and the node has read the request all the same.
+    if (!is_within_quota(call, method, 0)) return nullptr;
     call.reply.fail(
         absl::DeadlineExceededError("the deadline had passed when the node read the request; it was not executed"));
     return nullptr;

@@ -59,13 +59,14 @@ absl::StatusOr<SessionPlace> SessionPlace::take(std::shared_ptr<const Quotas> qu
   const NodeQuota* const quota = quotas->find(principal);
   if (quota == nullptr) return SessionPlace();
   const uint32_t sessions_max = quota->limits.sessions;
-  // Counted first and looked at then: of two workers that take the last place at once, one sees the other.
-  const uint32_t before = quota->sessions.fetch_add(1, std::memory_order_relaxed);
-  SessionPlace place(std::move(quotas), quota);
-  if (sessions_max != 0 && before >= sessions_max) {
-    return absl::ResourceExhaustedError(quota->refusal(QuotaKind::kSessions));
-  }
-  return place;
+  // Of two workers that take the last place at once, one sees the other. Who is refused takes none, not for a moment.
+  uint32_t taken = quota->sessions.load(std::memory_order_relaxed);
+  do {
+    if (sessions_max != 0 && taken >= sessions_max) {
+      return absl::ResourceExhaustedError(quota->refusal(QuotaKind::kSessions));
+    }
+  } while (!quota->sessions.compare_exchange_weak(taken, taken + 1, std::memory_order_relaxed));
+  return SessionPlace(std::move(quotas), quota);
 }
 
 SessionPlace SessionPlace::keep(std::shared_ptr<const Quotas> quotas, const std::string& principal) {
