@@ -33,6 +33,11 @@ void CommandRun::begin(const Beginning& beginning) {
   is_whole_table = spec_->has(kWholeTable);
 }
 
+void CommandRun::restart() {
+  reply_.clear();
+  state_ = State::kWaiting;
+}
+
 void CommandRun::end() {
   task_.destroy();
   results_.clear();

@@ -89,6 +89,8 @@ class CommandRun : public HazardNode {
     PinnedBytes* pinned;
   };
   void begin(const Beginning& beginning);
+  /// Forgets the reply of a command that is done and that has only read: start() carries it out again.
+  void restart();
   /// Gives back everything. The handler may be waiting for the store.
   void end();
 

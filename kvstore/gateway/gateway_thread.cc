@@ -302,8 +302,12 @@ bool GatewayThread::write_replies(Connection& connection) {
     const size_t count = connection.redis.output().peek(pieces);
     const Transferred sent = write_some(connection.fd, std::span(pieces).first(count));
     if (sent.is_over) return false;
-    connection.is_blocked = sent.bytes == 0;
-    if (sent.bytes > 0) connection.redis.sent(sent.bytes, time_of_day_us());
+    if (sent.bytes > 0) {
+      connection.redis.sent(sent.bytes, time_of_day_us());
+    } else {
+      connection.is_blocked = true;
+      connection.redis.blocked();
+    }
   }
   return true;
 }

@@ -63,6 +63,16 @@ void OutputQueue::consume(size_t bytes) {
   while (!pieces_.empty() && sent_ >= pieces_.front().bytes().size()) pop_front();
 }
 
+void OutputQueue::unpin_excess() {
+  for (size_t i = 0; i < pieces_.size() && pinned_.is_beyond_limit(); ++i) {
+    Piece& piece = pieces_[i];
+    if (piece.value.size() == 0) continue;
+    piece.text = piece.value.bytes().substr(i == 0 ? std::exchange(sent_, 0) : 0);
+    pinned_.remove(piece.value.size());
+    piece.value.reset();
+  }
+}
+
 void OutputQueue::pop_front() {
   Piece& piece = pieces_.front();
   sent_ -= piece.bytes().size();

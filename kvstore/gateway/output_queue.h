@@ -27,6 +27,8 @@ class OutputQueue {
   [[nodiscard]] size_t peek(std::span<std::string_view> pieces) const;
   /// The first `bytes` bytes are out.
   void consume(size_t bytes);
+  /// The kernel takes no more for now. Copies lent values until they are within kPinnedBytesMax.
+  void unpin_excess();
 
   [[nodiscard]] size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }

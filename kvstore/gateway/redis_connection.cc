@@ -138,7 +138,8 @@ CommandRun* RedisConnection::take_ready() {
   auto next = ready_.begin();
   if (reply_bytes() + (running_count_ + 1) * expected_bytes_ > kReplyBytesMax) {
     // Replies that are done may wait for the first command: that one goes on alone, as soon as the client takes.
-    if (running_count_ > 0 || output_.size() >= kReplyBytesMax) return nullptr;
+    const bool has_room = reply_bytes() < kReplyBytesMax || output_.empty();
+    if (running_count_ > 0 || !has_room) return nullptr;
     next = std::find(ready_.begin(), ready_.end(), ring_.front().get());
     if (next == ready_.end()) return nullptr;
   }
@@ -159,9 +160,16 @@ void RedisConnection::start_ready(int64_t now_us) {
 void RedisConnection::finish(CommandRun& run) {
   --running_count_;
   const size_t bytes = run.reply_bytes().size();
-  done_bytes_ += bytes;
-  // The greatest of the latest: it halves with each dozen smaller replies.
+  // The greatest of the latest: eleven smaller replies halve it.
   expected_bytes_ = std::max(bytes, expected_bytes_ - expected_bytes_ / 16);
+  const bool has_room = reply_bytes() + bytes <= kReplyBytesMax || &run == ring_.front().get();
+  if (!has_room && run.spec().has(kReads)) {
+    // Nobody knew how large the values are. They are read again when there is room.
+    run.restart();
+    ready_.push_front(&run);
+    return;
+  }
+  done_bytes_ += bytes;
   unblocked_.clear();
   hazards_.finish(run, unblocked_);
   for (HazardNode* node : unblocked_) ready_.push_back(static_cast<CommandRun*>(node));

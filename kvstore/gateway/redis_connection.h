@@ -11,7 +11,8 @@
 //
 // Bounds. No more is read (wants_input()) while kCommandsMax commands have no reply yet, or while kReplyBytesMax of
 // replies wait for the client to take them. Commands that were read already start only if the replies that are expected
-// of those that run have room, too; the latest replies tell what to expect.
+// of those that run have room, too; the latest replies tell what to expect. A read whose reply has no room nevertheless is
+// forgotten, and carried out again later; its hazards hold until then.
 #ifndef SKUA_KVSTORE_GATEWAY_REDIS_CONNECTION_H_
 #define SKUA_KVSTORE_GATEWAY_REDIS_CONNECTION_H_
 
@@ -34,6 +35,8 @@ namespace skua::kv::gateway {
 
 inline constexpr size_t kCommandsMax = 1024;
 inline constexpr size_t kReplyBytesMax = size_t{32} << 20;
+/// What a reply is taken for before there was one: 32 commands run side by side then. After 54 small replies all may.
+inline constexpr size_t kExpectedReplyBytesAtFirst = size_t{1} << 20;
 
 /// Thread: one, that of `gateway`.
 class RedisConnection {
@@ -52,6 +55,8 @@ class RedisConnection {
   void complete(const StoreTicket& ticket, StoreResult&& result, int64_t now_us);
   /// The first `bytes` of output() are with the client.
   void sent(size_t bytes, int64_t now_us);
+  /// The client takes nothing for now.
+  void blocked() { output_.unpin_excess(); }
 
   /// Moves requests for the store to the end of `out`. The store may answer at once.
   void take_requests(std::vector<IssuedRequest>& out);
@@ -94,8 +99,8 @@ class RedisConnection {
   std::deque<CommandRun*> ready_;
   std::vector<HazardNode*> unblocked_;
   size_t running_count_ = 0;
-  size_t done_bytes_ = 0;      // of replies in the ring
-  size_t expected_bytes_ = 0;  // of a reply, judging by the latest
+  size_t done_bytes_ = 0;                               // of replies in the ring
+  size_t expected_bytes_ = kExpectedReplyBytesAtFirst;  // of a reply, judging by the latest
   std::vector<IssuedRequest> requests_;
 };
 

@@ -16,18 +16,20 @@ namespace skua::kv::gateway {
 /// Values below this are copied: another piece for the kernel costs more.
 inline constexpr size_t kLentBytesMin = 512;
 /// Bytes of lent values that one connection holds, from the answer of the store until the kernel has taken them. Further
-/// values are copied: a client that reads slowly must not keep the memory that all answers are received in.
+/// values are copied: a client that reads slowly must not keep the memory that all answers are received in. One value of
+/// any size may be lent if there is no other; what the kernel does not take of it at once is copied then.
 inline constexpr size_t kPinnedBytesMax = size_t{256} << 10;
 
 /// Counts a connection's lent bytes.
 class PinnedBytes {
  public:
   [[nodiscard]] bool try_add(size_t bytes) {
-    if (bytes > kPinnedBytesMax - count_) return false;
+    if (count_ > 0 && (count_ > kPinnedBytesMax || bytes > kPinnedBytesMax - count_)) return false;
     count_ += bytes;
     return true;
   }
   void remove(size_t bytes) { count_ -= bytes; }
+  [[nodiscard]] bool is_beyond_limit() const { return count_ > kPinnedBytesMax; }
   [[nodiscard]] size_t count() const { return count_; }
 
  private:
@@ -58,7 +60,10 @@ class ReplyBytes {
   /// Keeps the value, or copies it if it is small or the connection holds too many already.
   void append(ValueView&& value) {
     const bool is_lent = value.size() >= kLentBytesMin && pinned_ != nullptr && pinned_->try_add(value.size());
-    if (!is_lent) return append(value.bytes());
+    if (!is_lent) {
+      text_.reserve(text_.size() + value.size() + kLineEndBytes);  // what follows needs no other memory
+      return append(value.bytes());
+    }
     lent_bytes_ += value.size();
     lent_.push_back({text_.size(), std::move(value)});
   }
@@ -92,6 +97,7 @@ class ReplyBytes {
 
  private:
   static constexpr size_t kKeptBytesMax = 4096;
+  static constexpr size_t kLineEndBytes = 2;
 
   PinnedBytes* pinned_ = nullptr;
   std::string text_;

@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import mistakes  # noqa: E402
 
 # Those that share app/.
-PROGRAMS = ("skuad", "skua-control", "skuactl", "skua-perf")
+PROGRAMS = ("skuad", "skua-control", "skuactl", "skua-perf", "skua-gateway")
 
 
 def files_limited_to(count):

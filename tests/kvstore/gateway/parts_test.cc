@@ -126,6 +126,29 @@ TEST(OutputQueue, KeepsTheOrderOfBytesAndLentValues) {
   EXPECT_EQ(pinned.count(), 0U);
 }
 
+TEST(OutputQueue, CopiesALargeValueThatTheKernelDoesNotTake) {
+  PinnedBytes pinned;
+  OutputQueue queue(pinned);
+  std::string large(2 * kPinnedBytesMax, 'L');
+  ReplyBytes reply(pinned);
+  RespWriter(reply, RespVersion::kResp2).bulk(ValueView(large, {}));
+  std::string expected = reply.joined();
+  queue.append(reply);
+  queue.consume(1000);
+  EXPECT_EQ(pinned.count(), large.size());
+  queue.unpin_excess();
+  EXPECT_EQ(pinned.count(), 0U);
+  large.assign(large.size(), '!');  // the memory is somebody else's now
+  std::string got;
+  while (!queue.empty()) {
+    std::array<std::string_view, 2> pieces;
+    ASSERT_GT(queue.peek(pieces), 0U);
+    got += pieces[0];
+    queue.consume(pieces[0].size());
+  }
+  EXPECT_EQ(got, expected.substr(1000));
+}
+
 TEST(FramePool, GivesTheSameMemoryAgain) {
   FramePool pool;
   void* const small = pool.take(300);

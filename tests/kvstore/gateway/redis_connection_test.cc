@@ -84,6 +84,12 @@ TEST(RedisConnection, TakesNoMoreCommandsThanItHasRoomFor) {
   FakeClient client(gateway);
   std::string stream;
   for (int i = 0; i < 1100; ++i) stream += "GET k" + std::to_string(i) + "\r\n";
+  std::string first;
+  for (int i = 0; i < 100; ++i) first += "GET a" + std::to_string(i) + "\r\n";
+  client.send(first);
+  EXPECT_EQ(client.waiting().size(), 32U) << "nobody knows yet how large replies are";
+  client.answer_all();
+  client.take_output();
   std::string_view rest = client.send(stream);
   EXPECT_FALSE(client.connection().wants_input());
   EXPECT_EQ(client.waiting().size(), kCommandsMax);
@@ -122,6 +128,30 @@ TEST(RedisConnection, StopsWhenTheClientDoesNotTakeItsReplies) {
     stays_within_bounds();
   }
   EXPECT_EQ(bytes, 201 * reply_bytes);
+}
+
+TEST(RedisConnection, ReadsWhoseRepliesHaveNoRoomAreCarriedOutAgain) {
+  FakeGateway gateway;
+  FakeClient client(gateway);
+  const std::string value(size_t{8} << 20, 'v');
+  gateway.store.tables[0]["a"] = {.value = value, .version = 1, .expires_at_ms = {}};
+  std::string stream;
+  for (int i = 0; i < 20; ++i) stream += "GET a\r\n";
+  client.send(stream + "SET a 1\r\nGET a\r\n");
+  EXPECT_EQ(client.waiting().size(), 20U) << "nobody knows how large the value is";
+  while (!client.waiting().empty()) {
+    client.answer(client.waiting().size() - 1);
+    EXPECT_LE(client.connection().output().size(), kReplyBytesMax + value.size() + 12);
+  }
+  std::string out;
+  while (!client.connection().output().empty()) {
+    out += client.take_output(size_t{1} << 20);
+    client.answer_all();
+    EXPECT_LE(client.connection().output().size(), kReplyBytesMax + value.size() + 12);
+  }
+  EXPECT_EQ(out.size(), 20 * (value.size() + 12) + 5 + 7);
+  EXPECT_TRUE(out.ends_with("+OK\r\n$1\r\n1\r\n"));
+  EXPECT_GT(gateway.store.request_count, 22U);
 }
 
 TEST(RedisConnection, EndsWhileCommandsWaitForTheStore) {

@@ -68,5 +68,17 @@ TEST(RespWriter, ValuesAreCopiedWhenTheConnectionHoldsTooMany) {
   EXPECT_EQ(pinned.count(), kPinnedBytesMax);
 }
 
+TEST(RespWriter, OneValueOfAnySizeIsLentIfThereIsNoOther) {
+  const std::string large(10 * kPinnedBytesMax, 'l');
+  const std::string small(kLentBytesMin, 's');
+  PinnedBytes pinned;
+  ReplyBytes out(pinned);
+  RespWriter writer(out, RespVersion::kResp2);
+  writer.bulk(ValueView(large, {}));
+  writer.bulk(ValueView(small, {}));
+  EXPECT_EQ(pinned.count(), large.size());
+  EXPECT_TRUE(pinned.is_beyond_limit());
+}
+
 }  // namespace
 }  // namespace skua::kv::gateway
