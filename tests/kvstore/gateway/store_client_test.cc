@@ -1,0 +1,46 @@
+#include "kvstore/gateway/store_client.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+namespace skua::kv::gateway {
+namespace {
+
+using Kind = StoreRequest::Kind;
+using Status = StoreResult::Status;
+
+Outcome outcome(absl::Status status) {
+  Outcome out;
+  out.status = std::move(status);
+  return out;
+}
+
+TEST(StoreStatus, WhatTheStoreAnswered) {
+  EXPECT_EQ(store_status(Kind::kGet, outcome(absl::OkStatus())), Status::kOk);
+  EXPECT_EQ(store_status(Kind::kGet, outcome(absl::NotFoundError(""))), Status::kNotFound);
+  EXPECT_EQ(store_status(Kind::kPut, outcome(absl::AlreadyExistsError(""))), Status::kExists);
+  EXPECT_EQ(store_status(Kind::kPut, outcome(absl::FailedPreconditionError(""))), Status::kOtherVersion);
+  EXPECT_EQ(store_status(Kind::kAdd, outcome(absl::FailedPreconditionError(""))), Status::kNotANumber);
+  EXPECT_EQ(store_status(Kind::kAdd, outcome(absl::OutOfRangeError(""))), Status::kOverflow);
+  EXPECT_EQ(store_status(Kind::kPut, outcome(absl::InvalidArgumentError(""))), Status::kRefused);
+  EXPECT_EQ(store_status(Kind::kPut, outcome(absl::PermissionDeniedError(""))), Status::kRefused);
+}
+
+TEST(StoreStatus, WhatNobodyAnswered) {
+  // A table that does not exist is no key that does not exist.
+  Outcome failed = outcome(absl::NotFoundError("no such table"));
+  failed.detail = std::make_shared<FailureDetail>();
+  EXPECT_EQ(store_status(Kind::kGet, failed), Status::kNotApplied);
+  failed.may_have_been_applied = true;
+  EXPECT_EQ(store_status(Kind::kPut, failed), Status::kUnknown);
+  // The client has too many operations: it refuses, and nothing began.
+  EXPECT_EQ(store_status(Kind::kPut, outcome(absl::ResourceExhaustedError(""))), Status::kNotApplied);
+  Outcome cancelled = outcome(absl::CancelledError(""));
+  cancelled.may_have_been_applied = true;
+  EXPECT_EQ(store_status(Kind::kAdd, cancelled), Status::kUnknown);
+}
+
+}  // namespace
+}  // namespace skua::kv::gateway
