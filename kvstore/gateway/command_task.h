@@ -5,8 +5,8 @@
 //     reply_value(run, std::move(got));
 //   }
 //
-// A handler begins when resume() is called first. It may be destroyed while it waits for the store. Its memory comes from
-// the pool of its run.
+// A handler begins when resume() is called first. It may be destroyed while it waits for the store. Its memory comes
+// from the pool of its run.
 #ifndef SKUA_KVSTORE_GATEWAY_COMMAND_TASK_H_
 #define SKUA_KVSTORE_GATEWAY_COMMAND_TASK_H_
 

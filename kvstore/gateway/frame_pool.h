@@ -1,5 +1,5 @@
-// FramePool: memory of coroutines, kept from one command to the next, so that commands allocate nothing once the pool is
-// warm.
+// FramePool: memory of coroutines, kept from one command to the next, so that commands allocate nothing once the pool
+// is warm.
 #ifndef SKUA_KVSTORE_GATEWAY_FRAME_POOL_H_
 #define SKUA_KVSTORE_GATEWAY_FRAME_POOL_H_
 

@@ -33,8 +33,8 @@ struct GatewayOptions {
 /// Thread: any, one at a time.
 class Gateway {
  public:
-  /// Listens, and serves from then on. Errors: UNAVAILABLE or DEADLINE_EXCEEDED (no control plane answers), NOT_FOUND (a
-  /// table does not exist), FAILED_PRECONDITION (the port is in use), those of AsyncClient::create().
+  /// Listens, and serves from then on. Errors: UNAVAILABLE or DEADLINE_EXCEEDED (no control plane answers), NOT_FOUND
+  /// (a table does not exist), FAILED_PRECONDITION (the port is in use), those of AsyncClient::create().
   static absl::StatusOr<std::unique_ptr<Gateway>> start(GatewayOptions options);
   /// Calls stop().
   ~Gateway();

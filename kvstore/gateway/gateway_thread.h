@@ -1,5 +1,5 @@
-// GatewayThread: a thread's share of the gateway: a listener, its connections, and a client of the cluster. Threads have
-// nothing in common but counters and the cursors of SCAN; a connection stays with its thread.
+// GatewayThread: a thread's share of the gateway: a listener, its connections, and a client of the cluster. Threads
+// have nothing in common but counters and the cursors of SCAN; a connection stays with its thread.
 //
 //   loop:  client.poll() --> results --> connections --> replies and further requests
 //          sleep in epoll: on the client, the listener, the connections, and stop()

@@ -11,8 +11,8 @@
 //
 // Bounds. No more is read (wants_input()) while kCommandsMax commands have no reply yet, or while kReplyBytesMax of
 // replies wait for the client to take them. Commands that were read already start only if the replies that are expected
-// of those that run have room, too; the latest replies tell what to expect. A read whose reply has no room nevertheless is
-// forgotten, and carried out again later; its hazards hold until then.
+// of those that run have room, too; the latest replies tell what to expect. A read whose reply has no room nevertheless
+// is forgotten, and carried out again later; its hazards hold until then.
 #ifndef SKUA_KVSTORE_GATEWAY_REDIS_CONNECTION_H_
 #define SKUA_KVSTORE_GATEWAY_REDIS_CONNECTION_H_
 

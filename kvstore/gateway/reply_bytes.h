@@ -15,9 +15,9 @@ namespace skua::kv::gateway {
 
 /// Values below this are copied: another piece for the kernel costs more.
 inline constexpr size_t kLentBytesMin = 512;
-/// Bytes of lent values that one connection holds, from the answer of the store until the kernel has taken them. Further
-/// values are copied: a client that reads slowly must not keep the memory that all answers are received in. One value of
-/// any size may be lent if there is no other; what the kernel does not take of it at once is copied then.
+/// Bytes of lent values that one connection holds, from the answer of the store until the kernel has taken them.
+/// Further values are copied: a client that reads slowly must not keep the memory that all answers are received in. One
+/// value of any size may be lent if there is no other; what the kernel does not take of it at once is copied then.
 inline constexpr size_t kPinnedBytesMax = size_t{256} << 10;
 
 /// Counts a connection's lent bytes.

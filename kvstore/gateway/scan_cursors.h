@@ -1,5 +1,5 @@
-// ScanCursors: Redis's cursors are numbers, and a scan of the store goes on at a key. The table says which number stands
-// for which key. It has room for so many; the cursor that was not used for longest goes first.
+// ScanCursors: Redis's cursors are numbers, and a scan of the store goes on at a key. The table says which number
+// stands for which key. It has room for so many; the cursor that was not used for longest goes first.
 #ifndef SKUA_KVSTORE_GATEWAY_SCAN_CURSORS_H_
 #define SKUA_KVSTORE_GATEWAY_SCAN_CURSORS_H_
 
@@ -17,8 +17,8 @@ namespace skua::kv::gateway {
 
 inline constexpr size_t kScanCursorsMax = 65'536;
 
-/// One per gateway, because a client may go on with its scan over another connection, at another thread. This is the one
-/// thing that a gateway's threads share under a lock; a SCAN takes it twice. Thread: any.
+/// One per gateway, because a client may go on with its scan over another connection, at another thread. This is the
+/// one thing that a gateway's threads share under a lock; a SCAN takes it twice. Thread: any.
 class ScanCursors {
  public:
   /// `gateway_id` distinguishes the cursors of several gateways; its lowest 23 bits count.
@@ -27,8 +27,8 @@ class ScanCursors {
 
   /// A number for `next_key` of the database; never 0.
   [[nodiscard]] uint64_t remember(uint32_t database, std::string_view next_key);
-  /// The key that `cursor` stands for. Nothing: it was forgotten, is another gateway's or another database's. A cursor may
-  /// be used several times.
+  /// The key that `cursor` stands for. Nothing: it was forgotten, is another gateway's or another database's. A cursor
+  /// may be used several times.
   [[nodiscard]] std::optional<std::string> find(uint32_t database, uint64_t cursor);
 
  private:

@@ -1,5 +1,5 @@
-// What a command asks of the store, and what the store says. Values: the commands do not know who carries them out. That
-// is StoreClient in the gateway, and a map in tests.
+// What a command asks of the store, and what the store says. Values: the commands do not know who carries them out.
+// That is StoreClient in the gateway, and a map in tests.
 #ifndef SKUA_KVSTORE_GATEWAY_STORE_REQUEST_H_
 #define SKUA_KVSTORE_GATEWAY_STORE_REQUEST_H_
 

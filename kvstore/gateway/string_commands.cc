@@ -106,8 +106,8 @@ CommandTask getex(CommandRun& run) {
   }
 }
 
-/// The store's own APPEND does not say how long the value is then. So the length is read first, and the store appends if
-/// the value is still the same. That keeps the key's time to live to the millisecond.
+/// The store's own APPEND does not say how long the value is then. So the length is read first, and the store appends
+/// if the value is still the same. That keeps the key's time to live to the millisecond.
 CommandTask append(CommandRun& run) {
   for (;;) {
     const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
