@@ -59,7 +59,7 @@ class FakeStore {
   std::function<std::optional<StoreResult>(const StoreRequest&)> on_request;
 
  private:
-  static StoreResult read(const Entry& entry, bool with_ttl, int64_t now_ms) {
+  StoreResult read(const Entry& entry, bool with_ttl, int64_t now_ms) {
     StoreResult out{.version = entry.version, .value = ValueView(keep(entry.value), {})};
     if (with_ttl && entry.expires_at_ms.has_value()) out.ttl_ms = static_cast<uint64_t>(*entry.expires_at_ms - now_ms);
     return out;
@@ -116,12 +116,10 @@ class FakeStore {
     return out;
   }
 
-  /// Bytes that live as long as the program: results are views.
-  static std::string_view keep(std::string_view bytes) {
-    static std::deque<std::string> kept;
-    return kept.emplace_back(bytes);
-  }
+  /// Bytes that live as long as the store: results are views.
+  std::string_view keep(std::string_view bytes) { return kept_.emplace_back(bytes); }
 
+  std::deque<std::string> kept_;
   uint64_t version_ = 0;
 };
 
