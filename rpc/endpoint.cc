@@ -144,9 +144,9 @@ size_t Endpoint::poll_or_wait(DurationNs max_wait_ns) noexcept {
 int Endpoint::wait_fd() const {
   return impl_->wait_fd();
 }
-DurationNs Endpoint::begin_wait(DurationNs max_wait_ns) noexcept {
+DurationNs Endpoint::begin_wait(DurationNs max_wait_ns, size_t polled) noexcept {
   impl_->check_thread();
-  return impl_->begin_wait(max_wait_ns);
+  return impl_->begin_wait(max_wait_ns, polled);
 }
 void Endpoint::end_wait() noexcept {
   impl_->check_thread();
@@ -322,7 +322,6 @@ size_t EndpointImpl::turn(size_t received) {
   flush_releases();
   bury_doomed();
   bundles_.bury_ended();
-  last_turn_worked_ = work > 0;
   in_turn_ = false;
   return work;
 }
@@ -396,11 +395,11 @@ void EndpointImpl::sleep(DurationNs max_wait_ns) {
   mailbox_->end_sleep();
 }
 
-DurationNs EndpointImpl::begin_wait(DurationNs max_wait_ns) {
+DurationNs EndpointImpl::begin_wait(DurationNs max_wait_ns, size_t polled) {
   transmit_between_turns();
   // Some work waits for the world outside, for example for memory that the wire still reads. If a turn could do nothing
   // about it, the traffic that wakes the loop can. A cancelled call needs a turn of its own: nothing else tells of it.
-  if (!completed_.empty() || (last_turn_worked_ && !nothing_to_do())) return 0;
+  if (!completed_.empty() || (polled > 0 && !nothing_to_do())) return 0;
   const DurationNs wait_ns = begin_sleep(max_wait_ns);
   const DurationNs left_ns = wait_ns > 0 ? transport_.begin_wait(wait_ns) : 0;
   if (left_ns == 0) mailbox_->end_sleep();

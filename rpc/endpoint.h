@@ -369,8 +369,8 @@ class Endpoint {
   /// wait_fd() is -1 if the transport has no descriptor to sleep on. It belongs to the transport, and stays the same.
   [[nodiscard]] int wait_fd() const;
   /// 0: there is work: poll() first; end_wait() is not called then. Otherwise how long the loop may sleep, at most
-  /// `max_wait_ns`.
-  [[nodiscard]] DurationNs begin_wait(DurationNs max_wait_ns) noexcept;
+  /// `max_wait_ns`. `polled`: what the latest poll() or poll_or_wait() has returned.
+  [[nodiscard]] DurationNs begin_wait(DurationNs max_wait_ns, size_t polled) noexcept;
   void end_wait() noexcept;
   /// Sends what is ready to be sent, instead of leaving that to the next turn. Call it between turns.
   void transmit();

@@ -109,7 +109,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   size_t poll();
   size_t poll_or_wait(DurationNs max_wait_ns);
   [[nodiscard]] int wait_fd() const { return transport_.wait_fd(); }
-  [[nodiscard]] DurationNs begin_wait(DurationNs max_wait_ns);
+  [[nodiscard]] DurationNs begin_wait(DurationNs max_wait_ns, size_t polled);
   void end_wait();
   void transmit_between_turns();
   [[nodiscard]] TimeNs next_timer_ns() const;
@@ -405,8 +405,6 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   std::vector<uint32_t> offers_due_;
   TimerHeap timers_;
   TimeNs last_work_ns_ = 0;
-  /// The latest full turn found work.
-  bool last_turn_worked_ = false;
   bool slept_since_work_ = false;
   uint32_t idle_turns_ = 0;
   bool in_turn_ = false;

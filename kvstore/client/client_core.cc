@@ -121,7 +121,7 @@ size_t ClientCore::poll(DurationNs max_wait_ns) {
   DurationNs wait_ns = max_wait_ns;
   if (wait_ns > 0) wait_ns = std::clamp<DurationNs>(runner_.next_timer_ns() - clock_.now_ns(), 0, wait_ns);
   runner_.set_in_turn(true);
-  endpoint_.poll_or_wait(wait_ns);
+  polled_ = endpoint_.poll_or_wait(wait_ns);
   runner_.set_in_turn(false);
   if (inbox_->fresh.load(std::memory_order_acquire)) take_map();
   runner_.work_off();
@@ -132,7 +132,7 @@ std::optional<std::chrono::nanoseconds> ClientCore::begin_wait() {
   SKUA_CHECK(!waiting_, "begin_wait() was called twice");
   if (wait_fd() < 0 || inbox_->fresh.load(std::memory_order_acquire)) return std::nullopt;
   const DurationNs until_timer = std::min(runner_.next_timer_ns() - clock_.now_ns(), kForeignWaitMaxNs);
-  const DurationNs wait_ns = until_timer > 0 ? endpoint_.begin_wait(until_timer) : 0;
+  const DurationNs wait_ns = until_timer > 0 ? endpoint_.begin_wait(until_timer, polled_) : 0;
   if (wait_ns == 0) return std::nullopt;
   waiting_ = true;
   return std::chrono::nanoseconds(wait_ns);

@@ -90,6 +90,7 @@ class ClientCore final : public ClientCalls<ClientCore> {
   rpc::Endpoint endpoint_;
   OperationRunner runner_;
   bool closing_ = false;
+  size_t polled_ = 0;     // by the endpoint's latest poll
   bool waiting_ = false;  // between begin_wait() and end_wait()
 };
 

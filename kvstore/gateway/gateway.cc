@@ -43,7 +43,7 @@ absl::Status check_tables(const GatewayOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(GatewayOptions options) {
+absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& options) {
   if (absl::Status status = check_tables(options); !status.ok()) return status;
   // Sockets of this process share the address; another process of the same user could share it as well, unnoticed.
   if (absl::Status status = check_free(options.host, options.port); !status.ok()) return status;

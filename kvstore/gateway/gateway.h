@@ -35,7 +35,7 @@ class Gateway {
  public:
   /// Listens, and serves from then on. Errors: UNAVAILABLE or DEADLINE_EXCEEDED (no control plane answers), NOT_FOUND
   /// (a table does not exist), FAILED_PRECONDITION (the port is in use), those of AsyncClient::create().
-  static absl::StatusOr<std::unique_ptr<Gateway>> start(GatewayOptions options);
+  static absl::StatusOr<std::unique_ptr<Gateway>> start(const GatewayOptions& options);
   /// Calls stop().
   ~Gateway();
   Gateway(const Gateway&) = delete;

@@ -226,4 +226,4 @@ if __name__ == "__main__":
     if shutil.which("redis-cli") is None or shutil.which("redis-benchmark") is None:
         print("no redis-cli or redis-benchmark here: deploy/install-deps check")
         sys.exit(77)
-    unittest.main(argv=[sys.argv[0], *rest])
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
