@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,6 +28,7 @@ bool is_open_to_others(const ProgramOptions& options) {
 
 absl::StatusOr<std::map<uint32_t, std::string>> parse_databases(const std::vector<std::string>& words) {
   std::map<uint32_t, std::string> databases;
+  std::set<std::string> tables;
   for (const std::string& word : words) {
     const size_t sign = word.find('=');
     uint32_t number = 0;
@@ -40,6 +42,11 @@ absl::StatusOr<std::map<uint32_t, std::string>> parse_databases(const std::vecto
     }
     if (!databases.emplace(number, word.substr(sign + 1)).second) {
       return absl::InvalidArgumentError(absl::StrCat("--databases names database ", number, " twice"));
+    }
+    // The commands of a connection are put in order per database and key: two databases of one table have no order.
+    if (!tables.insert(word.substr(sign + 1)).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--databases names table ", word.substr(sign + 1), " twice; each table has one number"));
     }
   }
   if (databases.empty()) {
