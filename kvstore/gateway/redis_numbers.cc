@@ -11,8 +11,10 @@
 namespace skua::kv::gateway {
 namespace {
 
-/// The longest text that Redis takes for a float.
-constexpr size_t kFloatTextBytesMax = 255;
+/// Room for the text of a float, as in Redis: the largest long double has 4,933 digits.
+constexpr size_t kFloatTextRoomBytes = 5 * 1024;
+/// The longest text that is taken for a float. What format_float() writes can be read again.
+constexpr size_t kFloatTextBytesMax = kFloatTextRoomBytes - 1;
 
 }  // namespace
 
@@ -39,7 +41,7 @@ std::optional<long double> parse_float(std::string_view text) {
 }
 
 std::string format_float(long double value) {
-  std::array<char, 5 * 1024> text;  // the largest long double has 4,933 digits
+  std::array<char, kFloatTextRoomBytes> text;
   const int size = std::snprintf(text.data(), text.size(), "%.17Lf", value);
   std::string out(text.data(), static_cast<size_t>(size));
   out.erase(out.find_last_not_of('0') + 1);

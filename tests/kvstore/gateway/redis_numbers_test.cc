@@ -27,7 +27,10 @@ TEST(RedisNumbers, FloatsAsStrtoldTakesThem) {
   for (const char* text : {"", " 1", "1 ", "a", "1a", "nan", "1e99999", "1e-99999"}) {
     EXPECT_EQ(parse_float(text), std::nullopt) << text;
   }
-  EXPECT_EQ(parse_float(std::string(256, '1')), std::nullopt);
+  EXPECT_EQ(parse_float(std::string(5 * 1024, '0')), std::nullopt);
+  for (const long double value : {1e300L, std::numeric_limits<long double>::max()}) {
+    EXPECT_EQ(parse_float(format_float(value)), value) << "what was written can be read";
+  }
 }
 
 TEST(RedisNumbers, FloatsArePrintedWithoutZerosAtTheEnd) {
