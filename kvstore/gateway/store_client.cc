@@ -40,12 +40,18 @@ StoreResult::Status store_status(StoreRequest::Kind kind, const Outcome& outcome
       case absl::StatusCode::kFailedPrecondition:
         return kind == Kind::kAdd ? Status::kNotANumber : Status::kOtherVersion;
       case absl::StatusCode::kOutOfRange: return Status::kOverflow;
-      case absl::StatusCode::kInvalidArgument:
-      case absl::StatusCode::kPermissionDenied: return Status::kRefused;
       default: break;
     }
   }
-  return outcome.may_have_been_applied ? Status::kUnknown : Status::kNotApplied;
+  if (outcome.may_have_been_applied) return Status::kUnknown;
+  switch (outcome.status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kUnimplemented: return Status::kRefused;
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated: return Status::kNoRight;
+    default: return Status::kNotApplied;
+  }
 }
 
 StoreClient::StoreClient(AsyncClient& client, const std::map<uint32_t, std::string>& tables, ResultFn on_result)

@@ -42,7 +42,8 @@ struct StoreResult {
     kOverflow,      // ADD
     kNotApplied,    // it failed, and certainly nothing was written
     kUnknown,       // it failed, and may have been carried out
-    kRefused,       // it cannot be done, now or later: a limit, a right
+    kRefused,       // it cannot be done, now or later: beyond a limit, for example
+    kNoRight,       // the gateway's identity must not do it
   };
 
   Status status = Status::kOk;
@@ -55,7 +56,8 @@ struct StoreResult {
 
   [[nodiscard]] bool ok() const { return status == Status::kOk; }
   [[nodiscard]] bool is_failure() const {
-    return status == Status::kNotApplied || status == Status::kUnknown || status == Status::kRefused;
+    return status == Status::kNotApplied || status == Status::kUnknown || status == Status::kRefused ||
+           status == Status::kNoRight;
   }
 };
 

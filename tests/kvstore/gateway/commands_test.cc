@@ -222,6 +222,8 @@ TEST_F(Commands, FailuresOfTheStore) {
   EXPECT_EQ(ask("DEL a b"), "-TRYAGAIN no node\r\n");
   fails(StoreResult::Status::kRefused, StoreRequest::Kind::kPut);
   EXPECT_EQ(ask("SET a 1"), "-ERR no node\r\n");
+  fails(StoreResult::Status::kNoRight, StoreRequest::Kind::kPut);
+  EXPECT_EQ(ask("SET a 1"), "-NOPERM no node\r\n");
   gateway.store.on_request = [](const StoreRequest& request) -> std::optional<StoreResult> {
     if (request.key != "b") return std::nullopt;
     return StoreResult{.status = StoreResult::Status::kNotApplied, .text = "no node"};

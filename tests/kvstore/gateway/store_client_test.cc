@@ -25,7 +25,7 @@ TEST(StoreStatus, WhatTheStoreAnswered) {
   EXPECT_EQ(store_status(Kind::kAdd, outcome(absl::FailedPreconditionError(""))), Status::kNotANumber);
   EXPECT_EQ(store_status(Kind::kAdd, outcome(absl::OutOfRangeError(""))), Status::kOverflow);
   EXPECT_EQ(store_status(Kind::kPut, outcome(absl::InvalidArgumentError(""))), Status::kRefused);
-  EXPECT_EQ(store_status(Kind::kPut, outcome(absl::PermissionDeniedError(""))), Status::kRefused);
+  EXPECT_EQ(store_status(Kind::kPut, outcome(absl::PermissionDeniedError(""))), Status::kNoRight);
 }
 
 TEST(StoreStatus, WhatNobodyAnswered) {
@@ -33,6 +33,15 @@ TEST(StoreStatus, WhatNobodyAnswered) {
   Outcome failed = outcome(absl::NotFoundError("no such table"));
   failed.detail = std::make_shared<FailureDetail>();
   EXPECT_EQ(store_status(Kind::kGet, failed), Status::kNotApplied);
+  // What stays as it is however often a client asks.
+  for (const absl::Status& status : {absl::FailedPreconditionError(""), absl::UnimplementedError("")}) {
+    failed.status = status;
+    EXPECT_EQ(store_status(Kind::kPut, failed), Status::kRefused) << status;
+  }
+  for (const absl::Status& status : {absl::PermissionDeniedError(""), absl::UnauthenticatedError("")}) {
+    failed.status = status;
+    EXPECT_EQ(store_status(Kind::kGet, failed), Status::kNoRight) << status;
+  }
   failed.may_have_been_applied = true;
   EXPECT_EQ(store_status(Kind::kPut, failed), Status::kUnknown);
   // The client has too many operations: it refuses, and nothing began.
