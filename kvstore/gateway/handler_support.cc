@@ -111,7 +111,6 @@ uint64_t kept_ttl_ms(const StoreResult& old) {
 // --- Commands of several keys
 
 void WriteTally::add(const StoreResult& result) {
-  ++count_;
   if (result.ok()) ++ok_count_;
   if (!result.is_failure()) return;
   is_unknown_ = is_unknown_ || result.status == StoreResult::Status::kUnknown;
@@ -120,12 +119,12 @@ void WriteTally::add(const StoreResult& result) {
   text_ = result.text;
 }
 
-bool WriteTally::reply_failure(CommandRun& run) const {
+bool WriteTally::reply_failure(CommandRun& run, size_t key_count) const {
   if (!first_failure_.has_value()) return false;
   if (ok_count_ == 0 && !is_unknown_) {
     run.reply().error(failure_text(*first_failure_, text_));
   } else {
-    run.reply().error(absl::StrCat("ERR outcome unknown: ", ok_count_, " of ", count_,
+    run.reply().error(absl::StrCat("ERR outcome unknown: ", ok_count_, " of ", key_count,
                                    " keys were written before this failure: ", text_));
   }
   return true;

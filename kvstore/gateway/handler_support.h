@@ -73,12 +73,13 @@ class WriteTally {
  public:
   void add(const StoreResult& result);
   [[nodiscard]] size_t ok_count() const { return ok_count_; }
-  /// True: a write failed, and the client has been told which part of the command is done.
-  bool reply_failure(CommandRun& run) const;
+  /// The command must write nothing further.
+  [[nodiscard]] bool has_failed() const { return first_failure_.has_value(); }
+  /// True: a write failed, and the client has been told which part of the command's `key_count` keys is done.
+  bool reply_failure(CommandRun& run, size_t key_count) const;
 
  private:
   size_t ok_count_ = 0;
-  size_t count_ = 0;
   bool is_unknown_ = false;
   std::optional<StoreResult::Status> first_failure_;
   std::string text_;

@@ -84,13 +84,14 @@ CommandTask del(CommandRun& run) {
   std::vector<StoreRequest> requests;
   WriteTally tally;
   for (size_t i = 1; i < run.size(); ++i) {
-    if (seen.insert(run.arg(i)).second) requests.push_back({.kind = Kind::kRemove, .key = run.arg(i)});
+    const bool is_new = seen.insert(run.arg(i)).second;
+    if (is_new && !tally.has_failed()) requests.push_back({.kind = Kind::kRemove, .key = run.arg(i)});
     const bool is_last = i + 1 == run.size();
     if (requests.empty() || (requests.size() < kRequestsPerCommandMax && !is_last)) continue;
     for (const StoreResult& result : co_await run.store_all(requests)) tally.add(result);
     requests.clear();
   }
-  if (!tally.reply_failure(run)) run.reply().integer(static_cast<int64_t>(tally.ok_count()));
+  if (!tally.reply_failure(run, seen.size())) run.reply().integer(static_cast<int64_t>(tally.ok_count()));
 }
 
 CommandTask exists(CommandRun& run) {

@@ -150,16 +150,17 @@ CommandTask mset(CommandRun& run) {
   std::vector<StoreRequest> requests;
   WriteTally tally;
   for (size_t i = run.size() - 2;; i -= 2) {
-    if (seen.insert(run.arg(i)).second) {
+    const bool is_new = seen.insert(run.arg(i)).second;
+    if (is_new && !tally.has_failed()) {
       requests.push_back({.kind = Kind::kPut, .key = run.arg(i), .value = run.arg(i + 1)});
     }
-    if (requests.size() == kRequestsPerCommandMax || i == 1) {
+    if (requests.size() == kRequestsPerCommandMax || (i == 1 && !requests.empty())) {
       for (const StoreResult& result : co_await run.store_all(requests)) tally.add(result);
       requests.clear();
     }
     if (i == 1) break;
   }
-  if (!tally.reply_failure(run)) run.reply().ok();
+  if (!tally.reply_failure(run, seen.size())) run.reply().ok();
 }
 
 CommandTask getset(CommandRun& run) {

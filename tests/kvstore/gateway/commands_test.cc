@@ -231,6 +231,30 @@ TEST_F(Commands, FailuresOfTheStore) {
   EXPECT_EQ(ask("MSET a 1 b 2"), "-ERR outcome unknown: 1 of 2 keys were written before this failure: no node\r\n");
 }
 
+TEST_F(Commands, MsetOfAFullGroup_AndAKeyThatCameAlready) {
+  std::string pairs = " k1 first";
+  for (size_t i = 1; i <= kRequestsPerCommandMax; ++i) pairs += " k" + std::to_string(i) + " v";
+  EXPECT_EQ(ask("MSET" + pairs), "+OK\r\n");
+  EXPECT_EQ(ask("GET k1"), "$1\r\nv\r\n");
+}
+
+TEST_F(Commands, OfManyKeys_StopAfterAFailure) {
+  gateway.store.on_request = [](const StoreRequest& request) -> std::optional<StoreResult> {
+    if (request.key != "k1") return std::nullopt;
+    return StoreResult{.status = StoreResult::Status::kNotApplied, .text = "no node"};
+  };
+  std::string pairs;
+  std::string keys;
+  for (int i = 300; i >= 1; --i) pairs += " k" + std::to_string(i) + " v";  // the last pairs are written first
+  for (int i = 1; i <= 300; ++i) keys += " k" + std::to_string(i);
+  EXPECT_EQ(ask("MSET" + pairs),
+            "-ERR outcome unknown: 127 of 300 keys were written before this failure: no node\r\n");
+  EXPECT_EQ(gateway.store.request_count, kRequestsPerCommandMax);
+  EXPECT_EQ(ask("DEL" + keys + " k300"),
+            "-ERR outcome unknown: 127 of 300 keys were written before this failure: no node\r\n");
+  EXPECT_EQ(gateway.store.request_count, 2 * kRequestsPerCommandMax);
+}
+
 TEST_F(Commands, AKeyThatOthersChange_IsReadAgain) {
   ask("SET a 1");
   int changes = 3;
