@@ -108,8 +108,8 @@ TEST_F(Commands, NumbersAndParts) {
   EXPECT_EQ(ask("SET f 10.50"), "+OK\r\n");
   EXPECT_EQ(ask("INCR f"), "-ERR value is not an integer or out of range\r\n");
   EXPECT_EQ(ask("INCRBYFLOAT f 0.1"), "$4\r\n10.6\r\n");
-  EXPECT_THAT(ask("INCRBYFLOAT large 1e300"), StartsWith("$301\r\n1000000000000000052504760255204420248704468581108"));
-  EXPECT_THAT(ask("INCRBYFLOAT large 1e300"), StartsWith("$301\r\n2000000000000000105009520510408840497408937162217"));
+  EXPECT_THAT(ask("INCRBYFLOAT large 1e300"), StartsWith("$301\r\n100000000000000000000"));
+  EXPECT_THAT(ask("INCRBYFLOAT large 1e300"), StartsWith("$301\r\n200000000000000000"));
   EXPECT_EQ(ask("INCRBYFLOAT f x"), "-ERR value is not a valid float\r\n");
   EXPECT_EQ(ask("INCRBYFLOAT f inf"), "-ERR increment would produce NaN or Infinity\r\n");
   EXPECT_EQ(ask("APPEND s Hello"), ":5\r\n");
