@@ -9,6 +9,11 @@ namespace {
 /// Room for results that a run keeps for the next command.
 constexpr size_t kKeptResults = 4;
 
+void free_large_results(std::vector<StoreResult>& results) {
+  results.clear();
+  if (results.capacity() > kKeptResults) std::vector<StoreResult>().swap(results);
+}
+
 }  // namespace
 
 FramePool& frame_pool_of(CommandRun& run) {
@@ -40,8 +45,8 @@ void CommandRun::restart() {
 
 void CommandRun::end() {
   task_.destroy();
-  results_.clear();
-  if (results_.capacity() > kKeptResults) std::vector<StoreResult>().swap(results_);
+  free_large_results(results_);
+  forget_keys();
   asked_ = {};
   unanswered_ = 0;
   reply_.clear();
@@ -62,7 +67,7 @@ void CommandRun::resume(int64_t now_us, std::vector<IssuedRequest>& out) {
   if (task_.is_done()) {
     state_ = State::kDone;
     task_.destroy();
-    results_.clear();
+    free_large_results(results_);
     return;
   }
   for (size_t i = 0; i < asked_.size(); ++i) {

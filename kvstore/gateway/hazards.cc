@@ -3,6 +3,24 @@
 #include <algorithm>
 
 namespace skua::kv::gateway {
+namespace {
+
+/// Room that an idle connection keeps, and a command that is used again.
+constexpr size_t kKeptEntries = 64;
+
+template <typename Container>
+void free_if_large(Container& container) {
+  if (container.capacity() > kKeptEntries) Container().swap(container);
+}
+
+}  // namespace
+
+void HazardNode::forget_keys() {
+  key_hashes.clear();
+  free_if_large(key_hashes);
+  dependents.clear();
+  free_if_large(dependents);
+}
 
 void Hazards::depend(HazardNode& node, HazardNode& on) {
   on.dependents.push_back(&node);
@@ -60,6 +78,8 @@ void Hazards::finish(HazardNode& node, std::vector<HazardNode*>& ready) {
     if (--dependent->blocker_count == 0) ready.push_back(dependent);
   }
   node.dependents.clear();
+  if (keys_.empty()) free_if_large(keys_);
+  if (unfinished_.empty()) free_if_large(unfinished_);
 }
 
 }  // namespace skua::kv::gateway

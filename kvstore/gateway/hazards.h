@@ -30,6 +30,9 @@ struct HazardNode {
   bool is_write = false;
   bool is_whole_table = false;
 
+  /// Clears the hashes and the dependents, and gives back memory if it is much.
+  void forget_keys();
+
   /// Commands that it still waits for.
   uint32_t blocker_count = 0;
   std::vector<HazardNode*> dependents;
@@ -47,6 +50,8 @@ class Hazards {
 
   [[nodiscard]] size_t unfinished_count() const { return unfinished_.size(); }
   [[nodiscard]] size_t key_count() const { return keys_.size(); }
+  /// Keys that there is memory for.
+  [[nodiscard]] size_t key_capacity() const { return keys_.capacity(); }
 
  private:
   struct KeyUse {

@@ -14,6 +14,8 @@ namespace {
 
 /// Room for requests that a connection keeps.
 constexpr size_t kKeptRequests = 16;
+/// Room for commands that a finished one sets free.
+constexpr size_t kKeptUnblocked = 64;
 
 CommandTask reply_nothing(CommandRun& /*run*/) {
   co_return;
@@ -173,6 +175,7 @@ void RedisConnection::finish(CommandRun& run) {
   unblocked_.clear();
   hazards_.finish(run, unblocked_);
   for (HazardNode* node : unblocked_) ready_.push_back(static_cast<CommandRun*>(node));
+  if (unblocked_.capacity() > kKeptUnblocked) std::vector<HazardNode*>().swap(unblocked_);
 }
 
 /// True: a reply is on its way.

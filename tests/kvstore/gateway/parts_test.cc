@@ -183,5 +183,18 @@ TEST(Hazards, ForgetKeysThatNobodyUses) {
   EXPECT_EQ(hazards.key_count(), 0U);
 }
 
+TEST(Hazards, KeepNoMemoryOfACommandOfManyKeys) {
+  Hazards hazards;
+  HazardNode node;
+  node.is_write = true;
+  for (uint64_t i = 0; i < 100'000; ++i) node.key_hashes.push_back(i);
+  hazards.add(node);
+  std::vector<HazardNode*> ready;
+  hazards.finish(node, ready);
+  EXPECT_LE(hazards.key_capacity(), 64U);
+  node.forget_keys();
+  EXPECT_LE(node.key_hashes.capacity(), 64U);
+}
+
 }  // namespace
 }  // namespace skua::kv::gateway
