@@ -1,5 +1,8 @@
 #include "kvstore/gateway/command_run.h"
 
+#include <string>
+
+#include "kvstore/gateway/redis_errors.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv::gateway {
@@ -83,11 +86,24 @@ void CommandRun::ask(std::span<const StoreRequest> requests) {
   results_.resize(requests.size());
   is_answered_.assign(requests.size(), false);
   unanswered_ = requests.size();
+  result_bytes_ = 0;
+}
+
+/// Keeps the memory of values bounded while other results of the command are on their way.
+void CommandRun::take_value(uint32_t index) {
+  StoreResult& result = results_[index];
+  result.value_bytes = result.value.size();
+  if (asked_[index].drops_value) result.value.reset();
+  result_bytes_ += result.value.size();
+  if (results_.size() == 1 || reply_.size() + result_bytes_ <= kManyValuesBytesMax) return;
+  result_bytes_ -= result.value.size();
+  result = {.status = StoreResult::Status::kRefused, .text = std::string(errors::kReplyTooLargeText)};
 }
 
 void CommandRun::complete(uint32_t index, StoreResult&& result, int64_t now_us, std::vector<IssuedRequest>& out) {
   if (state_ != State::kRunning || index >= results_.size() || is_answered_[index]) return;
   results_[index] = std::move(result);
+  take_value(index);
   is_answered_[index] = true;
   if (--unanswered_ == 0) resume(now_us, out);
 }

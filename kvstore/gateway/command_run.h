@@ -28,6 +28,8 @@ namespace skua::kv::gateway {
 
 /// Requests that one command has at the store at a time. Commands of many keys ask in groups of this size.
 inline constexpr size_t kRequestsPerCommandMax = 128;
+/// Bytes of a reply that has values of many keys, and of the values that a command of many keys holds for its reply.
+inline constexpr size_t kManyValuesBytesMax = size_t{64} << 20;
 /// A command that others keep from writing, because they change its key all the time, gives up after this time.
 inline constexpr int64_t kContestMsMax = 5000;
 
@@ -119,6 +121,7 @@ class CommandRun : public HazardNode {
   };
 
   void ask(std::span<const StoreRequest> requests);
+  void take_value(uint32_t index);
   void resume(int64_t now_us, std::vector<IssuedRequest>& out);
 
   State state_ = State::kWaiting;
@@ -138,6 +141,7 @@ class CommandRun : public HazardNode {
   std::vector<StoreResult> results_;
   std::vector<bool> is_answered_;
   size_t unanswered_ = 0;
+  size_t result_bytes_ = 0;  // of the values in results_
 };
 
 }  // namespace skua::kv::gateway

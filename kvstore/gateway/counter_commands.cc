@@ -52,9 +52,10 @@ CommandTask decrby(CommandRun& run) {
 
 CommandTask incrbyfloat(CommandRun& run) {
   for (;;) {
-    const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true});
+    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true});
     if (reply_failure(run, old)) co_return;
     const std::optional<long double> value = old.ok() ? parse_float(old.value.bytes()) : std::optional(0.0L);
+    old.value.reset();  // its memory is not needed while the store writes
     const std::optional<long double> delta = parse_float(run.arg(2));
     if (!value.has_value() || !delta.has_value()) {
       run.reply().error(errors::kNotAFloat);

@@ -98,7 +98,7 @@ CommandTask exists(CommandRun& run) {
   std::vector<StoreRequest> requests;
   int64_t count = 0;
   for (size_t i = 1; i < run.size(); ++i) {
-    requests.push_back({.kind = Kind::kGet, .key = run.arg(i)});
+    requests.push_back({.kind = Kind::kGet, .key = run.arg(i), .drops_value = true});
     if (requests.size() < kRequestsPerCommandMax && i + 1 < run.size()) continue;
     for (const StoreResult& result : co_await run.store_all(requests)) {
       if (reply_failure(run, result)) co_return;
@@ -110,7 +110,7 @@ CommandTask exists(CommandRun& run) {
 }
 
 CommandTask type(CommandRun& run) {
-  const StoreResult got = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
+  const StoreResult got = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .drops_value = true});
   if (!reply_failure(run, got)) run.reply().simple(got.ok() ? "string" : "none");
 }
 

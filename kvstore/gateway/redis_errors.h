@@ -33,6 +33,8 @@ inline constexpr std::string_view kClientName =
 inline constexpr std::string_view kKeySize = "ERR a key must have 1 to 1024 bytes";
 inline constexpr std::string_view kReplyTooLarge =
     "ERR the reply would be larger than 64 MiB: ask for fewer keys at a time";
+/// The same without its "ERR".
+inline constexpr std::string_view kReplyTooLargeText = kReplyTooLarge.substr(4);
 inline constexpr std::string_view kChangesTooOften = "TRYAGAIN others change the key all the time: nothing was written";
 inline constexpr std::string_view kUnknownCursor =
     "ERR invalid cursor: this gateway does not know it, or has forgotten it; begin again with 0";

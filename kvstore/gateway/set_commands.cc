@@ -96,7 +96,10 @@ CommandTask set(CommandRun& run) {
     co_return;
   }
   for (;;) {
-    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = options->keeps_ttl});
+    StoreResult old = co_await run.store({.kind = Kind::kGet,
+                                          .key = run.arg(1),
+                                          .with_ttl = options->keeps_ttl,
+                                          .drops_value = !options->returns_old});
     if (reply_failure(run, old)) co_return;
     const bool is_wanted = old.ok() ? !options->if_absent : !options->if_present;
     StoreRequest request = put_of(run, expires_at);

@@ -3,6 +3,7 @@
 #ifndef SKUA_KVSTORE_GATEWAY_STORE_REQUEST_H_
 #define SKUA_KVSTORE_GATEWAY_STORE_REQUEST_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,6 +27,7 @@ struct StoreRequest {
   uint64_t ttl_ms = 0;        ///< PUT, EXPIRE; 0: the key does not expire
   int64_t delta = 0;          ///< ADD
   bool with_ttl = false;      ///< GET: the result has ttl_ms
+  bool drops_value = false;   ///< GET: the result has value_bytes, but not the value
   std::string_view end = {};  ///< SCAN: the range ends before this key; empty: with the table
   uint32_t rows_max = 0;      ///< SCAN
   /// Number of the database; the connection fills it in.
@@ -48,7 +50,8 @@ struct StoreResult {
 
   Status status = Status::kOk;
   uint64_t version = 0;                   ///< GET: of the value
-  ValueView value = {};                   ///< GET
+  ValueView value = {};                   ///< GET; empty if the request drops the value
+  size_t value_bytes = 0;                 ///< GET: the value's size; the command's run fills it in
   std::optional<uint64_t> ttl_ms = {};    ///< GET with_ttl; nothing: the key does not expire
   int64_t number = 0;                     ///< ADD: the sum
   std::string text = {};                  ///< of a failure

@@ -16,9 +16,6 @@ namespace {
 
 using Kind = StoreRequest::Kind;
 
-/// Bytes of a reply that has values of many keys.
-constexpr size_t kManyValuesBytesMax = size_t{64} << 20;
-
 struct GetexOptions {
   bool persists = false;
   std::optional<ExpiryOption> expiry;
@@ -110,9 +107,9 @@ CommandTask getex(CommandRun& run) {
 /// if the value is still the same. That keeps the key's time to live to the millisecond.
 CommandTask append(CommandRun& run) {
   for (;;) {
-    const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
+    const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .drops_value = true});
     if (reply_failure(run, old)) co_return;
-    const size_t size = old.value.size() + run.arg(2).size();
+    const size_t size = old.value_bytes + run.arg(2).size();
     if (size > kValueBytesMax) {
       run.reply().error(errors::kValueTooLarge);
       co_return;
@@ -126,8 +123,8 @@ CommandTask append(CommandRun& run) {
 }
 
 CommandTask strlen(CommandRun& run) {
-  const StoreResult got = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
-  if (!reply_failure(run, got)) run.reply().integer(static_cast<int64_t>(got.value.size()));
+  const StoreResult got = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .drops_value = true});
+  if (!reply_failure(run, got)) run.reply().integer(static_cast<int64_t>(got.value_bytes));
 }
 
 CommandTask getrange(CommandRun& run) {

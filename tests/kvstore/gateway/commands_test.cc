@@ -231,6 +231,23 @@ TEST_F(Commands, FailuresOfTheStore) {
   EXPECT_EQ(ask("MSET a 1 b 2"), "-ERR outcome unknown: 1 of 2 keys were written before this failure: no node\r\n");
 }
 
+TEST_F(Commands, OfManyKeys_HoldNoMoreValuesThanAReplyMayHave) {
+  const std::string value(size_t{8} << 20, 'v');
+  std::string keys;
+  for (int i = 0; i < 20; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    gateway.store.tables[0][key] = {.value = value, .version = 1, .expires_at_ms = {}};
+    keys += " " + key;
+  }
+  EXPECT_EQ(ask("EXISTS" + keys), ":20\r\n");
+  EXPECT_EQ(gateway.store.memory.most_bytes_held, value.size());
+  gateway.store.memory.most_bytes_held = 0;
+  EXPECT_EQ(ask("MGET" + keys), "-ERR the reply would be larger than 64 MiB: ask for fewer keys at a time\r\n");
+  EXPECT_LE(gateway.store.memory.most_bytes_held, kManyValuesBytesMax + value.size());
+  EXPECT_EQ(ask("STRLEN k1"), ":8388608\r\n");
+  EXPECT_EQ(ask("MGET k1 k2").size(), 2 * (value.size() + 12) + 4);
+}
+
 TEST_F(Commands, MsetOfAFullGroup_AndAKeyThatCameAlready) {
   std::string pairs = " k1 first";
   for (size_t i = 1; i <= kRequestsPerCommandMax; ++i) pairs += " k" + std::to_string(i) + " v";

@@ -18,8 +18,31 @@
 
 #include "kvstore/gateway/redis_connection.h"
 #include "kvstore/gateway/redis_numbers.h"
+#include "rpc/base/lease.h"
 
 namespace skua::kv::gateway {
+
+/// Memory that values are lent from, until nobody holds them.
+class FakeValueMemory : public rpc::LeaseOwner {
+ public:
+  ValueView lend(std::string_view bytes) {
+    const std::string& kept = lent_[++latest_] = std::string(bytes);
+    bytes_held += kept.size();
+    most_bytes_held = std::max(most_bytes_held, bytes_held);
+    return {kept, rpc::Lease({}, this, latest_)};
+  }
+  void return_lease(uint64_t cookie) override {
+    bytes_held -= lent_[cookie].size();
+    lent_.erase(cookie);
+  }
+
+  size_t bytes_held = 0;
+  size_t most_bytes_held = 0;
+
+ private:
+  std::map<uint64_t, std::string> lent_;
+  uint64_t latest_ = 0;
+};
 
 class FakeStore {
  public:
@@ -53,6 +76,7 @@ class FakeStore {
     return write(request, table, key, now_ms);
   }
 
+  FakeValueMemory memory;
   std::map<uint32_t, std::map<std::string, Entry>> tables;
   size_t request_count = 0;
   /// Something else than the store's own result.
@@ -60,7 +84,7 @@ class FakeStore {
 
  private:
   StoreResult read(const Entry& entry, bool with_ttl, int64_t now_ms) {
-    StoreResult out{.version = entry.version, .value = ValueView(keep(entry.value), {})};
+    StoreResult out{.version = entry.version, .value = memory.lend(entry.value)};
     if (with_ttl && entry.expires_at_ms.has_value()) out.ttl_ms = static_cast<uint64_t>(*entry.expires_at_ms - now_ms);
     return out;
   }
