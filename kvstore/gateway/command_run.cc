@@ -35,6 +35,8 @@ void CommandRun::begin(const Beginning& beginning) {
   session_ = beginning.session;
   gateway_ = beginning.gateway;
   std::swap(words_, *beginning.words);
+  holds_values_ = gateway::holds_values(*spec_, words_);
+  memory_bytes_ = gateway::memory_bytes(*spec_, words_);
   reply_.set_pinned(beginning.pinned);
   key_hashes.clear();
   is_write = spec_->has(kWrites);

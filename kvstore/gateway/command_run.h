@@ -102,6 +102,9 @@ class CommandRun : public HazardNode {
   /// ignored.
   void complete(uint32_t index, StoreResult&& result, int64_t now_us, std::vector<IssuedRequest>& out);
   [[nodiscard]] State state() const { return state_; }
+  /// See command_table.h.
+  [[nodiscard]] bool holds_values() const { return holds_values_; }
+  [[nodiscard]] size_t memory_bytes() const { return memory_bytes_; }
   [[nodiscard]] uint64_t number() const { return number_; }
 
  private:
@@ -126,8 +129,10 @@ class CommandRun : public HazardNode {
 
   State state_ = State::kWaiting;
   RespVersion protocol_ = RespVersion::kResp2;
+  bool holds_values_ = false;
   uint32_t database_ = 0;
   uint64_t number_ = 0;
+  size_t memory_bytes_ = 0;
   int64_t begun_us_ = 0;
   int64_t now_us_ = 0;
   const CommandSpec* spec_ = nullptr;

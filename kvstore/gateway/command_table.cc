@@ -4,8 +4,11 @@
 #include <array>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kvstore/codec/size_limits.h"
 #include "kvstore/gateway/handlers.h"
+#include "kvstore/gateway/redis_numbers.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::gateway {
@@ -41,17 +44,17 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"expireat", -3, kWriteFast, 1, 1, 1, handlers::expireat},
     {"expiretime", 2, kReadFast, 1, 1, 1, handlers::expiretime},
     {"get", 2, kReadFast, 1, 1, 1, handlers::get},
-    {"getdel", 2, kWriteFast, 1, 1, 1, handlers::getdel},
-    {"getex", -2, kWriteFast, 1, 1, 1, handlers::getex},
+    {"getdel", 2, kWriteFast | kHoldsValues, 1, 1, 1, handlers::getdel},
+    {"getex", -2, kWriteFast | kHoldsValues, 1, 1, 1, handlers::getex},
     {"getrange", 4, kReads, 1, 1, 1, handlers::getrange},
-    {"getset", 3, kWriteFast, 1, 1, 1, handlers::getset},
+    {"getset", 3, kWriteFast | kHoldsValues, 1, 1, 1, handlers::getset},
     {"hello", -1, kLocalFast, 0, 0, 0, handlers::hello},
     {"incr", 2, kWriteFast, 1, 1, 1, handlers::incr},
     {"incrby", 3, kWriteFast, 1, 1, 1, handlers::incrby},
     {"incrbyfloat", 3, kWriteFast, 1, 1, 1, handlers::incrbyfloat},
     {"info", -1, kLocal, 0, 0, 0, handlers::info},
     {"keys", 2, kWholeTable, 0, 0, 0, handlers::keys},
-    {"mget", -2, kReadFast, 1, -1, 1, handlers::mget},
+    {"mget", -2, kReadFast | kHoldsValues, 1, -1, 1, handlers::mget},
     {"mset", -3, kWrites, 1, -1, 2, handlers::mset},
     {"persist", 2, kWriteFast, 1, 1, 1, handlers::persist},
     {"pexpire", -3, kWriteFast, 1, 1, 1, handlers::pexpire},
@@ -64,10 +67,10 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"reset", 1, kLocalFast, 0, 0, 0, handlers::reset},
     {"scan", -2, kWholeTable, 0, 0, 0, handlers::scan},
     {"select", 2, kLocalFast, 0, 0, 0, handlers::select},
-    {"set", -3, kWrites, 1, 1, 1, handlers::set},
+    {"set", -3, kWrites | kHoldsValues, 1, 1, 1, handlers::set},
     {"setex", 4, kWrites, 1, 1, 1, handlers::setex},
     {"setnx", 3, kWriteFast, 1, 1, 1, handlers::setnx},
-    {"setrange", 4, kWrites, 1, 1, 1, handlers::setrange},
+    {"setrange", 4, kWrites | kHoldsValues, 1, 1, 1, handlers::setrange},
     {"strlen", 2, kReadFast, 1, 1, 1, handlers::strlen},
     {"time", 1, kLocalFast, 0, 0, 0, handlers::time},
     {"ttl", 2, kReadFast, 1, 1, 1, handlers::ttl},
@@ -84,6 +87,8 @@ constexpr bool is_sorted() {
 static_assert(is_sorted(), "find_command() halves the table");
 
 constexpr size_t kNameBytesMax = 32;
+/// What a word takes besides its bytes: its end, its hash, its place in the tables of hazards and of a handler.
+constexpr size_t kWordOverheadBytes = 64;
 /// Bytes of a name, and of all arguments together, that an error shows.
 constexpr size_t kShownBytesMax = 128;
 
@@ -132,6 +137,21 @@ const CommandSpec* find_command(std::string_view name) {
   const auto found = std::lower_bound(kCommands.begin(), kCommands.end(), wanted,
                                       [](const CommandSpec& spec, std::string_view key) { return spec.name < key; });
   return found != kCommands.end() && found->name == wanted ? &*found : nullptr;
+}
+
+bool holds_values(const CommandSpec& spec, const CommandArguments& words) {
+  if (!spec.has(kHoldsValues) || spec.handler != handlers::set) return spec.has(kHoldsValues);
+  for (size_t i = 3; i < words.size(); ++i) {
+    if (absl::EqualsIgnoreCase(absl_view(words[i]), "get")) return true;
+  }
+  return false;
+}
+
+size_t memory_bytes(const CommandSpec& spec, const CommandArguments& words) {
+  const size_t bytes = words.byte_count() + words.size() * kWordOverheadBytes;
+  if (spec.handler != handlers::setrange) return bytes;
+  const int64_t offset = parse_integer(words[2]).value_or(0);
+  return bytes + static_cast<size_t>(std::clamp<int64_t>(offset, 0, kValueBytesMax));
 }
 
 std::string wrong_arity_error(std::string_view command) {

@@ -16,11 +16,12 @@ namespace skua::kv::gateway {
 using CommandHandler = CommandTask (*)(CommandRun& run);
 
 enum CommandFlag : uint32_t {
-  kReads = 1,       ///< its keys
-  kWrites = 2,      ///< its keys
-  kFast = 4,        ///< takes as long for a large table as for a small one
-  kLocal = 8,       ///< asks nothing of the store: it is carried out when its turn to be read comes
-  kWholeTable = 16  ///< waits for all commands before it, and all after it wait
+  kReads = 1,        ///< its keys
+  kWrites = 2,       ///< its keys
+  kFast = 4,         ///< takes as long for a large table as for a small one
+  kLocal = 8,        ///< asks nothing of the store: it is carried out when its turn to be read comes
+  kWholeTable = 16,  ///< waits for all commands before it, and all after it wait
+  kHoldsValues = 32  ///< holds values of any size until its other requests are answered; see holds_values()
 };
 
 struct CommandSpec {
@@ -63,6 +64,12 @@ void for_each_key(const CommandSpec& spec, const CommandArguments& words, Use us
   const int last = spec.last_key < 0 ? count + spec.last_key : spec.last_key;
   for (int i = spec.first_key; i <= last && i < count; i += spec.key_step) use(words[static_cast<size_t>(i)]);
 }
+
+/// The command holds values of any size while it waits for the store. Few such commands run at a time.
+[[nodiscard]] bool holds_values(const CommandSpec& spec, const CommandArguments& words);
+/// About what a command takes from its coming until its reply is out, without the values that it reads: the words,
+/// entries of tables for them, and the value that SETRANGE makes.
+[[nodiscard]] size_t memory_bytes(const CommandSpec& spec, const CommandArguments& words);
 
 /// "ERR wrong number of arguments for 'get' command"
 [[nodiscard]] std::string wrong_arity_error(std::string_view command);

@@ -83,7 +83,8 @@ CommandTask expire_by(CommandRun& run, TimeUnit unit, TimeBase base) {
     co_return;
   }
   for (;;) {
-    const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true, .drops_value = true});
+    const StoreResult old =
+        co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true, .drops_value = true});
     if (reply_failure(run, old)) co_return;
     if (!old.ok() || !hold(*conditions, old, *at_ms, run.now_ms())) {
       run.reply().integer(0);
@@ -98,7 +99,8 @@ CommandTask expire_by(CommandRun& run, TimeUnit unit, TimeBase base) {
 
 /// TTL and its relatives: the time left, or the time of day when the key expires. -1: it does not; -2: no such key.
 CommandTask time_left(CommandRun& run, TimeUnit unit, TimeBase base) {
-  const StoreResult got = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true, .drops_value = true});
+  const StoreResult got =
+      co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true, .drops_value = true});
   if (reply_failure(run, got)) co_return;
   if (!got.ok() || !got.ttl_ms.has_value()) {
     run.reply().integer(got.ok() ? -1 : -2);
@@ -137,7 +139,8 @@ CommandTask pexpiretime(CommandRun& run) {
 
 CommandTask persist(CommandRun& run) {
   for (;;) {
-    const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true, .drops_value = true});
+    const StoreResult old =
+        co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true, .drops_value = true});
     if (reply_failure(run, old)) co_return;
     if (!old.ok() || !old.ttl_ms.has_value()) {
       run.reply().integer(0);

@@ -70,6 +70,7 @@ CommandRun& RedisConnection::add_run(const CommandSpec& spec, CommandArguments& 
               .session = &session_,
               .gateway = &gateway_,
               .pinned = &pinned_});
+  command_bytes_ += run->memory_bytes();
   ring_.push_back(std::move(run));
   return *ring_.back();
 }
@@ -134,11 +135,16 @@ void RedisConnection::advance(int64_t now_us) {
   } while (pop_done());
 }
 
+bool RedisConnection::has_room_for(const CommandRun& run) const {
+  if (reply_bytes() + (running_count_ + 1) * expected_bytes_ > kReplyBytesMax) return false;
+  return !run.holds_values() || (holding_count_ < kHoldingCommandsMax && reply_bytes() <= kReplyBytesMax / 2);
+}
+
 /// The next command to start; null: none may start now.
 CommandRun* RedisConnection::take_ready() {
   if (ready_.empty()) return nullptr;
   auto next = ready_.begin();
-  if (reply_bytes() + (running_count_ + 1) * expected_bytes_ > kReplyBytesMax) {
+  if (!has_room_for(**next)) {
     // Replies that are done may wait for the first command: that one goes on alone, as soon as the client takes.
     const bool has_room = reply_bytes() < kReplyBytesMax || output_.empty();
     if (running_count_ > 0 || !has_room) return nullptr;
@@ -154,6 +160,7 @@ void RedisConnection::start_ready(int64_t now_us) {
   while (CommandRun* const next = take_ready()) {
     CommandRun& run = *next;
     ++running_count_;
+    if (run.holds_values()) ++holding_count_;
     run.start(now_us, requests_);
     if (run.state() == CommandRun::State::kDone) finish(run);
   }
@@ -161,6 +168,7 @@ void RedisConnection::start_ready(int64_t now_us) {
 
 void RedisConnection::finish(CommandRun& run) {
   --running_count_;
+  if (run.holds_values()) --holding_count_;
   const size_t bytes = run.reply_bytes().size();
   // The greatest of the latest: eleven smaller replies halve it.
   expected_bytes_ = std::max(bytes, expected_bytes_ - expected_bytes_ / 16);
@@ -186,6 +194,7 @@ bool RedisConnection::pop_done() {
     ring_.pop_front();
     ++first_number_;
     done_bytes_ -= run->reply_bytes().size();
+    command_bytes_ -= run->memory_bytes();
     output_.append(run->reply_bytes());
     run->end();
     if (gateway_.spare_runs.size() < kSpareRunsMax) gateway_.spare_runs.push_back(std::move(run));

@@ -9,10 +9,12 @@
 // Commands run side by side where that makes no difference (hazards.h). Their replies wait in a ring until those before
 // them are out.
 //
-// Bounds. No more is read (wants_input()) while kCommandsMax commands have no reply yet, or while kReplyBytesMax of
-// replies wait for the client to take them. Commands that were read already start only if the replies that are expected
+// Bounds. No more is read (wants_input()) while kCommandsMax commands have no reply yet, while those that have none take
+// kCommandBytesMax, or while kReplyBytesMax of replies wait for the client to take them. Commands that were read already start only if the replies that are expected
 // of those that run have room, too; the latest replies tell what to expect. A read whose reply has no room nevertheless
-// is forgotten, and carried out again later; its hazards hold until then.
+// is forgotten, and carried out again later; its hazards hold until then. A write cannot be carried out again. So of the
+// commands that hold values while they run (MGET, and writes that give the old value) kHoldingCommandsMax run at a time,
+// and only while half of the room for replies is free.
 #ifndef SKUA_KVSTORE_GATEWAY_REDIS_CONNECTION_H_
 #define SKUA_KVSTORE_GATEWAY_REDIS_CONNECTION_H_
 
@@ -34,6 +36,9 @@
 namespace skua::kv::gateway {
 
 inline constexpr size_t kCommandsMax = 1024;
+/// The command with which they become more is taken.
+inline constexpr size_t kCommandBytesMax = size_t{32} << 20;
+inline constexpr size_t kHoldingCommandsMax = 4;
 inline constexpr size_t kReplyBytesMax = size_t{32} << 20;
 /// What a reply is taken for before there was one: 32 commands run side by side then. After 54 small replies all may.
 inline constexpr size_t kExpectedReplyBytesAtFirst = size_t{1} << 20;
@@ -64,7 +69,8 @@ class RedisConnection {
   [[nodiscard]] const OutputQueue& output() const { return output_; }
 
   [[nodiscard]] bool wants_input() const {
-    return !session_.is_ending && ring_.size() < kCommandsMax && reply_bytes() < kReplyBytesMax;
+    return !session_.is_ending && ring_.size() < kCommandsMax && command_bytes_ < kCommandBytesMax &&
+           reply_bytes() < kReplyBytesMax;
   }
   /// All replies are out, and there will be no more.
   [[nodiscard]] bool is_over() const { return session_.is_ending && ring_.empty() && output_.empty(); }
@@ -82,6 +88,7 @@ class RedisConnection {
   void finish(CommandRun& run);
   bool pop_done();
   [[nodiscard]] CommandRun* take_ready();
+  [[nodiscard]] bool has_room_for(const CommandRun& run) const;
   /// Bytes of replies that the client has not taken.
   [[nodiscard]] size_t reply_bytes() const { return done_bytes_ + output_.size(); }
 
@@ -99,6 +106,8 @@ class RedisConnection {
   std::deque<CommandRun*> ready_;
   std::vector<HazardNode*> unblocked_;
   size_t running_count_ = 0;
+  size_t holding_count_ = 0;                            // of those that run
+  size_t command_bytes_ = 0;                            // of the commands in the ring
   size_t done_bytes_ = 0;                               // of replies in the ring
   size_t expected_bytes_ = kExpectedReplyBytesAtFirst;  // of a reply, judging by the latest
   std::vector<IssuedRequest> requests_;

@@ -96,10 +96,8 @@ CommandTask set(CommandRun& run) {
     co_return;
   }
   for (;;) {
-    StoreResult old = co_await run.store({.kind = Kind::kGet,
-                                          .key = run.arg(1),
-                                          .with_ttl = options->keeps_ttl,
-                                          .drops_value = !options->returns_old});
+    StoreResult old = co_await run.store(
+        {.kind = Kind::kGet, .key = run.arg(1), .with_ttl = options->keeps_ttl, .drops_value = !options->returns_old});
     if (reply_failure(run, old)) co_return;
     const bool is_wanted = old.ok() ? !options->if_absent : !options->if_present;
     StoreRequest request = put_of(run, expires_at);

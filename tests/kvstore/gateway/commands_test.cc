@@ -264,8 +264,7 @@ TEST_F(Commands, OfManyKeys_StopAfterAFailure) {
   std::string keys;
   for (int i = 300; i >= 1; --i) pairs += " k" + std::to_string(i) + " v";  // the last pairs are written first
   for (int i = 1; i <= 300; ++i) keys += " k" + std::to_string(i);
-  EXPECT_EQ(ask("MSET" + pairs),
-            "-ERR outcome unknown: 127 of 300 keys were written before this failure: no node\r\n");
+  EXPECT_EQ(ask("MSET" + pairs), "-ERR outcome unknown: 127 of 300 keys were written before this failure: no node\r\n");
   EXPECT_EQ(gateway.store.request_count, kRequestsPerCommandMax);
   EXPECT_EQ(ask("DEL" + keys + " k300"),
             "-ERR outcome unknown: 127 of 300 keys were written before this failure: no node\r\n");

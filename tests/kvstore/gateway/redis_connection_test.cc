@@ -154,6 +154,69 @@ TEST(RedisConnection, ReadsWhoseRepliesHaveNoRoomAreCarriedOutAgain) {
   EXPECT_GT(gateway.store.request_count, 22U);
 }
 
+TEST(RedisConnection, TakesNoMoreBytesOfCommandsThanItHasRoomFor) {
+  FakeGateway gateway;
+  FakeClient client(gateway);
+  const std::string value(size_t{10} << 20, 'v');
+  std::string stream;
+  for (int i = 0; i < 10; ++i) {
+    stream += "*3\r\n$3\r\nSET\r\n$2\r\nk" + std::to_string(i) + "\r\n$10485760\r\n" + value + "\r\n";
+  }
+  std::string_view rest = client.send(stream);
+  EXPECT_EQ(client.waiting().size(), 4U) << "the fourth makes it more than 32 MiB";
+  EXPECT_FALSE(client.connection().wants_input());
+  std::string out;
+  while (!client.waiting().empty()) {
+    client.answer(0);
+    out += client.take_output();
+    rest = client.send(rest);
+    EXPECT_LE(client.waiting().size(), 4U);
+  }
+  EXPECT_EQ(out.size(), 10 * std::string_view("+OK\r\n").size());
+}
+
+TEST(RedisConnection, CountsTheValuesThatSetrangeMakes) {
+  FakeGateway gateway;
+  FakeClient client(gateway);
+  std::string stream;
+  for (int i = 0; i < 100; ++i) stream += "SETRANGE k" + std::to_string(i) + " 16777215 x\r\n";
+  std::string_view rest = client.send(stream);
+  EXPECT_LE(client.waiting().size(), 2U);
+  std::string out;
+  while (!client.waiting().empty() && out.size() < 100) {
+    client.answer(0);
+    EXPECT_LE(client.waiting().size(), 3U);
+    out += client.take_output();
+    rest = client.send(rest);
+  }
+  EXPECT_TRUE(out.starts_with(":16777216\r\n:16777216\r\n")) << out;
+}
+
+TEST(RedisConnection, FewCommandsHoldOldValuesAtATime) {
+  FakeGateway gateway;
+  FakeClient client(gateway);
+  const std::string value(size_t{8} << 20, 'v');
+  std::string stream;
+  for (int i = 0; i < 40; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    gateway.store.tables[0][key] = {.value = value, .version = 1, .expires_at_ms = {}};
+    stream += (i % 2 == 0 ? "GETSET " : "SET ") + key + (i % 2 == 0 ? " 1\r\n" : " 1 GET\r\n");
+  }
+  for (int i = 0; i < 100; ++i) client.ask("PING");  // small replies do not change what others may hold
+  for (int i = 0; i < 100; ++i) client.ask("GET nosuch");
+  client.send(stream);
+  const size_t most_bytes = kReplyBytesMax / 2 + (kHoldingCommandsMax + 1) * (value.size() + 12);
+  size_t bytes = 0;
+  do {
+    while (!client.waiting().empty()) {
+      client.answer(client.waiting().size() - 1);
+      EXPECT_LE(client.connection().output().size() + gateway.store.memory.bytes_held, most_bytes);
+    }
+    bytes += client.take_output(size_t{1} << 20).size();
+  } while (!client.connection().output().empty() || !client.waiting().empty());
+  EXPECT_EQ(bytes, 40 * (value.size() + 12));
+}
+
 TEST(RedisConnection, EndsWhileCommandsWaitForTheStore) {
   FakeGateway gateway;
   auto client = std::make_unique<FakeClient>(gateway);
