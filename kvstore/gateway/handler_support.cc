@@ -42,6 +42,18 @@ void reply_value(CommandRun& run, StoreResult&& got) {
   }
 }
 
+bool reply_long_pattern(CommandRun& run, std::string_view pattern) {
+  if (pattern.size() <= kPatternBytesMax) return false;
+  run.reply().error(errors::kPatternTooLong);
+  return true;
+}
+
+bool reply_too_many_questions(CommandRun& run, size_t name_words) {
+  if (run.size() <= name_words + kQuestionsMax) return false;
+  run.reply().error(errors::kTooManyQuestions);
+  return true;
+}
+
 std::optional<int64_t> integer_arg(CommandRun& run, size_t index) {
   const std::optional<int64_t> number = parse_integer(run.arg(index));
   if (!number.has_value()) run.reply().error(errors::kNotAnInteger);

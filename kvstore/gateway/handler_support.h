@@ -20,6 +20,15 @@ bool reply_failure(CommandRun& run, const StoreResult& result);
 /// The reply of GET. Takes the value.
 void reply_value(CommandRun& run, StoreResult&& got);
 
+/// The longest pattern that is taken. Each key costs up to its own size times the pattern's.
+inline constexpr size_t kPatternBytesMax = 4096;
+/// True: the pattern is longer, and the client has been told.
+bool reply_long_pattern(CommandRun& run, std::string_view pattern);
+/// Words of a command that the gateway answers by itself: they cost time of the thread, and other connections wait.
+inline constexpr size_t kQuestionsMax = 256;
+/// True: the command has more words, besides its first `name_words`, and the client has been told.
+bool reply_too_many_questions(CommandRun& run, size_t name_words);
+
 /// Replies with an error if it is not an integer.
 [[nodiscard]] std::optional<int64_t> integer_arg(CommandRun& run, size_t index);
 

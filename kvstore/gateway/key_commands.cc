@@ -44,6 +44,7 @@ std::optional<ScanOptions> parse_scan_options(CommandRun& run) {
       if (options.count >= 1) continue;
     } else if (has_value && absl::EqualsIgnoreCase(word, "match")) {
       options.pattern = run.arg(i + 1);
+      if (reply_long_pattern(run, options.pattern)) return std::nullopt;
       continue;
     } else if (has_value && absl::EqualsIgnoreCase(word, "type")) {
       options.has_strings = absl::EqualsIgnoreCase(absl_view(run.arg(i + 1)), "string");
@@ -141,6 +142,7 @@ CommandTask scan(CommandRun& run) {
 
 CommandTask keys(CommandRun& run) {
   const std::string_view pattern = run.arg(1);
+  if (reply_long_pattern(run, pattern)) co_return;
   const std::string prefix = glob_prefix(pattern);
   const std::string end = end_of_prefix(prefix);
   ReplyBytes found;

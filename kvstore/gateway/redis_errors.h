@@ -35,6 +35,8 @@ inline constexpr std::string_view kReplyTooLarge =
     "ERR the reply would be larger than 64 MiB: ask for fewer keys at a time";
 /// The same without its "ERR".
 inline constexpr std::string_view kReplyTooLargeText = kReplyTooLarge.substr(4);
+inline constexpr std::string_view kPatternTooLong = "ERR a pattern must have at most 4096 bytes";
+inline constexpr std::string_view kTooManyQuestions = "ERR too many arguments: ask for at most 256 at a time";
 inline constexpr std::string_view kChangesTooOften = "TRYAGAIN others change the key all the time: nothing was written";
 inline constexpr std::string_view kUnknownCursor =
     "ERR invalid cursor: this gateway does not know it, or has forgotten it; begin again with 0";

@@ -154,6 +154,7 @@ void reply_all_descriptions(CommandRun& run) {
 }  // namespace
 
 CommandTask info(CommandRun& run) {
+  if (reply_too_many_questions(run, 1)) co_return;
   std::string out;
   for (const auto& [name, section] : kSections) {
     if (!is_section_wanted(run, name)) continue;
@@ -165,6 +166,10 @@ CommandTask info(CommandRun& run) {
 }
 
 CommandTask config_get(CommandRun& run) {
+  if (reply_too_many_questions(run, 2)) co_return;
+  for (size_t i = 2; i < run.size(); ++i) {
+    if (reply_long_pattern(run, run.arg(i))) co_return;
+  }
   std::vector<std::pair<std::string, std::string>> found;
   for (auto& [name, value] : configuration(run.gateway().identity)) {
     bool is_wanted = false;
@@ -193,6 +198,7 @@ CommandTask command_count(CommandRun& run) {
 }
 
 CommandTask command_info(CommandRun& run) {
+  if (reply_too_many_questions(run, 2)) co_return;
   if (run.size() == 2) {
     reply_all_descriptions(run);
     co_return;

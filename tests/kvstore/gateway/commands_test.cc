@@ -248,6 +248,20 @@ TEST_F(Commands, OfManyKeys_HoldNoMoreValuesThanAReplyMayHave) {
   EXPECT_EQ(ask("MGET k1 k2").size(), 2 * (value.size() + 12) + 4);
 }
 
+TEST_F(Commands, ThatCostTheGatewaysTime_AreBounded) {
+  const std::string pattern(4097, '*');
+  EXPECT_EQ(ask("KEYS " + pattern), "-ERR a pattern must have at most 4096 bytes\r\n");
+  EXPECT_EQ(ask("SCAN 0 MATCH " + pattern), "-ERR a pattern must have at most 4096 bytes\r\n");
+  EXPECT_EQ(ask("CONFIG GET save " + pattern), "-ERR a pattern must have at most 4096 bytes\r\n");
+  EXPECT_EQ(ask("KEYS " + pattern.substr(1)), "*0\r\n");
+  std::string words;
+  for (int i = 0; i < 256; ++i) words += " x";
+  for (const char* command : {"COMMAND INFO", "CONFIG GET", "INFO"}) {
+    EXPECT_FALSE(ask(command + words).starts_with("-")) << command;
+    EXPECT_EQ(ask(command + words + " x"), "-ERR too many arguments: ask for at most 256 at a time\r\n") << command;
+  }
+}
+
 TEST_F(Commands, MsetOfAFullGroup_AndAKeyThatCameAlready) {
   std::string pairs = " k1 first";
   for (size_t i = 1; i <= kRequestsPerCommandMax; ++i) pairs += " k" + std::to_string(i) + " v";
