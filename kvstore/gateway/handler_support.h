@@ -67,6 +67,7 @@ void reply_bad_expiry(CommandRun& run);
 struct ExpiryOption {
   TimeUnit unit;
   TimeBase base;
+  friend bool operator==(const ExpiryOption&, const ExpiryOption&) = default;
 };
 [[nodiscard]] std::optional<ExpiryOption> expiry_option(std::string_view word);
 

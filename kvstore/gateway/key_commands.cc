@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kvstore/codec/size_limits.h"
 #include "kvstore/gateway/glob.h"
 #include "kvstore/gateway/handler_support.h"
 #include "kvstore/gateway/handlers.h"
@@ -125,6 +126,10 @@ CommandTask scan(CommandRun& run) {
   if (!options.has_value()) co_return;
   // The store scans in the order of keys, so only keys with the pattern's beginning are read.
   const std::string prefix = glob_prefix(options->pattern);
+  if (prefix.size() > kKeyBytesMax) {
+    reply_page(run, {}, *options);
+    co_return;
+  }
   const std::string end = end_of_prefix(prefix);
   std::optional<std::string> start = prefix;
   if (*cursor != 0) start = run.gateway().identity.cursors->find(run.database(), *cursor);
@@ -144,6 +149,10 @@ CommandTask keys(CommandRun& run) {
   const std::string_view pattern = run.arg(1);
   if (reply_long_pattern(run, pattern)) co_return;
   const std::string prefix = glob_prefix(pattern);
+  if (prefix.size() > kKeyBytesMax) {
+    run.reply().array(0);
+    co_return;
+  }
   const std::string end = end_of_prefix(prefix);
   ReplyBytes found;
   RespWriter writer(found, RespVersion::kResp2);

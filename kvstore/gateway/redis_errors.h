@@ -9,6 +9,8 @@ namespace skua::kv::gateway::errors {
 
 inline constexpr std::string_view kSyntax = "ERR syntax error";
 inline constexpr std::string_view kNotAnInteger = "ERR value is not an integer or out of range";
+inline constexpr std::string_view kNotAnInt32 =
+    "ERR value is out of range, value must between -2147483648 and 2147483647";
 inline constexpr std::string_view kNotAFloat = "ERR value is not a valid float";
 inline constexpr std::string_view kSumOverflow = "ERR increment or decrement would overflow";
 inline constexpr std::string_view kDecrementOverflow = "ERR decrement would overflow";

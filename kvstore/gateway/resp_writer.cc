@@ -48,6 +48,15 @@ void RespWriter::bulk(ValueView&& value) {
   out_.append(kLineEnd);
 }
 
+void RespWriter::verbatim(std::string_view text) {
+  constexpr std::string_view kFormat = "txt:";
+  if (version_ != RespVersion::kResp3) return bulk(text);
+  header('=', static_cast<int64_t>(kFormat.size() + text.size()));
+  out_.append(kFormat);
+  out_.append(text);
+  out_.append(kLineEnd);
+}
+
 void RespWriter::null() {
   out_.append(version_ == RespVersion::kResp3 ? std::string_view("_\r\n") : std::string_view("$-1\r\n"));
 }

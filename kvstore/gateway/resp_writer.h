@@ -27,6 +27,8 @@ class RespWriter {
   void integer(int64_t value);
   void bulk(std::string_view bytes);
   void bulk(ValueView&& value);
+  /// Text for people: "txt:" in RESP3, a bulk string in RESP2.
+  void verbatim(std::string_view text);
   void null();
   /// So many replies follow.
   void array(size_t count);

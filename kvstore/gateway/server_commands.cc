@@ -161,7 +161,7 @@ CommandTask info(CommandRun& run) {
     if (!out.empty()) out += "\r\n";
     out += section(run);
   }
-  run.reply().bulk(std::string_view(out));
+  run.reply().verbatim(out);
   co_return;
 }
 

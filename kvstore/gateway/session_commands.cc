@@ -64,7 +64,11 @@ CommandTask select(CommandRun& run) {
   const std::optional<int64_t> number = integer_arg(run, 1);
   if (!number.has_value()) co_return;
   const auto& databases = run.gateway().identity.databases;
-  if (*number < 0 || *number > UINT32_MAX || !databases.contains(static_cast<uint32_t>(*number))) {
+  if (*number < INT32_MIN || *number > INT32_MAX) {
+    run.reply().error(errors::kNotAnInt32);
+    co_return;
+  }
+  if (*number < 0 || !databases.contains(static_cast<uint32_t>(*number))) {
     run.reply().error(errors::kDatabaseOutOfRange);
     co_return;
   }
@@ -170,10 +174,10 @@ CommandTask client_setinfo(CommandRun& run) {
 
 CommandTask client_info(CommandRun& run) {
   const ClientSession& session = run.session();
-  run.reply().bulk(std::string_view(
-      absl::StrCat("id=", session.id, " addr=", session.remote, " laddr=", session.local, " name=", session.name,
-                   " age=", (run.now_ms() - session.connected_ms) / 1000, " db=", session.database,
-                   " resp=", static_cast<int>(session.protocol), " user=", absl_view(kDefaultUser), "\n")));
+  run.reply().verbatim(absl::StrCat("id=", session.id, " addr=", session.remote, " laddr=", session.local,
+                                    " name=", session.name, " age=", (run.now_ms() - session.connected_ms) / 1000,
+                                    " db=", session.database, " resp=", static_cast<int>(session.protocol),
+                                    " user=", absl_view(kDefaultUser), "\n"));
   co_return;
 }
 

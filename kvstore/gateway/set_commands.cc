@@ -35,7 +35,6 @@ std::optional<SetOptions> parse_set_options(const CommandRun& run) {
   SetOptions options;
   for (size_t i = 3; i < run.size(); ++i) {
     const absl::string_view word = absl_view(run.arg(i));
-    const bool has_time = options.keeps_ttl || options.expiry.has_value();
     if (absl::EqualsIgnoreCase(word, "nx") && !options.if_present) {
       options.if_absent = true;
     } else if (absl::EqualsIgnoreCase(word, "xx") && !options.if_absent) {
@@ -44,7 +43,10 @@ std::optional<SetOptions> parse_set_options(const CommandRun& run) {
       options.returns_old = true;
     } else if (absl::EqualsIgnoreCase(word, "keepttl") && !options.expiry.has_value()) {
       options.keeps_ttl = true;
-    } else if (const auto expiry = expiry_option(run.arg(i)); expiry.has_value() && !has_time && i + 1 < run.size()) {
+    } else if (const auto expiry = expiry_option(run.arg(i)); expiry.has_value() && !options.keeps_ttl &&
+                                                              options.expiry.value_or(*expiry) == *expiry &&
+                                                              i + 1 < run.size()) {
+      // The same option may come again, as in Redis: the last one counts.
       options.expiry = expiry;
       options.expiry_index = ++i;
     } else {

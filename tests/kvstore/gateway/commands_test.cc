@@ -47,6 +47,8 @@ TEST_F(Commands, SetAndGet) {
 TEST_F(Commands, Expiry) {
   EXPECT_EQ(ask("SET a 1 EX 100"), "+OK\r\n");
   EXPECT_EQ(ask("TTL a"), ":100\r\n");
+  EXPECT_EQ(ask("SET a 1 EX 0 EX 100"), "+OK\r\n");
+  EXPECT_EQ(ask("TTL a"), ":100\r\n");
   EXPECT_EQ(ask("SET a 2 KEEPTTL"), "+OK\r\n");
   EXPECT_EQ(ask("PTTL a"), ":100000\r\n");
   EXPECT_EQ(ask("INCR a"), ":3\r\n");
@@ -142,6 +144,11 @@ TEST_F(Commands, Scans) {
   EXPECT_THAT(ask("SCAN 77"), StartsWith("-ERR invalid cursor: this gateway does not know it"));
   EXPECT_EQ(ask("SCAN 0 COUNT 0"), "-ERR syntax error\r\n");
   EXPECT_EQ(ask("SCAN 0 COUNT"), "-ERR syntax error\r\n");
+  // No key is as long as these patterns' beginnings.
+  const size_t requests = gateway.store.request_count;
+  EXPECT_EQ(ask("KEYS " + std::string(1025, 'k') + "*"), "*0\r\n");
+  EXPECT_EQ(ask("SCAN 0 MATCH " + std::string(1025, 'k') + "*"), "*2\r\n$1\r\n0\r\n*0\r\n");
+  EXPECT_EQ(gateway.store.request_count, requests);
 }
 
 TEST_F(Commands, AScanGoesOnAtItsCursor_AlsoOverAnotherConnection) {
@@ -177,6 +184,7 @@ TEST_F(Commands, OfASession) {
   EXPECT_EQ(ask("PING"), "+PONG\r\n");
   EXPECT_EQ(ask("PING hi"), "$2\r\nhi\r\n");
   EXPECT_EQ(ask("ECHO hi"), "$2\r\nhi\r\n");
+  EXPECT_EQ(ask("SELECT 9999999999"), "-ERR value is out of range, value must between -2147483648 and 2147483647\r\n");
   EXPECT_EQ(ask("SELECT 1"), "-ERR DB index is out of range\r\n");
   EXPECT_EQ(ask("SET a 0"), "+OK\r\n");
   EXPECT_EQ(ask("SELECT 3"), "+OK\r\n");
@@ -186,6 +194,8 @@ TEST_F(Commands, OfASession) {
   EXPECT_THAT(ask("CLIENT INFO"), HasSubstr(" name=me age=0 db=3 resp=2 "));
   EXPECT_THAT(ask("HELLO 3"), StartsWith("%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"));
   EXPECT_EQ(ask("GET a"), "_\r\n");
+  EXPECT_THAT(ask("CLIENT INFO"), HasSubstr("\r\ntxt:id="));
+  EXPECT_THAT(ask("INFO server"), HasSubstr("\r\ntxt:# Server\r\n"));
   EXPECT_EQ(ask("HELLO 4"), "-NOPROTO unsupported protocol version\r\n");
   EXPECT_EQ(ask("RESET"), "+RESET\r\n");
   EXPECT_EQ(ask("GET a"), "$1\r\n0\r\n");

@@ -55,7 +55,8 @@ class Streams:
 
     def set(self):
         words = ["SET", self.key(), self.value()]
-        options = [[], [], self.expiry(), ["KEEPTTL"], ["EX", self.random.choice([0, -1, "x", 100_000])], ["PXAT", 1]]
+        options = [[], [], self.expiry(), ["KEEPTTL"], ["EX", self.random.choice([0, -1, "x", 100_000])],
+                   ["PXAT", 1], ["EX", 5, "EX", 100_000]]
         for option in [self.random.choice(options), self.random.choice([[], [], ["NX"], ["XX"]]),
                        self.random.choice([[], [], ["GET"]])]:
             words += option
@@ -87,7 +88,7 @@ class Streams:
             lambda: ["SETEX", key(), self.random.choice([100_000, 0, "x"]), self.value()],
             lambda: ["PSETEX", key(), self.random.choice([100_000_000, -5]), self.value()],
             lambda: ["PING"], lambda: ["ECHO", self.value()],
-            lambda: ["SELECT", self.random.choice([0, 1, 0, 1, 99, -1, "x"])]])(), EXACT
+            lambda: ["SELECT", self.random.choice([0, 1, 0, 1, 99, -1, "x", 9_999_999_999])]])(), EXACT
 
     def mistake(self):
         return self.random.choice([["GET"], ["SET", "a"], ["MSET", "a", "1", "b"], ["FOO", "a\r\nb", "c" * 200, "d"], ["foo"],
@@ -107,7 +108,7 @@ class Streams:
         if kind == 6:
             return [self.random.choice(["TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME"]), self.key()], NEAR
         if kind == 7:
-            return self.random.choice([(["KEYS", self.random.choice(["*", "key:[0-3]", "key:?", "nosuch", "k*5"])], SORTED),
+            return self.random.choice([(["KEYS", self.random.choice(["*", "key:[0-3]", "key:?", "nosuch", "k*5", "k" * 1100 + "*"])], SORTED),
                                        (["SCAN", "0", "COUNT", "5000", "MATCH", "key:*"], SORTED)])
         if kind == 8:
             return self.mistake()

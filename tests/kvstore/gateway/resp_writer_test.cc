@@ -29,6 +29,7 @@ TEST(RespWriter, EachKindInBothProtocols) {
               ":-9223372036854775808\r\n");
   expect_both([](RespWriter& w) { w.bulk(std::string_view("a\r\n")); }, "$3\r\na\r\n\r\n", "$3\r\na\r\n\r\n");
   expect_both([](RespWriter& w) { w.bulk(std::string_view()); }, "$0\r\n\r\n", "$0\r\n\r\n");
+  expect_both([](RespWriter& w) { w.verbatim("a"); }, "$1\r\na\r\n", "=5\r\ntxt:a\r\n");
   expect_both([](RespWriter& w) { w.null(); }, "$-1\r\n", "_\r\n");
   expect_both([](RespWriter& w) { w.array(3); }, "*3\r\n", "*3\r\n");
   expect_both([](RespWriter& w) { w.map(3); }, "*6\r\n", "%3\r\n");
