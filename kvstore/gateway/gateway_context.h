@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kvstore/gateway/frame_pool.h"
+#include "kvstore/gateway/reply_bytes.h"
 #include "kvstore/gateway/scan_cursors.h"
 
 namespace skua::kv::gateway {
@@ -37,6 +38,8 @@ struct GatewayIdentity {
 
 class CommandRun;
 
+inline constexpr size_t kHeldBytesMax = size_t{1} << 30;
+
 /// Thread: one. Must outlive its connections.
 struct GatewayContext {
   explicit GatewayContext(GatewayIdentity& identity_arg);
@@ -46,6 +49,11 @@ struct GatewayContext {
   FramePool frames;
   /// For further commands. At most kSpareRunsMax.
   std::vector<std::unique_ptr<CommandRun>> spare_runs;
+  PinnedTotal pinned;
+  /// Commands that have no reply yet and replies that clients have not taken, of all connections. Beyond the limit a
+  /// connection is read only while it has neither: the pipelines of some must not take the memory that all need.
+  size_t held_bytes = 0;
+  size_t held_bytes_max = kHeldBytesMax;
 };
 inline constexpr size_t kSpareRunsMax = 1024;
 

@@ -38,6 +38,7 @@ RedisConnection::RedisConnection(GatewayContext& gateway, ClientSession session)
 
 RedisConnection::~RedisConnection() {
   for (std::unique_ptr<CommandRun>& run : ring_) run->end();
+  gateway_.held_bytes -= held_bytes_;
 }
 
 void RedisConnection::receive(std::string_view& bytes, int64_t now_us) {
@@ -133,6 +134,13 @@ void RedisConnection::advance(int64_t now_us) {
   do {
     start_ready(now_us);
   } while (pop_done());
+  count_held();
+}
+
+void RedisConnection::count_held() {
+  const size_t held = command_bytes_ + reply_bytes();
+  gateway_.held_bytes += held - held_bytes_;
+  held_bytes_ = held;
 }
 
 bool RedisConnection::has_room_for(const CommandRun& run) const {

@@ -10,7 +10,8 @@
 // them are out.
 //
 // Bounds. No more is read (wants_input()) while kCommandsMax commands have no reply yet, while those that have none take
-// kCommandBytesMax, or while kReplyBytesMax of replies wait for the client to take them. Commands that were read already start only if the replies that are expected
+// kCommandBytesMax, or while kReplyBytesMax of replies wait for the client to take them. If the connections of the thread
+// hold more than GatewayContext::held_bytes_max together, a connection is read only while it holds nothing. Commands that were read already start only if the replies that are expected
 // of those that run have room, too; the latest replies tell what to expect. A read whose reply has no room nevertheless
 // is forgotten, and carried out again later; its hazards hold until then. A write cannot be carried out again. So of the
 // commands that hold values while they run (MGET, and writes that give the old value) kHoldingCommandsMax run at a time,
@@ -70,7 +71,7 @@ class RedisConnection {
 
   [[nodiscard]] bool wants_input() const {
     return !session_.is_ending && ring_.size() < kCommandsMax && command_bytes_ < kCommandBytesMax &&
-           reply_bytes() < kReplyBytesMax;
+           reply_bytes() < kReplyBytesMax && (held_bytes_ == 0 || gateway_.held_bytes < gateway_.held_bytes_max);
   }
   /// All replies are out, and there will be no more.
   [[nodiscard]] bool is_over() const { return session_.is_ending && ring_.empty() && output_.empty(); }
@@ -88,6 +89,7 @@ class RedisConnection {
   void finish(CommandRun& run);
   bool pop_done();
   [[nodiscard]] CommandRun* take_ready();
+  void count_held();
   [[nodiscard]] bool has_room_for(const CommandRun& run) const;
   /// Bytes of replies that the client has not taken.
   [[nodiscard]] size_t reply_bytes() const { return done_bytes_ + output_.size(); }
@@ -96,7 +98,7 @@ class RedisConnection {
   ClientSession session_;
   RespParser parser_;
   Hazards hazards_;
-  PinnedBytes pinned_;
+  PinnedBytes pinned_{&gateway_.pinned};
   OutputQueue output_{pinned_};
 
   /// Commands in the order of their replies. The first has the number first_number_.
@@ -107,6 +109,7 @@ class RedisConnection {
   std::vector<HazardNode*> unblocked_;
   size_t running_count_ = 0;
   size_t holding_count_ = 0;                            // of those that run
+  size_t held_bytes_ = 0;                               // this connection's part of GatewayContext::held_bytes
   size_t command_bytes_ = 0;                            // of the commands in the ring
   size_t done_bytes_ = 0;                               // of replies in the ring
   size_t expected_bytes_ = kExpectedReplyBytesAtFirst;  // of a reply, judging by the latest

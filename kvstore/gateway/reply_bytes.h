@@ -20,19 +20,38 @@ inline constexpr size_t kLentBytesMin = 512;
 /// value of any size may be lent if there is no other; what the kernel does not take of it at once is copied then.
 inline constexpr size_t kPinnedBytesMax = size_t{256} << 10;
 
+/// Bytes that all connections of a thread hold so: a quarter of what a client of the cluster takes for messages
+/// (ClientOptions::memory_limit_bytes).
+inline constexpr size_t kPinnedBytesTotalMax = size_t{256} << 20;
+
+/// The lent bytes of all connections of a thread.
+struct PinnedTotal {
+  size_t count = 0;
+  size_t max = kPinnedBytesTotalMax;
+};
+
 /// Counts a connection's lent bytes.
 class PinnedBytes {
  public:
+  /// `total` must outlive the object; null: this connection is the only one.
+  explicit PinnedBytes(PinnedTotal* total = nullptr) : total_(total) {}
+
   [[nodiscard]] bool try_add(size_t bytes) {
     if (count_ > 0 && (count_ > kPinnedBytesMax || bytes > kPinnedBytesMax - count_)) return false;
+    if (total_ != nullptr && bytes > total_->max - total_->count) return false;
+    if (total_ != nullptr) total_->count += bytes;
     count_ += bytes;
     return true;
   }
-  void remove(size_t bytes) { count_ -= bytes; }
+  void remove(size_t bytes) {
+    if (total_ != nullptr) total_->count -= bytes;
+    count_ -= bytes;
+  }
   [[nodiscard]] bool is_beyond_limit() const { return count_ > kPinnedBytesMax; }
   [[nodiscard]] size_t count() const { return count_; }
 
  private:
+  PinnedTotal* total_;
   size_t count_ = 0;
 };
 

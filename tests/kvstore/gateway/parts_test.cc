@@ -126,6 +126,18 @@ TEST(OutputQueue, KeepsTheOrderOfBytesAndLentValues) {
   EXPECT_EQ(pinned.count(), 0U);
 }
 
+TEST(PinnedBytes, OfAllConnectionsAreBounded) {
+  PinnedTotal total{.count = 0, .max = 1000};
+  PinnedBytes one(&total);
+  PinnedBytes other(&total);
+  EXPECT_TRUE(one.try_add(600));
+  EXPECT_FALSE(other.try_add(600));
+  EXPECT_TRUE(other.try_add(400));
+  one.remove(600);
+  EXPECT_TRUE(other.try_add(600));
+  EXPECT_EQ(total.count, 1000U);
+}
+
 TEST(OutputQueue, CopiesALargeValueThatTheKernelDoesNotTake) {
   PinnedBytes pinned;
   OutputQueue queue(pinned);

@@ -175,6 +175,35 @@ TEST(RedisConnection, TakesNoMoreBytesOfCommandsThanItHasRoomFor) {
   EXPECT_EQ(out.size(), 10 * std::string_view("+OK\r\n").size());
 }
 
+TEST(RedisConnection, BeyondTheThreadsLimit_AConnectionHasOneCommandAtATime) {
+  FakeGateway gateway;
+  gateway.context.held_bytes_max = size_t{1} << 20;
+  FakeClient large(gateway);
+  const std::string value(size_t{1} << 20, 'v');
+  const std::string set = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1048576\r\n" + value + "\r\n";
+  const std::string two_sets = set + set;
+  std::string_view large_rest = large.send(two_sets);
+  EXPECT_FALSE(large.connection().wants_input());
+  EXPECT_EQ(large_rest.size(), set.size());
+  {
+    FakeClient small(gateway);
+    EXPECT_TRUE(small.connection().wants_input()) << "it holds nothing";
+    const std::string_view rest = small.send("GET b\r\nGET c\r\n");
+    EXPECT_EQ(rest, "GET c\r\n");
+    small.answer_all();
+    EXPECT_FALSE(small.connection().wants_input()) << "the reply is not taken";
+    EXPECT_EQ(small.take_output(), "$-1\r\n");
+    small.send(rest);
+    EXPECT_EQ(small.waiting().size(), 1U);
+  }
+  large.answer_all();
+  EXPECT_EQ(large.take_output(), "+OK\r\n");
+  large.send(large_rest);
+  large.answer_all();
+  EXPECT_EQ(large.take_output(), "+OK\r\n");
+  EXPECT_EQ(gateway.context.held_bytes, 0U);
+}
+
 TEST(RedisConnection, CountsTheValuesThatSetrangeMakes) {
   FakeGateway gateway;
   FakeClient client(gateway);
