@@ -66,7 +66,8 @@ std::optional<uint64_t> parse_cursor(std::string_view text) {
 
 void reply_page(CommandRun& run, const ScanResult& page, const ScanOptions& options) {
   uint64_t cursor = 0;
-  if (page.has_more) cursor = run.gateway().identity.cursors->remember(run.database(), page.next_start);
+  if (page.has_more)
+    cursor = run.gateway().identity.cursors->remember(run.session().id, run.database(), page.next_start);
   std::vector<std::string_view> found;
   for (const Row& row : page.rows) {
     if (options.has_strings && glob_matches(options.pattern, row.key)) found.push_back(row.key);

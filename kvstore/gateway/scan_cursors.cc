@@ -1,5 +1,8 @@
 #include "kvstore/gateway/scan_cursors.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace skua::kv::gateway {
 
 /// 2^40 scans take years; then the numbers begin again, and the cursors of old are long forgotten.
@@ -11,15 +14,27 @@ uint64_t ScanCursors::next_cursor() {
   }
 }
 
-uint64_t ScanCursors::remember(uint32_t database, std::string_view next_key) {
+void ScanCursors::forget(std::list<Entry>::iterator entry) {
+  const auto of_client = by_client_.find(entry->client);
+  std::deque<uint64_t>& cursors = of_client->second;
+  cursors.erase(std::find(cursors.begin(), cursors.end(), entry->cursor));
+  if (cursors.empty()) by_client_.erase(of_client);
+  by_cursor_.erase(entry->cursor);
+  entries_.erase(entry);
+}
+
+uint64_t ScanCursors::remember(uint64_t client, uint32_t database, std::string_view next_key) {
   std::lock_guard lock(mutex_);
-  if (entries_.size() >= count_max_) {
-    by_cursor_.erase(entries_.back().cursor);
-    entries_.pop_back();
+  const auto own = by_client_.find(client);
+  if (own != by_client_.end() && own->second.size() >= per_client_max_) {
+    forget(by_cursor_.at(own->second.front()));
+  } else if (entries_.size() >= count_max_) {
+    forget(std::prev(entries_.end()));
   }
   const uint64_t cursor = next_cursor();
-  entries_.push_front({cursor, database, std::string(next_key)});
+  entries_.push_front({cursor, client, database, std::string(next_key)});
   by_cursor_[cursor] = entries_.begin();
+  by_client_[client].push_back(cursor);
   return cursor;
 }
 

@@ -70,23 +70,36 @@ TEST(Glob, PrefixesBoundAScan) {
 
 TEST(ScanCursors, TheOneThatWasNotUsedForLongestGoesFirst) {
   ScanCursors cursors(0, 2);
-  const uint64_t a = cursors.remember(0, "a");
-  const uint64_t b = cursors.remember(0, "b");
+  const uint64_t a = cursors.remember(1, 0, "a");
+  const uint64_t b = cursors.remember(1, 0, "b");
   EXPECT_NE(a, 0U);
   EXPECT_NE(a, b);
   EXPECT_EQ(cursors.find(0, a), "a");
-  const uint64_t c = cursors.remember(0, "c");
+  const uint64_t c = cursors.remember(1, 0, "c");
   EXPECT_EQ(cursors.find(0, b), std::nullopt);
   EXPECT_EQ(cursors.find(0, a), "a");
   EXPECT_EQ(cursors.find(0, c), "c");
   EXPECT_EQ(cursors.find(1, c), std::nullopt) << "another database";
 }
 
+TEST(ScanCursors, AClientThatBeginsManyScans_ForgetsItsOwn) {
+  ScanCursors cursors(0, 100, 2);
+  const uint64_t others = cursors.remember(7, 0, "o");
+  const uint64_t a = cursors.remember(1, 0, "a");
+  const uint64_t b = cursors.remember(1, 0, "b");
+  const uint64_t c = cursors.remember(1, 0, "c");
+  EXPECT_EQ(cursors.find(0, a), std::nullopt);
+  EXPECT_EQ(cursors.find(0, b), "b");
+  EXPECT_EQ(cursors.find(0, c), "c");
+  for (int i = 0; i < 200; ++i) static_cast<void>(cursors.remember(1, 0, "d"));
+  EXPECT_EQ(cursors.find(0, others), "o");
+}
+
 TEST(ScanCursors, GatewaysHaveDifferentOnes_BelowTheSignBit) {
   ScanCursors one(1);
   ScanCursors other(UINT64_MAX);
-  const uint64_t cursor = other.remember(0, "k");
-  EXPECT_NE(one.remember(0, "k"), cursor);
+  const uint64_t cursor = other.remember(1, 0, "k");
+  EXPECT_NE(one.remember(1, 0, "k"), cursor);
   EXPECT_EQ(one.find(0, cursor), std::nullopt);
   EXPECT_LT(cursor, uint64_t{1} << 63);
 }
