@@ -82,6 +82,7 @@ class AsyncClient : public ClientCalls<AsyncClient> {
   //   }
   //
   // Between begin_wait() and end_wait() nothing but post() may be called (checked for poll() and for operations).
+  // Results and their views must not be destroyed in between, either: they give receive memory back to the client.
 
   /// Readable while there is something to poll for, between begin_wait() and end_wait(). It stays the same and belongs
   /// to the client; others must not read it. -1: the transport has no such descriptor (DPDK, verbs). Then the program
