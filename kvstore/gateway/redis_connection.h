@@ -9,13 +9,15 @@
 // Commands run side by side where that makes no difference (hazards.h). Their replies wait in a ring until those before
 // them are out.
 //
-// Bounds. No more is read (wants_input()) while kCommandsMax commands have no reply yet, while those that have none take
-// kCommandBytesMax, or while kReplyBytesMax of replies wait for the client to take them. If the connections of the thread
-// hold more than GatewayContext::held_bytes_max together, a connection is read only while it holds nothing. Commands that were read already start only if the replies that are expected
-// of those that run have room, too; the latest replies tell what to expect. A read whose reply has no room nevertheless
-// is forgotten, and carried out again later; its hazards hold until then. A write cannot be carried out again. So of the
-// commands that hold values while they run (MGET, and writes that give the old value) kHoldingCommandsMax run at a time,
-// and only while half of the room for replies is free.
+// Bounds. No more is read (wants_input()) while kCommandsMax commands have no reply yet, while those that have none
+// take kCommandBytesMax, or while kReplyBytesMax of replies wait for the client to take them. If the connections of the
+// thread hold more than GatewayContext::held_bytes_max together, a connection is read only while it holds nothing.
+//
+// Commands that were read already start only if the replies that are expected of those that run have room, too; the
+// latest replies tell what to expect. A read whose reply has no room nevertheless is forgotten, and carried out again
+// later; its hazards hold until then. A write cannot be carried out again. So of the commands that hold values while
+// they run (MGET, SETRANGE, and writes that give the old value) kHoldingCommandsMax run at a time, and only while half
+// of the room for replies is free.
 #ifndef SKUA_KVSTORE_GATEWAY_REDIS_CONNECTION_H_
 #define SKUA_KVSTORE_GATEWAY_REDIS_CONNECTION_H_
 

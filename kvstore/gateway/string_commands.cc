@@ -50,6 +50,7 @@ CommandTask mget(CommandRun& run) {
         co_return;
       }
       reply_value(run, std::move(got));
+      got.value.reset();  // the reply may have a copy
     }
     if (run.reply_bytes().size() > kManyValuesBytesMax) {
       run.reply_bytes().clear();
