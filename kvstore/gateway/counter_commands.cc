@@ -52,7 +52,7 @@ CommandTask decrby(CommandRun& run) {
 
 CommandTask incrbyfloat(CommandRun& run) {
   for (;;) {
-    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true});
+    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
     if (reply_failure(run, old)) co_return;
     const std::optional<long double> value = old.ok() ? parse_float(old.value.bytes()) : std::optional(0.0L);
     old.value.reset();  // its memory is not needed while the store writes
@@ -67,7 +67,7 @@ CommandTask incrbyfloat(CommandRun& run) {
       co_return;
     }
     const std::string text = format_float(sum);
-    const StoreRequest request{.kind = Kind::kPut, .key = run.arg(1), .value = text, .ttl_ms = kept_ttl_ms(old)};
+    const StoreRequest request{.kind = Kind::kPut, .key = run.arg(1), .value = text, .keep_ttl = true};
     const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
     if (written == Written::kAgain) continue;
     if (written == Written::kDone) run.reply().bulk(std::string_view(text));

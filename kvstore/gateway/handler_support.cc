@@ -115,11 +115,6 @@ StoreRequest put_until(std::string_view key, std::string_view value, int64_t at_
       .kind = StoreRequest::Kind::kPut, .key = key, .value = value, .ttl_ms = static_cast<uint64_t>(at_ms - now_ms)};
 }
 
-uint64_t kept_ttl_ms(const StoreResult& old) {
-  // 0 would mean: for ever.
-  return old.ttl_ms.has_value() ? std::max<uint64_t>(*old.ttl_ms, 1) : 0;
-}
-
 // --- Commands of several keys
 
 void WriteTally::add(const StoreResult& result) {

@@ -73,8 +73,6 @@ struct ExpiryOption {
 
 /// Sets a value that expires at `at_ms`, or removes the key, if that time is past already.
 [[nodiscard]] StoreRequest put_until(std::string_view key, std::string_view value, int64_t at_ms, int64_t now_ms);
-/// The time that the key has left, for a PUT that keeps it. 0: it does not expire.
-[[nodiscard]] uint64_t kept_ttl_ms(const StoreResult& old);
 
 // --- Commands of several keys, which are not atomic
 

@@ -56,9 +56,9 @@ std::optional<SetOptions> parse_set_options(const CommandRun& run) {
   return options;
 }
 
-StoreRequest put_of(const CommandRun& run, std::optional<int64_t> expires_at) {
+StoreRequest put_of(const CommandRun& run, std::optional<int64_t> expires_at, bool keeps_ttl) {
   if (expires_at.has_value()) return put_until(run.arg(1), run.arg(2), *expires_at, run.now_ms());
-  return {.kind = Kind::kPut, .key = run.arg(1), .value = run.arg(2)};
+  return {.kind = Kind::kPut, .key = run.arg(1), .value = run.arg(2), .keep_ttl = keeps_ttl};
 }
 
 /// SETEX and PSETEX: the value is the last word.
@@ -84,13 +84,15 @@ CommandTask set(CommandRun& run) {
     if (!expires_at.has_value()) co_return;
   }
   if (is_too_large(run, run.arg(2))) co_return;
-  const bool needs_old = options->if_present || options->returns_old || options->keeps_ttl ||
-                         (options->if_absent && put_of(run, expires_at).kind == Kind::kRemove);
+  const bool needs_old =
+      options->returns_old || (options->if_absent && put_of(run, expires_at, options->keeps_ttl).kind == Kind::kRemove);
   if (!needs_old) {
-    StoreRequest request = put_of(run, expires_at);
+    StoreRequest request = put_of(run, expires_at, options->keeps_ttl);
     request.if_absent = options->if_absent;
+    request.if_present = options->if_present;
     const StoreResult put = co_await run.store(request);
-    if (put.status == StoreResult::Status::kExists) {
+    const bool is_absent = options->if_present && put.status == StoreResult::Status::kNotFound;
+    if (put.status == StoreResult::Status::kExists || is_absent) {
       run.reply().null();
     } else {
       reply_put(run, put);
@@ -98,12 +100,10 @@ CommandTask set(CommandRun& run) {
     co_return;
   }
   for (;;) {
-    StoreResult old = co_await run.store(
-        {.kind = Kind::kGet, .key = run.arg(1), .with_ttl = options->keeps_ttl, .drops_value = !options->returns_old});
+    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .drops_value = !options->returns_old});
     if (reply_failure(run, old)) co_return;
     const bool is_wanted = old.ok() ? !options->if_absent : !options->if_present;
-    StoreRequest request = put_of(run, expires_at);
-    if (options->keeps_ttl) request.ttl_ms = kept_ttl_ms(old);
+    const StoreRequest request = put_of(run, expires_at, options->keeps_ttl);
     const bool is_done_already = request.kind == Kind::kRemove && !old.ok();
     if (is_wanted && !is_done_already) {
       const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));

@@ -23,6 +23,8 @@ WriteOptions write_options(const StoreRequest& request) {
   WriteOptions options;
   options.if_version = request.if_version;
   options.if_absent = request.if_absent;
+  options.if_present = request.if_present;
+  options.keep_ttl = request.keep_ttl;
   options.ttl = std::chrono::milliseconds(request.ttl_ms);
   return options;
 }

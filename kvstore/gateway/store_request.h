@@ -21,10 +21,12 @@ struct StoreRequest {
   Kind kind = Kind::kGet;
   std::string_view key = {};    ///< SCAN: the first key of the range; empty: the table's first
   std::string_view value = {};  ///< PUT, APPEND
-  /// Writes: only if the key has this version; only if it is absent. At most one of the two.
+  /// Writes: only if the key has this version; only if it is absent; only if it is there. At most one of the three.
   std::optional<uint64_t> if_version = {};
   bool if_absent = false;
+  bool if_present = false;
   uint64_t ttl_ms = 0;        ///< PUT, EXPIRE; 0: the key does not expire
+  bool keep_ttl = false;      ///< PUT: the key keeps the time to live that it has; ttl_ms is 0
   int64_t delta = 0;          ///< ADD
   bool with_ttl = false;      ///< GET: the result has ttl_ms
   bool drops_value = false;   ///< GET: the result has value_bytes, but not the value
@@ -37,7 +39,7 @@ struct StoreRequest {
 struct StoreResult {
   enum class Status : uint8_t {
     kOk,
-    kNotFound,
+    kNotFound,      // also: if_present, and the key is absent
     kExists,        // if_absent, and the key is there
     kOtherVersion,  // if_version, and the key has another one, or is absent
     kNotANumber,    // ADD

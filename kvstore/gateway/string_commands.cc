@@ -156,7 +156,7 @@ CommandTask setrange(CommandRun& run) {
   }
   const std::string_view bytes = run.arg(3);
   for (;;) {
-    const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true});
+    const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
     if (reply_failure(run, old)) co_return;
     if (bytes.empty()) {
       run.reply().integer(static_cast<int64_t>(old.value.size()));
@@ -170,7 +170,7 @@ CommandTask setrange(CommandRun& run) {
     std::string value(old.value.bytes());
     value.resize(std::max(value.size(), at + bytes.size()));
     value.replace(at, bytes.size(), bytes);
-    const StoreRequest request{.kind = Kind::kPut, .key = run.arg(1), .value = value, .ttl_ms = kept_ttl_ms(old)};
+    const StoreRequest request{.kind = Kind::kPut, .key = run.arg(1), .value = value, .keep_ttl = true};
     const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
     if (written == Written::kAgain) continue;
     if (written == Written::kDone) run.reply().integer(static_cast<int64_t>(value.size()));

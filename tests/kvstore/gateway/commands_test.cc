@@ -49,7 +49,12 @@ TEST_F(Commands, Expiry) {
   EXPECT_EQ(ask("TTL a"), ":100\r\n");
   EXPECT_EQ(ask("SET a 1 EX 0 EX 100"), "+OK\r\n");
   EXPECT_EQ(ask("TTL a"), ":100\r\n");
+  const size_t requests = gateway.store.request_count;
   EXPECT_EQ(ask("SET a 2 KEEPTTL"), "+OK\r\n");
+  EXPECT_EQ(ask("SET a 2 XX KEEPTTL"), "+OK\r\n");
+  EXPECT_EQ(ask("SET nosuch 2 XX"), "$-1\r\n");
+  EXPECT_EQ(ask("SET nosuch 2 XX PXAT 1"), "$-1\r\n");
+  EXPECT_EQ(gateway.store.request_count, requests + 4) << "nothing is read";
   EXPECT_EQ(ask("PTTL a"), ":100000\r\n");
   EXPECT_EQ(ask("INCR a"), ":3\r\n");
   EXPECT_EQ(ask("APPEND a x"), ":2\r\n");

@@ -66,6 +66,7 @@ class FakeStore {
     const auto found = table.find(key);
     const uint64_t version = found == table.end() ? 0 : found->second.version;
     if (request.if_absent && version != 0) return {.status = StoreResult::Status::kExists};
+    if (request.if_present && version == 0) return {.status = StoreResult::Status::kNotFound};
     if (request.if_version.has_value() && *request.if_version != version) {
       return {.status = StoreResult::Status::kOtherVersion};
     }
@@ -106,7 +107,7 @@ class FakeStore {
         break;
       case StoreRequest::Kind::kPut:
         table[key].value = request.value;
-        table[key].expires_at_ms = expires_at;
+        if (!request.keep_ttl) table[key].expires_at_ms = expires_at;
         break;
       case StoreRequest::Kind::kAppend: table[key].value += request.value; break;
       case StoreRequest::Kind::kAdd: {
