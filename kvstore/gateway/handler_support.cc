@@ -1,6 +1,5 @@
 #include "kvstore/gateway/handler_support.h"
 
-#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
