@@ -98,8 +98,9 @@ class LimitedOwnersTest : public ::testing::Test {
   }
   absl::Status open(SessionOwners& owners, rpc::SessionId session, const std::string& owner = "client/a") {
     auto place = owners.admit(owner);
-    if (place.ok()) owners.add(session, owner, *std::move(place));
-    return place.status();
+    if (!place.ok()) return place.status();
+    owners.add(session, owner, *std::move(place));
+    return absl::OkStatus();
   }
   void tick(TimeNs now) {
     owners_.tick(now, [this](rpc::SessionId session) { return ended_.contains(session.index); });

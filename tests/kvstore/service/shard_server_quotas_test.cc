@@ -66,7 +66,7 @@ TEST_F(LimitedShardTest, RequestsThatComeTooLateCount) {
     world_.send(Method::kGet, encoded_get(kRoute, "key"), 1);
     world_.wait_for_answers();
   }
-  EXPECT_EQ(server_.stats().deadline_expired, 3u);
+  EXPECT_EQ(server_.stats().requests.deadline_expired, 3u);
   EXPECT_EQ(get().status(), KvStatus::kResourceExhausted);
 }
 
