@@ -59,17 +59,6 @@ class LimitedShardTest : public testing::ShardServerTest {
   rpc::SessionId session_;
 };
 
-/// Whoever names deadlines that have passed makes the node read for nothing.
-TEST_F(LimitedShardTest, RequestsThatComeTooLateCount) {
-  limit({{"client/a", 3, 0, 0, 0}});
-  for (int i = 0; i < 3; ++i) {
-    world_.send(Method::kGet, encoded_get(kRoute, "key"), 1);
-    world_.wait_for_answers();
-  }
-  EXPECT_EQ(server_.stats().requests.deadline_expired, 3u);
-  EXPECT_EQ(get().status(), KvStatus::kResourceExhausted);
-}
-
 TEST_F(LimitedShardTest, OperationsAreRefusedAboveTheRateAndServedAgainLater) {
   EXPECT_EQ(put("1").status(), KvStatus::kOk);
   limit({{"client/a", 3, 0, 0, 0}});
