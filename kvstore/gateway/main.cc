@@ -49,8 +49,8 @@ int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::
         "--connections-max",
         {{"files", files}, {"connections_max", gateway_options.connections_max}});
   }
-  const std::string host = gateway_options.host;
-  const std::unique_ptr<Gateway> gateway = value_or_fail(Gateway::start(std::move(gateway_options)));
+  const std::string& host = gateway_options.host;
+  const std::unique_ptr<Gateway> gateway = value_or_fail(Gateway::start(gateway_options));
   warn(options, logger);
   const std::string shown_host = host.find(':') == std::string::npos ? host : absl::StrCat("[", host, "]");
   logger.info("started", {{"listen_address", absl::StrCat(shown_host, ":", gateway->port())},

@@ -49,8 +49,8 @@ CommandTask mget(CommandRun& run) {
         reply_failure(run, got);
         co_return;
       }
-      reply_value(run, std::move(got));
-      got.value.reset();  // the reply may have a copy
+      StoreResult taken = std::move(got);  // given back here, because the reply may have a copy
+      reply_value(run, std::move(taken));
     }
     if (run.reply_bytes().size() > kManyValuesBytesMax) {
       run.reply_bytes().clear();

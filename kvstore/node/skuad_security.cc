@@ -71,12 +71,13 @@ control::CredentialsPtr known_credentials(const SkuadOptions& config, const app:
 
 control::CredentialsPtr join_cluster(const SkuadOptions& config, const app::DataDirIdentity& identity,
                                      const app::Logger& logger, app::StopSignal& stop) {
+  const NodeLog log = node_log(logger);
   const JoinByToken joining{.data_dir = config.data_dir,
                             .control_address = config.control_address,
                             .token = config.join_token,
                             .node_uuid = identity.node_uuid,
                             .security = config.security,
-                            .log = node_log(logger),
+                            .log = log,
                             .pause = [&](DurationNs time) { return !stop.wait_for(time).has_value(); }};
   auto joined = value_or_fail(join_by_token(joining));
   must_be_of(identity, config, joined);

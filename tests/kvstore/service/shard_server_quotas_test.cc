@@ -20,7 +20,6 @@ using testing::encoded_mutation;
 using testing::encoded_put;
 using ::testing::HasSubstr;
 using testing::kEpoch;
-using testing::kRevision;
 using testing::kRoute;
 using testing::kShard;
 
