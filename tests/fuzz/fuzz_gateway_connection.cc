@@ -1,6 +1,6 @@
-// A Redis client that sends anything, in pieces, and takes its replies when it likes; a store that answers in any order,
-// and fails now and then. Nothing is left over: whatever was taken is answered, and a client that goes away leaves no
-// coroutine and no lent value.
+// A Redis client that sends anything, in pieces, and takes its replies when it likes; a store that answers in any
+// order, and fails now and then. Nothing is left over: whatever was taken is answered, and a client that goes away
+// leaves no coroutine and no lent value.
 #include <algorithm>
 #include <iterator>
 #include <memory>

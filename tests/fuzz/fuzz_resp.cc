@@ -1,5 +1,5 @@
-// Any bytes as a Redis client's, cut anywhere: the commands and the error are the same, the input is taken as far as the
-// parser says, and what is kept is bounded.
+// Any bytes as a Redis client's, cut anywhere: the commands and the error are the same, the input is taken as far as
+// the parser says, and what is kept is bounded.
 #include <algorithm>
 #include <string>
 #include <string_view>

@@ -15,10 +15,10 @@
 // Where the wire has no frame to give, because its peer has no connection yet for example, a packet goes as a packet:
 // it is sealed into memory of its own, and the wire queues or drops it as it does with any other.
 //
-// Keyless peers. While a cluster turns protection on (SealedOptions::admits_keyless), a peer of the wire may have no keys
-// yet. Then it is a keyless channel here, one for each peer of the wire, and at most half of all channels: what it sends is not sealed, and what it is sent
-// is only copied into frames. A keyless channel never gets keys, and a channel with keys takes sealed frames only. So a
-// packet without a seal is never taken for a session that has keys.
+// Keyless peers. While a cluster turns protection on (SealedOptions::admits_keyless), a peer of the wire may have no
+// keys yet. Then it is a keyless channel here, one for each peer of the wire, and at most half of all channels: what it
+// sends is not sealed, and what it is sent is only copied into frames. A keyless channel never gets keys, and a channel
+// with keys takes sealed frames only. So a packet without a seal is never taken for a session that has keys.
 //
 // The number of channels is bounded, and each principal has its share of them (channel_shares.h).
 //
