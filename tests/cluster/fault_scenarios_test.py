@@ -17,6 +17,7 @@ that any two can be cut off from each other; else the scenarios that cut are lef
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -284,17 +285,39 @@ def calm_views(world):
     return seen
 
 
+def nothing_happens(world, fault):
+    """`fault(views)` does something and makes it good again: the views stay. Returns them. Epochs only grow, so one look after it is enough.
+
+    Nodes that share a busy machine may wait for a processor or the disk longer than their peers do for them. So a change that
+    begins with peers' suspicions is no proof: the fault is tried again. It must once pass with nothing changed.
+    """
+    for attempts_left in reversed(range(3)):
+        before = calm_views(world)
+        control = world.cluster.processes["control"]
+        known = len(control.log())
+        fault(before)
+        after = world.cluster.views()
+        if after == before:
+            return before
+        changes = [line for line in control.log()[known:].splitlines() if "views changed:" in line]
+        what = "\n".join([f"{before} became {after}", *changes])
+        reasons = re.findall(r"\(([^()]*)\)", changes[0]) if changes else []
+        if attempts_left == 0 or not reasons or not all("is suspected by" in reason for reason in reasons):
+            raise AssertionError(what)
+        world.note(f"once more, because of {reasons[0]}")
+    raise AssertionError("unreachable")
+
+
 def cut_from_control(world):
     """The primary and the control plane do not hear each other: nothing happens."""
-    before = calm_views(world)
-    primary = before["probe", 0][1]
-    world.place.cut(node_name(primary), "control")
-    time.sleep(world.lasts(6, 40))
-    during = world.cluster.views()
-    world.place.mend(node_name(primary), "control")
-    assert during == before, f"{before} became {during}"
-    wait_for("the control plane to hear of it", lambda: world.cluster.alive_count() == NODES)
-    assert world.cluster.views() == before
+    def cut(views):
+        primary = node_name(views["probe", 0][1])
+        world.place.cut(primary, "control")
+        time.sleep(world.lasts(6, 40))
+        world.place.mend(primary, "control")
+        wait_for("the control plane to hear of it", lambda: world.cluster.alive_count() == NODES)
+
+    nothing_happens(world, cut)
 
 
 def cut_from_one_backup(world):
@@ -348,25 +371,24 @@ def cut_from_all_backups(world):
 
 def killed_control(world):
     """No control plane: nothing happens."""
-    before = calm_views(world)
-    world.cluster.processes["control"].kill9()
-    time.sleep(world.lasts(5, 60))
-    world.cluster.start_control()
-    wait_for("the nodes to be alive", lambda: world.cluster.alive_count() == NODES)
-    after = world.cluster.views()
-    assert after == before, f"{before} became {after}"
+    def kill(_):
+        world.cluster.processes["control"].kill9()
+        time.sleep(world.lasts(5, 60))
+        world.cluster.start_control()
+        wait_for("the nodes to be alive", lambda: world.cluster.alive_count() == NODES)
+
+    nothing_happens(world, kill)
 
 
 def killed_etcd(world):
     """No etcd: nothing happens, and when it is back views can be changed again."""
-    before = world.cluster.views()
-    world.cluster.processes["etcd"].kill9()
-    time.sleep(world.lasts(6, 60))
-    world.cluster.start_etcd()
-    wait_for("the control plane to lead again", lambda: world.cluster.alive_count() == NODES)
-    after = world.cluster.views()
-    assert after == before, f"{before} became {after}"
-    _, primary, _ = after["probe", 0]
+    def kill(_):
+        world.cluster.processes["etcd"].kill9()
+        time.sleep(world.lasts(6, 60))
+        world.cluster.start_etcd()
+        wait_for("the control plane to lead again", lambda: world.cluster.alive_count() == NODES)
+
+    _, primary, _ = nothing_happens(world, kill)["probe", 0]
     began = time.monotonic()
     world.cluster.processes[node_name(primary)].kill9()
     wait_for("another primary", lambda: world.cluster.probe()[1] not in (None, primary))
