@@ -81,11 +81,13 @@ std::shared_ptr<rpc::Transport> SimWire::protect(const std::shared_ptr<rpc::SimT
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(rng.next());
   };
   options.make_aead = [this](const rpc::AeadKey& key) {
-    return std::make_unique<WatchedAead>(
-        key, [this, key = std::string(as_string_view(key.bytes()))](const rpc::AeadNonce& nonce) {
-          const bool is_new = nonces_.emplace(key, as_string_view(nonce)).second;
-          if (!is_new) kernel_.break_promise("two frames were sealed under one key with one nonce");
-        });
+    KeyAndNonce used;
+    copy_bytes(used.first.data(), key.bytes());
+    return std::make_unique<WatchedAead>(key, [this, used](const rpc::AeadNonce& nonce) mutable {
+      used.second = nonce;
+      const bool is_new = nonces_.insert(used).second;
+      if (!is_new) kernel_.break_promise("two frames were sealed under one key with one nonce");
+    });
   };
   return std::make_shared<rpc::SealedTransport>(wire, network_.clock(), std::move(options));
 }

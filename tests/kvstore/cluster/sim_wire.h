@@ -9,14 +9,16 @@
 #ifndef SKUA_TESTS_KVSTORE_CLUSTER_SIM_WIRE_H_
 #define SKUA_TESTS_KVSTORE_CLUSTER_SIM_WIRE_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
-#include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+#include "rpc/crypto/aead.h"
 #include "rpc/transport/sealed/packet_protection.h"
 #include "rpc/transport/sim/sim_network.h"
 #include "tests/kvstore/replication/sim_network.h"
@@ -56,6 +58,7 @@ class SimWire {
     rpc::SimTransport* transport = nullptr;
     std::function<void()> arrived;
   };
+  using KeyAndNonce = std::pair<std::array<std::byte, rpc::kAeadKeyBytes>, rpc::AeadNonce>;
   /// The clock of a SimNetwork begins at one second.
   static constexpr DurationNs kClockAheadNs = kSecond;
   /// No transport has the address 0.
@@ -66,8 +69,8 @@ class SimWire {
   const rpc::PacketProtection packets_;
   rpc::SimNetwork network_;
   std::map<Address, End> ends_;
-  std::set<std::pair<std::string, std::string>> nonces_;  // key and nonce of each frame that was ever sealed
-  TimeNs planned_ = kTimeNever;                           // by the kernel's time
+  absl::flat_hash_set<KeyAndNonce> nonces_;  // of all frames that were ever sealed
+  TimeNs planned_ = kTimeNever;              // by the kernel's time
 };
 
 }  // namespace skua::kv::sim
