@@ -214,9 +214,9 @@ fuzz_one() { # PROGRAM
 step_fuzz() {
   local programs
   need_packages check
-  configure fuzz
-  build_targets fuzz fuzzers
-  mapfile -t programs < <(find build/fuzz/bin/fuzzers -type f | sort)
+  configure asan
+  build_targets asan fuzzers
+  mapfile -t programs < <(find build/asan/bin/fuzzers -type f | sort)
   export -f fuzz_one note
   export fuzz_seconds logs notes
   # shellcheck disable=SC2016  # the inner shell expands it
