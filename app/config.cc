@@ -218,14 +218,17 @@ absl::Status Program::apply_origins(const Arguments& scanned, const Environment&
 }
 
 void Program::parse_or_exit(int argc, const char* const* argv) {
+  parse_or_exit(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+}
+
+void Program::parse_or_exit(const std::vector<std::string>& arguments) {
   Environment environment;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string text = *entry;
     const size_t equals = text.find('=');
     if (equals != std::string::npos) environment[text.substr(0, equals)] = text.substr(equals + 1);
   }
-  const int first = argc > 0 ? 1 : 0;
-  const ParseOutcome outcome = parse(std::vector<std::string>(argv + first, argv + argc), environment);
+  const ParseOutcome outcome = parse(arguments, environment);
   std::fputs(outcome.warnings.c_str(), stderr);
   if (outcome.go_on) return;
   std::fputs(outcome.out.c_str(), stdout);

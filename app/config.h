@@ -187,6 +187,8 @@ class Program : public Command {
   /// parse() with the process's arguments and environment; prints and exits unless the program is
   /// to go on. Call it before threads are started.
   void parse_or_exit(int argc, const char* const* argv);
+  /// The same, with these arguments (without the program's name).
+  void parse_or_exit(const std::vector<std::string>& arguments);
 
   /// The command that was selected by parse(); the program itself when it has no subcommands.
   [[nodiscard]] const Command& selected() const;

@@ -1,5 +1,8 @@
 // skuactl: the command line for operators and users of a cluster.
+#include <unistd.h>
+
 #include <string>
+#include <vector>
 
 #include "app/config.h"
 #include "app/exit.h"
@@ -9,6 +12,7 @@
 #include "control/proto/grpc_log.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/output.h"
+#include "kvstore/ctl/shell.h"
 #include "rpc/base/status.h"
 
 namespace {
@@ -26,12 +30,11 @@ void add_transport_options(skua::app::Program& program, skua::kv::ctl::Globals& 
   skua::app::add_verbs_options(program, &globals.verbs);
 }
 
-}  // namespace
+/// One command line of skuactl, without the program's name; returns its exit code. Also what its shell runs.
+int run_command_line(const std::vector<std::string>& words);
 
-int main(int argc, char** argv) {
+int run_command_line(const std::vector<std::string>& words) {
   namespace ctl = skua::kv::ctl;
-  skua::app::check_process(ctl::kProgram, skua::app::kFilesOfClient);
-  skua::control::silence_grpc_log();
   ctl::Globals globals;
   skua::app::Program program(
       {.name = ctl::kProgram,
@@ -67,11 +70,22 @@ int main(int argc, char** argv) {
   ctl::add_quota_commands(program, globals);
   ctl::add_audit_commands(program, globals);
   ctl::add_doctor_command(program, globals);
-  program.parse_or_exit(argc, argv);
+  ctl::add_shell_command(program, run_command_line);
+  program.parse_or_exit(words);
   const char* const transport = kTransportNames[static_cast<size_t>(globals.transport)];
   if (const absl::Status flags = skua::app::check_transport_flags(program.selected(), transport); !flags.ok()) {
     skua::app::fail_usage(ctl::kProgram, skua::std_view(flags.message()));
   }
   const int code = program.run();
   return code == skua::app::kExitOk ? skua::app::finish_output(ctl::kProgram) : code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  skua::app::check_process(skua::kv::ctl::kProgram, skua::app::kFilesOfClient);
+  skua::control::silence_grpc_log();
+  std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  if (words.empty() && isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0) words.emplace_back("shell");
+  return run_command_line(words);
 }

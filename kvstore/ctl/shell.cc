@@ -1,0 +1,258 @@
+#include "kvstore/ctl/shell.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "app/exit.h"
+#include "app/next_words.h"
+#include "kvstore/ctl/line_editor.h"
+#include "kvstore/ctl/output.h"
+#include "kvstore/ctl/shell_words.h"
+
+namespace skua::kv::ctl {
+namespace {
+
+constexpr const char* kHelp =
+    "Commands are those of skuactl, without its name: `get notes greeting`. Tab completes commands, options, tables "
+    "and\n"
+    "nodes. Blanks in a word need quotes. `help` lists the commands, `help COMMAND` explains one; `exit` or Ctrl-D "
+    "leaves.\n";
+
+/// The exit code of a process that a signal ended, as shells count.
+constexpr int kSignalBase = 128;
+/// Room for the names of thousands of tables. What users may have without privileges.
+constexpr int kPipeBytes = 1 << 20;
+
+std::string history_path() {
+  const char* const home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): no other threads
+  return home == nullptr || *home == '\0' ? std::string() : absl::StrCat(home, "/.skuactl_history");
+}
+
+/// Runs `run` in a child process, and returns its exit code. The child's standard input is empty unless it
+/// `has_terminal`: the shell's input is the script.
+int in_child(const std::function<int()>& run, bool has_terminal) {
+  std::fflush(nullptr);
+  struct sigaction ignore = {};
+  struct sigaction before = {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGINT, &ignore, &before);
+  const pid_t child = fork();
+  if (child == 0) {
+    sigaction(SIGINT, &before, nullptr);
+    if (!has_terminal) {
+      const int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
+      if (empty >= 0) dup2(empty, STDIN_FILENO);
+    }
+    std::exit(run());  // NOLINT(concurrency-mt-unsafe): the child has no other threads
+  }
+  int state = 0;
+  while (child > 0 && waitpid(child, &state, 0) < 0 && errno == EINTR) {
+  }
+  sigaction(SIGINT, &before, nullptr);
+  if (child < 0) {
+    std::fputs(app::error_line(kProgram, "no process for the command: the system has none left").c_str(), stderr);
+    return app::kExitFailure;
+  }
+  return WIFEXITED(state) ? WEXITSTATUS(state) : kSignalBase + WTERMSIG(state);
+}
+
+/// What `run` writes to standard output in a child process. Empty if it fails.
+std::string output_of(const std::function<int()>& run) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  std::string text;
+  const auto into_pipe = [&] {
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    dup2(ends[1], STDOUT_FILENO);
+    if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+    return run();
+  };
+  // The parent reads when the child has ended. More than the pipe takes is a failure of the child.
+  fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes);
+  fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  const int code = in_child(into_pipe, false);
+  close(ends[1]);
+  std::array<char, 4096> block{};
+  for (ssize_t got = 0; (got = read(ends[0], block.data(), block.size())) > 0;) {
+    text.append(block.data(), static_cast<size_t>(got));
+  }
+  close(ends[0]);
+  return code == app::kExitOk ? text : std::string();
+}
+
+/// The lines of a stream, one after the other.
+class LineBuffer {
+ public:
+  LineBuffer() = default;
+  ~LineBuffer() { std::free(text_); }  // NOLINT: getline() allocates
+  LineBuffer(const LineBuffer&) = delete;
+  LineBuffer& operator=(const LineBuffer&) = delete;
+
+  /// False: the stream has ended.
+  bool read(FILE* stream) {
+    size_ = getline(&text_, &capacity_, stream);
+    return size_ >= 0;
+  }
+  [[nodiscard]] std::string_view text() const { return {text_, static_cast<size_t>(size_)}; }
+
+ private:
+  char* text_ = nullptr;
+  size_t capacity_ = 0;
+  ssize_t size_ = 0;
+};
+
+/// `help table create` means `table create --help`; `skuactl get ...` means `get ...`.
+std::vector<std::string> as_meant(std::vector<std::string> words) {
+  if (words.front() == kProgram && words.size() > 1) words.erase(words.begin());
+  if (words.front() != "help") return words;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
+
+}  // namespace
+
+Shell::Shell(const app::Program& program, RunFn run)
+    : program_(program), run_(std::move(run)), flags_(app::given_flags(program)) {}
+
+std::optional<int> Shell::run_line(const std::vector<std::string>& typed, bool has_terminal) {
+  const std::vector<std::string> words = as_meant(typed);
+  if (words.front() == "exit" || words.front() == "quit") return std::nullopt;
+  if (words.front() == "shell") {
+    std::fputs(app::error_line(kProgram, "this is the shell already").c_str(), stderr);
+    return app::kExitUsage;
+  }
+  if (typed.front() == "help" && typed.size() == 1) std::fputs(kHelp, stdout);
+  std::vector<std::string> all = flags_;
+  all.insert(all.end(), words.begin(), words.end());
+  return in_child([&] { return run_(all); }, has_terminal);
+}
+
+int Shell::converse() {
+  LineEditor editor({.program = kProgram,
+                     .prompt = absl::StrCat(kProgram, "> "),
+                     .history_path = history_path(),
+                     .complete = [this](std::string_view line) { return complete(line); }});
+  int code = app::kExitOk;
+  for (;;) {
+    const std::optional<std::string> line = editor.read();
+    if (!line.has_value()) {
+      std::fputs("\n", stdout);
+      return code;
+    }
+    const ShellWords found = split_command_line(*line);
+    if (found.open_quote != 0) {
+      std::fputs(app::error_line(kProgram, absl::StrCat("a ", std::string(1, found.open_quote), " has no end")).c_str(),
+                 stderr);
+      code = app::kExitUsage;
+      continue;
+    }
+    if (found.words.empty()) continue;
+    const std::optional<int> ran = run_line(found.words, true);
+    if (!ran.has_value()) return code;
+    code = *ran;
+  }
+}
+
+int Shell::run_script(bool keeps_going) {
+  // A stream of its own: a child inherits what `stdin` has read ahead.
+  const std::unique_ptr<FILE, int (*)(FILE*)> script(fdopen(dup(STDIN_FILENO), "r"), &std::fclose);
+  if (script == nullptr) app::fail(kProgram, "cannot read standard input");
+  LineBuffer line;
+  int code = app::kExitOk;
+  for (uint64_t number = 1; line.read(script.get()); ++number) {
+    const ShellWords found = split_command_line(line.text());
+    if (found.words.empty()) continue;
+    std::optional<int> ran = app::kExitUsage;
+    std::string what = absl::StrCat("line ", number, ": a quote has no end");
+    if (found.open_quote == 0) {
+      ran = run_line(found.words, false);
+      what = absl::StrCat("line ", number, " failed", keeps_going ? "" : "; the lines behind it did not run");
+    }
+    if (!ran.has_value()) return code;
+    if (*ran == app::kExitOk) continue;
+    std::fputs(app::error_line(kProgram, what).c_str(), stderr);
+    if (code == app::kExitOk) code = *ran;
+    if (!keeps_going) return code;
+  }
+  return code;
+}
+
+std::vector<std::string> Shell::names_of(const std::string& argument) {
+  const bool is_table = argument == "table";
+  if (!is_table && argument != "node") return {};
+  // A user who waits for a completion waits a second at most.
+  std::vector<std::string> words = flags_;
+  std::erase_if(words, [](const std::string& flag) {
+    return absl::StartsWith(flag, "--timeout=") || absl::StartsWith(flag, "--output=");
+  });
+  for (const char* word : {"--timeout=1s", "--output=json", is_table ? "table" : "node", "list"}) {
+    words.emplace_back(word);
+  }
+  const std::string text = output_of([&] { return run_(words); });
+  const nlohmann::json answer = nlohmann::json::parse(text, nullptr, false);
+  std::vector<std::string> names;
+  if (!answer.is_array()) return names;
+  for (const nlohmann::json& entry : answer) {
+    const nlohmann::json name = entry.value(is_table ? "name" : "grpc_address", nlohmann::json());
+    if (name.is_string()) names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
+std::vector<std::string> Shell::complete(std::string_view line) {
+  ShellWords found = split_command_line(line);
+  if (found.open_quote != 0) return {};
+  std::string begun;
+  if (found.ends_in_word) {
+    begun = std::move(found.words.back());
+    found.words.pop_back();
+  }
+  if (!found.words.empty() && (found.words.front() == "help" || found.words.front() == kProgram)) {
+    found.words.erase(found.words.begin());
+  }
+  app::NextWords next = app::next_words(program_, found.words, begun);
+  if (found.words.empty()) {
+    for (const char* own : {"help", "exit"}) {
+      if (absl::StartsWith(own, begun)) next.words.emplace_back(own);
+    }
+    std::erase(next.words, "shell");
+  }
+  for (std::string& name : names_of(next.argument)) {
+    if (absl::StartsWith(name, begun)) next.words.push_back(std::move(name));
+  }
+  return std::move(next.words);
+}
+
+void add_shell_command(app::Program& program, Shell::RunFn run) {
+  app::Command& command = program.add_command("shell", "Reads commands, from a terminal or from standard input.");
+  command.description(
+      "At a terminal `skuactl` without arguments does the same. Tab completes commands, options, tables and nodes. "
+      "Each "
+      "line is a command of skuactl without its name; blanks in a word need quotes; # begins a comment. Options of "
+      "skuactl itself that are given to the shell hold for all its commands.\n\n"
+      "A script stops at the first command that fails, and the exit code is that command's.");
+  auto keeps_going = std::make_shared<bool>(false);
+  command.add_bool("keep-going", keeps_going.get(), "A script goes on after a command that failed.");
+  command.example("skuactl shell", "a prompt");
+  command.example("skuactl --control-address 10.0.0.1:7400 shell <commands.txt", "each line a command");
+  command.action([&program, run = std::move(run), keeps_going] {
+    Shell shell(program, run);
+    const bool has_user = isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
+    return has_user ? shell.converse() : shell.run_script(*keeps_going);
+  });
+}
+
+}  // namespace skua::kv::ctl

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""The shell of skuactl, at a terminal and with a script, over a cluster of one node.   shell_test.py --bin build/release/bin"""
+
+import argparse
+import os
+import pty
+import select
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "cluster"))
+import cluster_test
+from cluster_test import Cluster
+
+LIMIT_S = 60
+
+
+class Terminal:
+    """skuactl with a terminal of its own, and what it wrote there."""
+
+    def __init__(self, home, *arguments):
+        environment = {**os.environ, "HOME": home, "TERM": "xterm"}
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(f"{cluster_test.BIN}/skuactl", ["skuactl", *arguments], environment)
+        self.text = ""
+
+    def type(self, keys):
+        os.write(self.fd, keys.encode())
+
+    def expect(self, words):
+        """Waits until `words` are there, behind all that was expected before."""
+        end = time.monotonic() + LIMIT_S
+        while words not in self.text:
+            ready, _, _ = select.select([self.fd], [], [], max(0, end - time.monotonic()))
+            try:
+                got = os.read(self.fd, 4096).decode(errors="replace") if ready else ""
+            except OSError:  # the program has ended
+                got = ""
+            if not got:
+                raise AssertionError(f"{words!r} did not come; there was: {self.text!r}")
+            self.text += got
+        seen, self.text = self.text.split(words, 1)
+        return seen
+
+    def code(self):
+        """The exit code. The shell must be about to end."""
+        end = time.monotonic() + LIMIT_S
+        while True:
+            ended, state = os.waitpid(self.pid, os.WNOHANG)
+            if ended != 0:
+                os.close(self.fd)
+                return os.waitstatus_to_exitcode(state)
+            if time.monotonic() > end:
+                raise AssertionError(f"the shell does not end; there was: {self.text!r}")
+            time.sleep(0.1)
+
+
+class ShellTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(1)
+        for table in ("notes", "numbers"):
+            made = cls.cluster.ctl("table", "create", table, "--shards", "1")
+            assert made.returncode == 0, made.stderr
+        cls.home = tempfile.TemporaryDirectory()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.home.cleanup()
+        cls.cluster.close()
+
+    def terminal(self):
+        terminal = Terminal(self.home.name, "--control-address", self.cluster.control_address, "shell")
+        terminal.expect("skuactl> ")
+        return terminal
+
+    def script(self, text, *options):
+        return subprocess.run([f"{cluster_test.BIN}/skuactl", "--control-address", self.cluster.control_address, "shell", *options],
+                              input=text, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+
+    def test_Terminal_CompletesCommandsTablesAndNodesAndRunsThem(self):
+        terminal = self.terminal()
+        terminal.type("pu\tnot\tgreeting 'hello world'\n")
+        terminal.expect("written, version")
+        terminal.type("get n\t")  # two tables begin with it
+        terminal.expect("notes  numbers")
+        terminal.type("otes greeting\n")
+        terminal.expect("hello world\r\n")
+        terminal.expect("skuactl> ")
+        terminal.type("node drain 12\t")
+        terminal.expect(f"7.0.0.1:{self.cluster.grpc_ports[0]}")  # the rest, at the cursor
+        terminal.type("\x03")
+        terminal.expect("skuactl> ")
+        terminal.type("help get\n")
+        terminal.expect("usage: skuactl get")
+        terminal.type("get notes nobody\n")
+        terminal.expect("has no key")
+        terminal.expect("skuactl> ")
+        terminal.type("exit\n")
+        self.assertEqual(terminal.code(), 1, "the code of the last command")
+
+    def test_Terminal_RemembersLinesAndCtrlCEndsTheCommandOnly(self):
+        terminal = self.terminal()
+        terminal.type("put notes remembered yes\n")
+        terminal.expect("written, version")
+        terminal.expect("skuactl> ")
+        terminal.type("exit\n")
+        self.assertEqual(terminal.code(), 0)
+        terminal = self.terminal()
+        terminal.type("\x1b[A\x1b[A")
+        terminal.expect("put notes remembered yes")
+        terminal.type("\x03")
+        terminal.expect("skuactl> ")
+        # It reads from the terminal until it is interrupted.
+        terminal.type("put notes typed --file -\n")
+        terminal.expect("Ctrl-D")
+        terminal.type("\x03")
+        terminal.expect("skuactl> ")
+        terminal.type("\x04")
+        self.assertEqual(terminal.code(), 130)
+
+    def test_Script_RunsEachLineAndStopsAtAFailure(self):
+        done = self.script("# numbers\nput numbers one 1\nskuactl get numbers one\n\nget numbers none\nput numbers two 2\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("\n1\n", done.stdout)
+        self.assertIn("line 5 failed", done.stderr)
+        self.assertEqual(self.cluster.ctl("get", "numbers", "two").returncode, 1)
+        done = self.script("get numbers none\nput numbers three 3\n", "--keep-going")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("line 1 failed", done.stderr)
+        self.assertEqual(self.cluster.ctl("get", "numbers", "three").stdout, "3\n")
+
+    def test_Script_RefusesWhatMakesNoSense(self):
+        for text, code, words in (("get 'notes\n", 2, "line 1: a quote has no end"), ("shell\n", 2, "this is the shell already"),
+                                  ("foo\n", 2, "unknown command foo"), ("exit\nfoo\n", 0, ""), ("", 0, "")):
+            done = self.script(text)
+            self.assertEqual(done.returncode, code, text)
+            self.assertIn(words, done.stderr)
+
+    def test_Script_IsNotReadByItsCommands(self):
+        done = self.script("put notes empty --file -\nget notes empty\n")
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, ""), done.stderr)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    arguments, rest = parser.parse_known_args()
+    cluster_test.BIN = os.path.abspath(arguments.bin)
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
