@@ -9,6 +9,10 @@ namespace skua::control {
 /// and before anything else of gRPC.
 void silence_grpc_log();
 
+/// The same for a library in a program of others, whose environment is not the library's to change: turns gRPC's own log
+/// off in the whole process, unless GRPC_VERBOSITY is set. Thread: any.
+void silence_grpc_log_of_process();
+
 }  // namespace skua::control
 
 #endif  // SKUA_CONTROL_PROTO_GRPC_LOG_H_

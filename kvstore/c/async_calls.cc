@@ -1,0 +1,127 @@
+// Operations of polled clients.
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "kvstore/c/calls.h"
+#include "kvstore/c/client.h"
+#include "kvstore/c/result.h"
+
+namespace skua::c {
+namespace {
+
+/// What a client calls when an operation has ended. Small enough that it needs no memory of its own.
+struct Done {
+  skua_client* client;
+  uint32_t place;
+
+  template <typename Result>
+  void operator()(Result&& result) const {
+    const Callback callback = take_callback(*client, place);
+    skua_result lent;
+    const absl::Status status = without_exceptions([&] {
+      lend(result, lent);
+      return absl::OkStatus();
+    });
+    constexpr bool kIsWrite = std::is_base_of_v<kv::WriteResult, std::remove_cvref_t<Result>>;
+    if (!status.ok()) tell_no_memory(kIsWrite, lent);
+    lent.is_lent = true;
+    callback.function(callback.context, &lent);
+  }
+};
+static_assert(sizeof(Done) <= 2 * sizeof(void*));
+
+/// `make_call(run)` is one of the functions of calls.h.
+template <typename MakeCall>
+skua_code submit(skua_client* client, const Callback& callback, skua_error* error, MakeCall make_call) noexcept {
+  return report(
+      error, without_exceptions([&] {
+        absl::Status status = check_submit(client);
+        if (status.ok() && callback.function == nullptr) {
+          status = absl::InvalidArgumentError("callback must not be NULL");
+        }
+        if (!status.ok()) return status;
+        return make_call([&](auto&& call) {
+          const uint32_t place = add_callback(*client, callback);
+          absl::Status accepted = client->polled->run(std::forward<decltype(call)>(call), Done{client, place});
+          if (!accepted.ok()) static_cast<void>(take_callback(*client, place));
+          return accepted;
+        });
+      }));
+}
+
+}  // namespace
+}  // namespace skua::c
+
+using skua::c::submit;
+using skua::kv::Method;
+
+skua_code skua_async_get(skua_client* client, const char* table, skua_bytes key, const skua_read_options* options,
+                         skua_callback callback, void* context, skua_error* error) {
+  return submit(client, {callback, context}, error,
+                [&](auto&& run) { return skua::c::with_get(table, key, options, run); });
+}
+
+skua_code skua_async_put(skua_client* client, const char* table, skua_bytes key, skua_bytes value,
+                         const skua_write_options* options, skua_callback callback, void* context, skua_error* error) {
+  return submit(client, {callback, context}, error, [&](auto&& run) {
+    return skua::c::with_write(Method::kPut, table, key, {.value = value}, options, run);
+  });
+}
+
+skua_code skua_async_remove(skua_client* client, const char* table, skua_bytes key, const skua_write_options* options,
+                            skua_callback callback, void* context, skua_error* error) {
+  return submit(client, {callback, context}, error,
+                [&](auto&& run) { return skua::c::with_write(Method::kDelete, table, key, {}, options, run); });
+}
+
+skua_code skua_async_add(skua_client* client, const char* table, skua_bytes key, int64_t delta,
+                         const skua_write_options* options, skua_callback callback, void* context, skua_error* error) {
+  return submit(client, {callback, context}, error, [&](auto&& run) {
+    return skua::c::with_write(Method::kAdd, table, key, {.delta = delta}, options, run);
+  });
+}
+
+skua_code skua_async_append(skua_client* client, const char* table, skua_bytes key, skua_bytes bytes,
+                            const skua_write_options* options, skua_callback callback, void* context,
+                            skua_error* error) {
+  return submit(client, {callback, context}, error, [&](auto&& run) {
+    return skua::c::with_write(Method::kAppend, table, key, {.value = bytes}, options, run);
+  });
+}
+
+skua_code skua_async_expire(skua_client* client, const char* table, skua_bytes key, int64_t ttl_ns,
+                            const skua_write_options* options, skua_callback callback, void* context,
+                            skua_error* error) {
+  return submit(client, {callback, context}, error, [&](auto&& run) {
+    return skua::c::with_write(Method::kExpire, table, key, {.ttl_ns = ttl_ns}, options, run);
+  });
+}
+
+skua_code skua_async_patch(skua_client* client, const char* table, skua_bytes key, const skua_field* fields,
+                           size_t field_count, bool create_if_missing, const skua_write_options* options,
+                           skua_callback callback, void* context, skua_error* error) {
+  return submit(client, {callback, context}, error, [&](auto&& run) {
+    return skua::c::with_patch(table, key, {fields, field_count, create_if_missing}, options, run);
+  });
+}
+
+skua_code skua_async_multi_get(skua_client* client, const char* table, const skua_bytes* keys, size_t key_count,
+                               const skua_read_options* options, skua_callback callback, void* context,
+                               skua_error* error) {
+  return submit(client, {callback, context}, error,
+                [&](auto&& run) { return skua::c::with_multi_get(table, keys, key_count, options, run); });
+}
+
+skua_code skua_async_scan(skua_client* client, const char* table, const skua_scan_range* range,
+                          const skua_read_options* options, skua_callback callback, void* context, skua_error* error) {
+  return submit(client, {callback, context}, error,
+                [&](auto&& run) { return skua::c::with_scan(table, range, options, run); });
+}
+
+skua_code skua_async_batch_run(skua_client* client, const char* table, const skua_batch* batch,
+                               const skua_write_options* options, skua_callback callback, void* context,
+                               skua_error* error) {
+  return submit(client, {callback, context}, error,
+                [&](auto&& run) { return skua::c::with_batch(table, batch, options, run); });
+}

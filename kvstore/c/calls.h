@@ -1,0 +1,115 @@
+// Operations of the C library, whichever kind of client carries them out: parameters are checked and become a call of
+// kvstore/client/client_calls.h, which is given to `run(call)`. `run` returns a status, which is passed on.
+#ifndef SKUA_KVSTORE_C_CALLS_H_
+#define SKUA_KVSTORE_C_CALLS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "include/skua/skua.h"
+#include "kvstore/c/batch.h"
+#include "kvstore/c/entry_point.h"
+#include "kvstore/c/parameters.h"
+#include "kvstore/client/client_calls.h"
+
+namespace skua::c {
+
+inline absl::Status check_place(const char* table, skua_bytes key) {
+  absl::Status status = check_not_null("table", table);
+  return status.ok() ? check_bytes("key", key) : status;
+}
+
+template <typename Run>
+absl::Status with_get(const char* table, skua_bytes key, const skua_read_options* given, Run&& run) {
+  kv::ReadOptions options;
+  absl::Status status = check_place(table, key);
+  if (status.ok()) status = read(given, options);
+  return status.ok() ? run(kv::GetCall{table, view_of(key), options}) : status;
+}
+
+/// What a write takes beside its key and its options.
+struct WriteArguments {
+  skua_bytes value = {nullptr, 0};
+  int64_t delta = 0;
+  int64_t ttl_ns = 0;  ///< EXPIRE
+};
+
+template <typename Run>
+absl::Status with_write(kv::Method method, const char* table, skua_bytes key, const WriteArguments& arguments,
+                        const skua_write_options* given, Run&& run) {
+  kv::WriteCall call{.method = method, .table = {}, .key = view_of(key), .options = {}};
+  absl::Status status = check_place(table, key);
+  if (status.ok()) status = check_bytes("value", arguments.value);
+  if (status.ok()) status = read(given, call.options);
+  if (!status.ok()) return status;
+  call.table = table;
+  call.value = view_of(arguments.value);
+  call.delta = arguments.delta;
+  if (method == kv::Method::kExpire) call.options.ttl = std::chrono::nanoseconds(arguments.ttl_ns);
+  return run(std::move(call));
+}
+
+struct PatchArguments {
+  const skua_field* fields = nullptr;
+  size_t field_count = 0;
+  bool create_if_missing = false;
+};
+
+template <typename Run>
+absl::Status with_patch(const char* table, skua_bytes key, const PatchArguments& arguments,
+                        const skua_write_options* given, Run&& run) {
+  std::vector<kv::FieldUpdate> fields;
+  kv::PatchOptions options;
+  absl::Status status = check_place(table, key);
+  if (status.ok()) status = read(arguments.fields, arguments.field_count, fields);
+  if (status.ok()) status = read(given, options);
+  if (!status.ok()) return status;
+  kv::WriteCall call{.method = kv::Method::kPatch, .table = table, .key = view_of(key), .options = {}};
+  call.options.timeout = options.timeout;
+  call.options.if_version = options.if_version;
+  call.options.durability = options.durability;
+  call.fields = fields;
+  call.create_if_missing = arguments.create_if_missing;
+  return run(std::move(call));
+}
+
+template <typename Run>
+absl::Status with_multi_get(const char* table, const skua_bytes* keys, size_t key_count, const skua_read_options* given,
+                            Run&& run) {
+  std::vector<std::string_view> views;
+  kv::ReadOptions options;
+  absl::Status status = check_not_null("table", table);
+  if (status.ok() && key_count == 0) status = absl::InvalidArgumentError("a multi_get takes at least one key");
+  if (status.ok()) status = read(keys, key_count, views);
+  if (status.ok()) status = read(given, options);
+  return status.ok() ? run(kv::MultiGetCall{table, views, options}) : status;
+}
+
+template <typename Run>
+absl::Status with_scan(const char* table, const skua_scan_range* given_range, const skua_read_options* given,
+                       Run&& run) {
+  kv::ScanRange range;
+  kv::ReadOptions options;
+  absl::Status status = check_not_null("table", table);
+  if (status.ok()) status = read(given_range, range);
+  if (status.ok()) status = read(given, options);
+  return status.ok() ? run(kv::ScanCall{table, range, options}) : status;
+}
+
+template <typename Run>
+absl::Status with_batch(const char* table, const skua_batch* batch, const skua_write_options* given, Run&& run) {
+  kv::BatchOptions options;
+  absl::Status status = check_not_null("table", table);
+  if (status.ok()) status = check_not_null("batch", batch);
+  if (status.ok()) status = batch->status();
+  if (status.ok()) status = read(given, options);
+  return status.ok() ? run(kv::BatchCall{table, batch->batch, options}) : status;
+}
+
+}  // namespace skua::c
+
+#endif  // SKUA_KVSTORE_C_CALLS_H_

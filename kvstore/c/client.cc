@@ -1,0 +1,233 @@
+#include "kvstore/c/client.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "control/proto/grpc_log.h"
+#include "kvstore/c/entry_point.h"
+#include "kvstore/c/options.h"
+
+namespace skua::c {
+
+std::unique_ptr<skua_client> make_blocking(std::unique_ptr<kv::Client> client) {
+  auto made = std::make_unique<skua_client>();
+  made->blocking = std::move(client);
+  return made;
+}
+
+std::unique_ptr<skua_client> make_polled(std::unique_ptr<kv::AsyncClient> client, int64_t timeout_ns) {
+  auto made = std::make_unique<skua_client>();
+  made->polled = std::move(client);
+  made->owner = std::this_thread::get_id();
+  made->timeout_ns = timeout_ns;
+  return made;
+}
+
+absl::Status check_blocking(const skua_client* client) {
+  if (client == nullptr) return check_not_null("client", client);
+  if (client->blocking != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "this client is polled: call skua_async_...(), or skua_client_create() a client that blocks");
+}
+
+absl::Status check_submit(const skua_client* client) {
+  if (client == nullptr) return check_not_null("client", client);
+  if (client->activity == Activity::kClosing) return absl::CancelledError("the client is closing");
+  if (client->polled == nullptr) {
+    return absl::InvalidArgumentError("this client blocks: for callbacks make one by skua_client_create_polled()");
+  }
+  if (client->owner != std::this_thread::get_id()) {
+    return absl::InvalidArgumentError("this client belongs to another thread (see skua_adopt_thread)");
+  }
+  if (client->activity == Activity::kWaiting) {
+    return absl::InvalidArgumentError("the client waits: call skua_end_wait() first");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_poll(const skua_client* client) {
+  absl::Status status = check_submit(client);
+  if (status.ok() && client->activity == Activity::kPolling) {
+    return absl::InvalidArgumentError("a callback must not poll, wait or end its client");
+  }
+  return status;
+}
+
+uint32_t add_callback(skua_client& client, const Callback& callback) {
+  if (client.free_places.empty()) {
+    client.callbacks.emplace_back();
+    // Now, so that take_callback() needs no memory.
+    client.free_places.reserve(client.callbacks.capacity());
+    client.free_places.push_back(static_cast<uint32_t>(client.callbacks.size() - 1));
+  }
+  const uint32_t place = client.free_places.back();
+  client.free_places.pop_back();
+  client.callbacks[place] = callback;
+  return place;
+}
+
+Callback take_callback(skua_client& client, uint32_t place) {
+  client.free_places.push_back(place);
+  return client.callbacks[place];
+}
+
+namespace {
+
+/// Sets the activity while it lives.
+class During {
+ public:
+  During(skua_client& client, Activity activity) : client_(client) { client.activity = activity; }
+  ~During() { client_.activity = Activity::kIdle; }
+  During(const During&) = delete;
+  During& operator=(const During&) = delete;
+
+ private:
+  skua_client& client_;
+};
+
+skua_options options_or_defaults(const skua_options* given) {
+  return given == nullptr ? skua_options() : *given;
+}
+
+absl::Status create_blocking(const skua_options* given, std::unique_ptr<skua_client>& to) {
+  const skua_options options = options_or_defaults(given);
+  if (!options.keeps_grpc_log) control::silence_grpc_log_of_process();
+  absl::StatusOr<std::unique_ptr<kv::Client>> client = kv::Client::create(options.client);
+  if (!client.ok()) return client.status();
+  to = make_blocking(*std::move(client));
+  return absl::OkStatus();
+}
+
+absl::Status create_polled(const skua_options* given, std::unique_ptr<skua_client>& to) {
+  skua_options options = options_or_defaults(given);
+  if (!options.keeps_grpc_log) control::silence_grpc_log_of_process();
+  if (!options.has_spin) options.client.spin = std::chrono::nanoseconds(0);
+  absl::StatusOr<std::unique_ptr<kv::AsyncClient>> client = kv::AsyncClient::create(options.client);
+  if (!client.ok()) return client.status();
+  to = make_polled(*std::move(client), options.client.timeout.count());
+  return absl::OkStatus();
+}
+
+absl::Status poll(skua_client* client, int64_t max_wait_ns, size_t* callbacks) {
+  absl::Status status = check_poll(client);
+  if (!status.ok()) return status;
+  if (max_wait_ns < 0) return absl::InvalidArgumentError("max_wait_ns must not be negative");
+  const During polling(*client, Activity::kPolling);
+  const size_t ran = client->polled->poll(std::chrono::nanoseconds(max_wait_ns));
+  if (callbacks != nullptr) *callbacks = ran;
+  return status;
+}
+
+absl::Status warm_up(skua_client* client, const char* table, int64_t timeout_ns) {
+  absl::Status status = check_poll(client);
+  if (status.ok()) status = check_not_null("table", table);
+  if (!status.ok()) return status;
+  if (timeout_ns < 0) return absl::InvalidArgumentError("timeout_ns must not be negative");
+  const During polling(*client, Activity::kPolling);
+  return client->polled->warm_up(table, std::chrono::nanoseconds(timeout_ns == 0 ? client->timeout_ns : timeout_ns));
+}
+
+absl::Status close_polled(skua_client& client) {
+  if (client.activity == Activity::kWaiting) {
+    if (client.owner != std::this_thread::get_id()) return check_submit(&client);
+    client.polled->end_wait();
+    client.activity = Activity::kIdle;
+  }
+  absl::Status status = check_poll(&client);
+  if (!status.ok()) return status;
+  client.activity = Activity::kClosing;
+  client.polled.reset();
+  return status;
+}
+
+}  // namespace
+}  // namespace skua::c
+
+using skua::c::Activity;
+using skua::c::without_exceptions;
+
+skua_client* skua_client_create(const skua_options* options, skua_error* error) {
+  std::unique_ptr<skua_client> made;
+  skua::c::report(error, without_exceptions([&] { return skua::c::create_blocking(options, made); }));
+  return made.release();
+}
+
+skua_client* skua_client_create_polled(const skua_options* options, skua_error* error) {
+  std::unique_ptr<skua_client> made;
+  skua::c::report(error, without_exceptions([&] { return skua::c::create_polled(options, made); }));
+  return made.release();
+}
+
+skua_code skua_client_destroy(skua_client* client) {
+  if (client == nullptr) return SKUA_OK;
+  const absl::Status status = without_exceptions([&] {
+    const bool is_blocking = client->blocking != nullptr;
+    return is_blocking ? absl::OkStatus() : skua::c::close_polled(*client);
+  });
+  if (status.ok()) delete client;
+  return skua::c::code_of(status);
+}
+
+skua_code skua_poll(skua_client* client, int64_t max_wait_ns, size_t* callbacks) {
+  return skua::c::code_of(without_exceptions([&] { return skua::c::poll(client, max_wait_ns, callbacks); }));
+}
+
+skua_code skua_warm_up(skua_client* client, const char* table, int64_t timeout_ns, skua_error* error) {
+  return skua::c::report(error, without_exceptions([&] { return skua::c::warm_up(client, table, timeout_ns); }));
+}
+
+size_t skua_in_flight(const skua_client* client) {
+  return client == nullptr || client->polled == nullptr ? 0 : client->polled->in_flight();
+}
+
+int skua_wait_fd(const skua_client* client) {
+  // Also while the client waits: programs add the descriptor to their loop when they like.
+  if (client == nullptr || client->polled == nullptr || client->owner != std::this_thread::get_id()) return -1;
+  return client->polled->wait_fd();
+}
+
+bool skua_begin_wait(skua_client* client, int64_t* longest_ns) {
+  if (longest_ns == nullptr) return false;
+  const absl::Status status = without_exceptions([&] {
+    absl::Status usable = skua::c::check_poll(client);
+    if (!usable.ok()) return usable;
+    const auto longest = client->polled->begin_wait();
+    if (!longest.has_value()) return absl::UnavailableError("");
+    client->activity = Activity::kWaiting;
+    *longest_ns = longest->count();
+    return absl::OkStatus();
+  });
+  return status.ok();
+}
+
+skua_code skua_end_wait(skua_client* client) {
+  return skua::c::code_of(without_exceptions([&] {
+    if (client == nullptr || client->activity != Activity::kWaiting || client->owner != std::this_thread::get_id()) {
+      return absl::InvalidArgumentError("");
+    }
+    client->activity = Activity::kIdle;
+    client->polled->end_wait();
+    return absl::OkStatus();
+  }));
+}
+
+bool skua_post(skua_client* client, void (*task)(void* context), void* context) {
+  if (client == nullptr || client->polled == nullptr || task == nullptr) return false;
+  const absl::Status status = without_exceptions([&] {
+    const bool posted = client->polled->post([task, context] { task(context); });
+    return posted ? absl::OkStatus() : absl::ResourceExhaustedError("");
+  });
+  return status.ok();
+}
+
+skua_code skua_adopt_thread(skua_client* client) {
+  return skua::c::code_of(without_exceptions([&] {
+    if (client == nullptr || client->polled == nullptr || client->activity != Activity::kIdle) {
+      return absl::InvalidArgumentError("");
+    }
+    client->owner = std::this_thread::get_id();
+    client->polled->adopt_thread();
+    return absl::OkStatus();
+  }));
+}

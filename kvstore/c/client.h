@@ -1,0 +1,71 @@
+// Clients of the C library. A blocking one is a kv::Client. A polled one is a kv::AsyncClient, with the checks that keep a
+// program's mistakes from ending the process, and with the callbacks of operations in flight.
+#ifndef SKUA_KVSTORE_C_CLIENT_H_
+#define SKUA_KVSTORE_C_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "include/skua/skua.h"
+#include "kvstore/c/result.h"
+#include "kvstore/client/async_client.h"
+#include "kvstore/client/client.h"
+
+namespace skua::c {
+
+/// The caller's function of an operation in flight. The client's callbacks name it by its place: so they are small, and
+/// need no memory.
+struct Callback {
+  skua_callback function = nullptr;
+  void* context = nullptr;
+};
+
+/// Where a polled client is. Everything but kIdle forbids something.
+enum class Activity : uint8_t {
+  kIdle,
+  kPolling,  ///< callbacks may be running: they may submit, and nothing else
+  kWaiting,  ///< between skua_begin_wait() and skua_end_wait()
+  kClosing,
+};
+
+}  // namespace skua::c
+
+struct skua_client {
+  // One of the two.
+  std::unique_ptr<skua::kv::Client> blocking;
+  std::unique_ptr<skua::kv::AsyncClient> polled;
+
+  // Of a polled client.
+  std::thread::id owner;
+  skua::c::Activity activity = skua::c::Activity::kIdle;
+  int64_t timeout_ns = 0;
+  std::vector<skua::c::Callback> callbacks;
+  std::vector<uint32_t> free_places;
+};
+
+namespace skua::c {
+
+/// A client over what the tests made.
+[[nodiscard]] std::unique_ptr<skua_client> make_blocking(std::unique_ptr<kv::Client> client);
+[[nodiscard]] std::unique_ptr<skua_client> make_polled(std::unique_ptr<kv::AsyncClient> client, int64_t timeout_ns);
+
+/// INVALID_ARGUMENT: null, or no blocking client.
+[[nodiscard]] absl::Status check_blocking(const skua_client* client);
+/// INVALID_ARGUMENT: null, no polled client, another thread than the owner's, or between begin_wait and end_wait.
+/// CANCELLED: the client is closing. For submitting operations, also from callbacks.
+[[nodiscard]] absl::Status check_submit(const skua_client* client);
+/// The same, and INVALID_ARGUMENT inside of callbacks. For polling and waiting.
+[[nodiscard]] absl::Status check_poll(const skua_client* client);
+
+/// Keeps a callback until its operation ends. Returns its place.
+[[nodiscard]] uint32_t add_callback(skua_client& client, const Callback& callback);
+/// Takes the callback back; the place is free then.
+[[nodiscard]] Callback take_callback(skua_client& client, uint32_t place);
+
+}  // namespace skua::c
+
+#endif  // SKUA_KVSTORE_C_CLIENT_H_

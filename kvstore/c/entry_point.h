@@ -1,0 +1,47 @@
+// What all functions of the C library have in common: no exception leaves them, and what failed is told in a skua_error.
+#ifndef SKUA_KVSTORE_C_ENTRY_POINT_H_
+#define SKUA_KVSTORE_C_ENTRY_POINT_H_
+
+#include <exception>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "include/skua/skua.h"
+
+namespace skua::c {
+
+/// Fills `error`, unless it is null or too small for a text, and returns the status's code. OK leaves an empty text.
+skua_code report(skua_error* error, const absl::Status& status) noexcept;
+
+[[nodiscard]] skua_code code_of(const absl::Status& status) noexcept;
+
+/// OK, or INVALID_ARGUMENT naming the argument: `bytes` has a length and no data.
+[[nodiscard]] absl::Status check_bytes(std::string_view name, skua_bytes bytes);
+/// OK, or INVALID_ARGUMENT naming the argument.
+[[nodiscard]] absl::Status check_not_null(std::string_view name, const void* pointer);
+
+[[nodiscard]] inline std::string_view view_of(skua_bytes bytes) noexcept {
+  return bytes.length == 0 ? std::string_view() : std::string_view(static_cast<const char*>(bytes.data), bytes.length);
+}
+[[nodiscard]] inline skua_bytes bytes_of(std::string_view view) noexcept {
+  return {view.data(), view.size()};
+}
+
+/// Returns what `body` returns, which is an absl::Status. An exception becomes a status without a text: text takes
+/// memory, and most likely there is none.
+template <typename Body>
+[[nodiscard]] absl::Status without_exceptions(Body&& body) noexcept {
+  try {
+    return std::forward<Body>(body)();
+  } catch (const std::bad_alloc&) {
+    return absl::Status(absl::StatusCode::kResourceExhausted, "");
+  } catch (...) {
+    return absl::Status(absl::StatusCode::kInternal, "");
+  }
+}
+
+}  // namespace skua::c
+
+#endif  // SKUA_KVSTORE_C_ENTRY_POINT_H_

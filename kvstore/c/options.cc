@@ -1,0 +1,145 @@
+#include "kvstore/c/options.h"
+
+#include <chrono>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "app/value_text.h"
+#include "kvstore/c/entry_point.h"
+#include "rpc/base/nearest_name.h"
+#include "rpc/base/status.h"
+
+namespace skua::c {
+namespace {
+
+absl::Status refuse(std::string_view what, std::string_view text) {
+  return absl::InvalidArgumentError(absl::StrCat("must be ", absl_view(what), ", not ", absl_view(text)));
+}
+
+absl::Status set_text(std::string_view text, std::string& to) {
+  to.assign(text);
+  return absl::OkStatus();
+}
+
+absl::Status set_bool(std::string_view text, bool& to) {
+  const absl::StatusOr<bool> value = app::parse_bool(text);
+  if (value.ok()) to = *value;
+  return value.status();
+}
+
+absl::Status set_duration(std::string_view text, std::chrono::nanoseconds& to) {
+  const absl::StatusOr<DurationNs> value = app::parse_duration(text);
+  if (value.ok()) to = std::chrono::nanoseconds(*value);
+  return value.status();
+}
+
+/// The client checks the range. Here only that the number is one for the type.
+template <typename T>
+absl::Status set_int(std::string_view text, T& to) {
+  const absl::StatusOr<int64_t> value = app::parse_int(text);
+  if (!value.ok()) return value.status();
+  if (*value < 0 || *value > int64_t{std::numeric_limits<T>::max()}) {
+    return refuse(absl::StrCat("from 0 to ", std::numeric_limits<T>::max()), text);
+  }
+  to = static_cast<T>(*value);
+  return absl::OkStatus();
+}
+
+absl::Status set_packets(std::string_view text, rpc::PacketProtection& to) {
+  using rpc::PacketProtection;
+  if (text == "default") {
+    to = PacketProtection::kDefault;
+  } else if (text == "off") {
+    to = PacketProtection::kOff;
+  } else if (text == "authenticate") {
+    to = PacketProtection::kAuthenticate;
+  } else if (text == "encrypt") {
+    to = PacketProtection::kEncrypt;
+  } else {
+    return refuse("default, off, authenticate or encrypt", text);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status set_grpc_log(std::string_view text, bool& keeps) {
+  if (text != "off" && text != "keep") return refuse("off or keep", text);
+  keeps = text == "keep";
+  return absl::OkStatus();
+}
+
+absl::Status set_memory_limit(std::string_view text, size_t& to) {
+  const absl::StatusOr<int64_t> value = app::parse_size(text);
+  if (value.ok()) to = static_cast<size_t>(*value);
+  return value.status();
+}
+
+struct NamedOption {
+  std::string_view name;
+  absl::Status (*set)(skua_options& options, std::string_view text);
+};
+
+constexpr NamedOption kOptions[] = {
+    {"control-address", [](auto& to, auto text) { return set_text(text, to.client.control_address); }},
+    {"cert", [](auto& to, auto text) { return set_text(text, to.client.credentials.certificate); }},
+    {"key", [](auto& to, auto text) { return set_text(text, to.client.credentials.key); }},
+    {"ca", [](auto& to, auto text) { return set_text(text, to.client.credentials.authorities); }},
+    {"packets", [](auto& to, auto text) { return set_packets(text, to.client.packets); }},
+    {"timeout", [](auto& to, auto text) { return set_duration(text, to.client.timeout); }},
+    {"operations-max", [](auto& to, auto text) { return set_int(text, to.client.operations_max); }},
+    {"session-window", [](auto& to, auto text) { return set_int(text, to.client.session_window); }},
+    {"spin",
+     [](auto& to, auto text) {
+       to.has_spin = true;
+       return set_duration(text, to.client.spin);
+     }},
+    {"memory-limit", [](auto& to, auto text) { return set_memory_limit(text, to.client.memory_limit_bytes); }},
+    {"exactly-once", [](auto& to, auto text) { return set_bool(text, to.client.exactly_once); }},
+    {"grpc-log", [](auto& to, auto text) { return set_grpc_log(text, to.keeps_grpc_log); }},
+};
+
+absl::Status no_such_option(std::string_view name) {
+  std::vector<std::string> names;
+  for (const NamedOption& option : kOptions) names.emplace_back(option.name);
+  const std::optional<std::string> nearest = nearest_name(name, names);
+  return absl::InvalidArgumentError(absl::StrCat("there is no option ", absl_view(name),
+                                                 nearest.has_value() ? "; did you mean " : "", nearest.value_or("")));
+}
+
+}  // namespace
+
+absl::Status set_option(skua_options& options, std::string_view name, std::string_view value) {
+  for (const NamedOption& option : kOptions) {
+    if (option.name != name) continue;
+    const absl::Status status = option.set(options, value);
+    if (status.ok()) return status;
+    return absl::InvalidArgumentError(absl::StrCat("option ", absl_view(name), " ", status.message()));
+  }
+  return no_such_option(name);
+}
+
+}  // namespace skua::c
+
+skua_options* skua_options_create(void) {
+  return new (std::nothrow) skua_options();
+}
+
+void skua_options_destroy(skua_options* options) {
+  delete options;
+}
+
+skua_code skua_options_set(skua_options* options, const char* name, const char* value, skua_error* error) {
+  using namespace skua::c;
+  return report(error, without_exceptions([&] {
+                  absl::Status status = check_not_null("options", options);
+                  if (status.ok()) status = check_not_null("name", name);
+                  if (status.ok()) status = check_not_null("value", value);
+                  return status.ok() ? set_option(*options, name, value) : status;
+                }));
+}

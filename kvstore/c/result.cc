@@ -1,0 +1,277 @@
+#include "kvstore/c/result.h"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "kvstore/c/entry_point.h"
+#include "rpc/base/status.h"
+
+namespace skua::c {
+namespace {
+
+/// The store's answer, as types.h says. With a detail, or in doubt, the store has not answered.
+bool is_answer(const kv::Outcome& outcome) {
+  if (outcome.ok()) return true;
+  if (outcome.detail != nullptr || outcome.may_have_been_applied) return false;
+  switch (outcome.status.code()) {
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange: return true;
+    default: return false;
+  }
+}
+
+void take_status(const absl::Status& status, skua_code& code, std::string& text) {
+  code = code_of(status);
+  if (!status.ok()) text.assign(std_view(status.message()));
+}
+
+void take_outcome(const kv::Outcome& from, ResultFields& to) {
+  take_status(from.status, to.code, to.text);
+  to.may_have_been_applied = from.may_have_been_applied;
+  to.outcome = is_answer(from) ? SKUA_ANSWERED : from.may_have_been_applied ? SKUA_IN_DOUBT : SKUA_NOT_DONE;
+  to.version = from.version;
+  to.token = from.token;
+}
+
+template <typename Ttl>
+int64_t ttl_ms_of(const Ttl& ttl) {
+  return ttl.has_value() ? int64_t{ttl->count()} : -1;
+}
+
+void take_write(const kv::WriteResult& from, ResultFields& to) {
+  take_outcome(from, to);
+  to.durability = static_cast<skua_durability>(from.durability);
+  to.number = from.value;
+  to.repeated = from.repeated;
+}
+
+void take_batch(const kv::BatchResult& from, ResultFields& to) {
+  take_write(from, to);
+  to.entries.resize(from.ops.size());
+  for (size_t i = 0; i < from.ops.size(); ++i) {
+    ResultEntry& entry = to.entries[i];
+    take_status(from.ops[i].status, entry.code, entry.text);
+    entry.version = from.ops[i].version;
+    entry.number = from.ops[i].value;
+  }
+}
+
+template <typename Read>
+void take_entry(const Read& from, std::string_view value, ResultEntry& to) {
+  take_status(from.status, to.code, to.text);
+  to.value = value;
+  to.version = from.version;
+  to.token = from.token;
+}
+
+template <typename Rows>
+void take_rows(const Rows& rows, ResultFields& to) {
+  to.entries.resize(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    to.entries[i].key = rows[i].key;
+    to.entries[i].value = rows[i].value;
+    to.entries[i].version = rows[i].version;
+  }
+}
+
+/// Moves what the views point to into `bytes` of the same result.
+void copy_bytes(skua_result& result) {
+  size_t total = result.value.size();
+  for (const ResultEntry& entry : result.entries) total += entry.key.size() + entry.value.size();
+  result.bytes.reserve(total);
+  const auto copy = [&result](std::string_view& view) {
+    const size_t begin = result.bytes.size();
+    result.bytes.append(view);
+    view = std::string_view(result.bytes).substr(begin);
+  };
+  copy(result.value);
+  for (ResultEntry& entry : result.entries) {
+    copy(entry.key);
+    copy(entry.value);
+  }
+}
+
+skua_token token_of(const kv::Token& token) {
+  return {token.table_id, token.shard, token.epoch, token.index};
+}
+
+}  // namespace
+
+void lend(const kv::GetResult& from, skua_result& to) {
+  take_outcome(from, to);
+  to.value = from.value.bytes();
+  to.ttl_ms = ttl_ms_of(from.ttl);
+}
+
+void lend(const kv::WriteResult& from, skua_result& to) {
+  take_write(from, to);
+}
+
+void lend(const kv::BatchResult& from, skua_result& to) {
+  take_batch(from, to);
+}
+
+void lend(const kv::MultiGetResult& from, skua_result& to) {
+  take_outcome(from, to);
+  to.entries.resize(from.entries.size());
+  for (size_t i = 0; i < from.entries.size(); ++i) take_entry(from.entries[i], from.entries[i].value, to.entries[i]);
+}
+
+void lend(const kv::ScanResult& from, skua_result& to) {
+  take_outcome(from, to);
+  take_rows(from.rows, to);
+  to.has_more = from.has_more;
+  to.next_start = from.next_start;
+}
+
+void take(kv::ReadResult&& from, skua_result& to) {
+  take_outcome(from, to);
+  to.ttl_ms = ttl_ms_of(from.ttl);
+  to.bytes = std::move(from.value);
+  to.value = to.bytes;
+}
+
+void take(kv::WriteResult&& from, skua_result& to) {
+  take_write(from, to);
+}
+
+void take(kv::BatchResult&& from, skua_result& to) {
+  take_batch(from, to);
+}
+
+void take(std::vector<kv::ReadResult>&& from, skua_result& to) {
+  to.reads = std::move(from);
+  const auto failed = std::ranges::find_if(to.reads, [](const kv::ReadResult& read) {
+    return !read.ok() && read.status.code() != absl::StatusCode::kNotFound;
+  });
+  if (failed != to.reads.end()) {
+    take_outcome(*failed, to);
+    to.token = {};
+    to.version = 0;
+  }
+  to.entries.resize(to.reads.size());
+  for (size_t i = 0; i < to.reads.size(); ++i) take_entry(to.reads[i], to.reads[i].value, to.entries[i]);
+}
+
+void take(kv::RowsResult&& from, skua_result& to) {
+  take_outcome(from, to);
+  to.rows = std::move(from.rows);
+  take_rows(to.rows, to);
+  to.has_more = from.has_more;
+  to.next_start = std::move(from.next_start);
+}
+
+void refuse(const absl::Status& status, skua_result& to) {
+  take_status(status, to.code, to.text);
+  to.outcome = SKUA_NOT_DONE;
+}
+
+void tell_no_memory(bool is_write, skua_result& to) noexcept {
+  static_cast<ResultFields&>(to) = ResultFields();
+  to.code = SKUA_RESOURCE_EXHAUSTED;
+  to.may_have_been_applied = is_write;
+  to.outcome = is_write ? SKUA_IN_DOUBT : SKUA_NOT_DONE;
+}
+
+}  // namespace skua::c
+
+using skua::c::bytes_of;
+using skua::c::ResultEntry;
+
+skua_result* skua_result_keep(const skua_result* result) {
+  if (result == nullptr) return nullptr;
+  if (!result->is_lent) {
+    skua_result* const same = const_cast<skua_result*>(result);
+    same->references.fetch_add(1, std::memory_order_relaxed);
+    return same;
+  }
+  skua_result* kept = nullptr;
+  const absl::Status status = skua::c::without_exceptions([&] {
+    auto copy = std::make_unique<skua_result>();
+    static_cast<skua::c::ResultFields&>(*copy) = *result;
+    skua::c::copy_bytes(*copy);
+    kept = copy.release();
+    return absl::OkStatus();
+  });
+  return status.ok() ? kept : nullptr;
+}
+
+void skua_result_release(skua_result* result) {
+  if (result == nullptr || result->is_lent) return;
+  if (result->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete result;
+}
+
+skua_code skua_result_code(const skua_result* result) {
+  return result == nullptr ? SKUA_INVALID_ARGUMENT : result->code;
+}
+
+const char* skua_result_text(const skua_result* result) {
+  return result == nullptr ? "the result is NULL" : result->text.c_str();
+}
+
+skua_outcome skua_result_outcome(const skua_result* result) {
+  return result == nullptr ? SKUA_NOT_DONE : result->outcome;
+}
+
+bool skua_may_have_been_applied(const skua_result* result) {
+  return result != nullptr && result->may_have_been_applied;
+}
+
+uint64_t skua_result_version(const skua_result* result) {
+  return result == nullptr ? 0 : result->version;
+}
+
+skua_token skua_result_token(const skua_result* result) {
+  return result == nullptr ? skua_token{0, 0, 0, 0} : skua::c::token_of(result->token);
+}
+
+skua_bytes skua_result_value(const skua_result* result) {
+  return result == nullptr ? skua_bytes{nullptr, 0} : bytes_of(result->value);
+}
+
+int64_t skua_result_ttl_ms(const skua_result* result) {
+  return result == nullptr ? -1 : result->ttl_ms;
+}
+
+int64_t skua_result_number(const skua_result* result) {
+  return result == nullptr ? 0 : result->number;
+}
+
+skua_durability skua_result_durability(const skua_result* result) {
+  return result == nullptr ? SKUA_DURABILITY_DEFAULT : result->durability;
+}
+
+bool skua_result_repeated(const skua_result* result) {
+  return result != nullptr && result->repeated;
+}
+
+size_t skua_result_entry_count(const skua_result* result) {
+  return result == nullptr ? 0 : result->entries.size();
+}
+
+bool skua_result_entry(const skua_result* result, size_t position, skua_entry* entry) {
+  // A later version has fields behind these, and fills them if the caller's struct has them.
+  if (entry == nullptr || entry->size < sizeof(skua_entry)) return false;
+  if (result == nullptr || position >= result->entries.size()) return false;
+  const ResultEntry& from = result->entries[position];
+  entry->code = from.code;
+  entry->text = from.text.c_str();
+  entry->key = bytes_of(from.key);
+  entry->value = bytes_of(from.value);
+  entry->version = from.version;
+  entry->number = from.number;
+  entry->token = skua::c::token_of(from.token);
+  return true;
+}
+
+bool skua_result_has_more(const skua_result* result) {
+  return result != nullptr && result->has_more;
+}
+
+skua_bytes skua_result_next_start(const skua_result* result) {
+  return result == nullptr ? skua_bytes{nullptr, 0} : bytes_of(result->next_start);
+}

@@ -1,0 +1,85 @@
+// Results of the C library: what the client's results say, with views of the bytes, and the memory that the views point
+// into.
+//
+//   lent      lives on the stack while a callback runs; its views point into received memory
+//   owned     counts its references; its views point into memory of its own
+#ifndef SKUA_KVSTORE_C_RESULT_H_
+#define SKUA_KVSTORE_C_RESULT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "include/skua/skua.h"
+#include "kvstore/client/client.h"
+#include "kvstore/client/types.h"
+
+namespace skua::c {
+
+struct ResultEntry {
+  skua_code code = SKUA_OK;
+  std::string text;
+  std::string_view key;
+  std::string_view value;
+  uint64_t version = 0;
+  int64_t number = 0;
+  kv::Token token;
+};
+
+struct ResultFields {
+  skua_code code = SKUA_OK;
+  skua_outcome outcome = SKUA_ANSWERED;
+  std::string text;
+  bool may_have_been_applied = false;
+  bool repeated = false;
+  bool has_more = false;
+  skua_durability durability = SKUA_DURABILITY_DEFAULT;
+  uint64_t version = 0;
+  kv::Token token;
+  std::string_view value;
+  int64_t ttl_ms = -1;
+  int64_t number = 0;
+  std::vector<ResultEntry> entries;
+  std::string next_start;
+};
+
+}  // namespace skua::c
+
+struct skua_result : skua::c::ResultFields {
+  std::atomic<uint32_t> references{1};
+  bool is_lent = false;
+  /// What views point into: bytes that were copied, or what a blocking client returned.
+  std::string bytes;
+  std::vector<skua::kv::OwnedRow> rows;
+  std::vector<skua::kv::ReadResult> reads;
+};
+
+namespace skua::c {
+
+// Fill a result with what the client says. Lent: views point into `from`.
+void lend(const kv::GetResult& from, skua_result& to);
+void lend(const kv::WriteResult& from, skua_result& to);
+void lend(const kv::BatchResult& from, skua_result& to);
+void lend(const kv::MultiGetResult& from, skua_result& to);
+void lend(const kv::ScanResult& from, skua_result& to);
+
+// The same for results that own their memory.
+void take(kv::ReadResult&& from, skua_result& to);
+void take(kv::WriteResult&& from, skua_result& to);
+void take(kv::BatchResult&& from, skua_result& to);
+void take(std::vector<kv::ReadResult>&& from, skua_result& to);
+void take(kv::RowsResult&& from, skua_result& to);
+
+/// Fills a result with an operation that was refused before it began.
+void refuse(const absl::Status& status, skua_result& to);
+
+/// Fills the result of an operation whose result found no memory. `is_write`: the operation may have taken effect.
+void tell_no_memory(bool is_write, skua_result& to) noexcept;
+
+}  // namespace skua::c
+
+#endif  // SKUA_KVSTORE_C_RESULT_H_
