@@ -1,0 +1,2 @@
+# find_package(Skua): Skua::skua for C, Skua::cpp for C++17.
+include(${CMAKE_CURRENT_LIST_DIR}/SkuaTargets.cmake)
