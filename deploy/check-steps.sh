@@ -118,7 +118,7 @@ step_structure() {
 step_format() {
   local files
   need_packages check
-  mapfile -d '' -t files < <(find app control kvstore rpc tests ycsb \( -name '*.cc' -o -name '*.h' \) -print0 | sort -z)
+  mapfile -d '' -t files < <(find app control examples/c include kvstore rpc tests ycsb -regex '.*[.]\(c\|cc\|h\|hpp\)' -print0 | sort -z)
   printf '%s\0' "${files[@]}" | xargs -0 -n 50 clang-format-14 --dry-run -Werror
   checked "${#files[@]}" files
   mapfile -t files < <(grep -lE '^(#!.*bash|# shellcheck shell=bash)' -r deploy tests/vm .ci)

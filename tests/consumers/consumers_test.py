@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""The client library as users get it: installed into a folder, found there by CMake and pkg-config, built against by
+programs in C and C++, and run on a cluster.
+
+  consumers_test.py --build build/release --bin build/release/bin [NAME]
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "kvstore", "gateway"))
+from gateway_programs import Programs  # noqa: E402
+
+LIMIT_S = 120
+BUILD = BIN = None
+
+
+def run(*command, **options):
+    result = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False, **options)
+    if result.returncode != 0:
+        raise AssertionError(f"{' '.join(command)} ended with {result.returncode}:\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+class ConsumersTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        # What is installed may be moved: nothing of it names the folder.
+        run("cmake", "--install", BUILD, "--prefix", os.path.join(cls.folder, "first"))
+        cls.prefix = os.path.join(cls.folder, "prefix")
+        os.rename(os.path.join(cls.folder, "first"), cls.prefix)
+        cls.programs = Programs(BIN)
+        cls.addClassCleanup(cls.programs.__exit__)
+        cls.programs.start_cluster(1)
+
+    def libraries(self):
+        return next(folder for folder, _, files in os.walk(self.prefix) if "libskua.so.1" in files)
+
+    def cmake_project(self, name, *words):
+        build = os.path.join(self.folder, name)
+        run("cmake", "-S", os.path.join(HERE, name), "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}", *words)
+        run("cmake", "--build", build)
+        return os.path.join(build, "consumer")
+
+    def run_on_table(self, table, program, environment=None):
+        self.programs.skuactl("table", "create", table, "--shards", "1")
+        output = run(program, f"127.0.0.1:{self.programs.control_port}", table, env={**os.environ, **(environment or {})})
+        self.assertEqual(output.split()[0], "ok")
+
+    def test_what_is_installed(self):
+        installed = {os.path.relpath(os.path.join(folder, file), self.prefix)
+                     for folder, _, files in os.walk(self.prefix) for file in files}
+        names = {os.path.basename(file) for file in installed}
+        for name in ("skua.h", "skua.hpp", "libskua.so", "libskua.so.1", "skua.pc", "SkuaConfig.cmake",
+                     "SkuaConfigVersion.cmake"):
+            self.assertIn(name, names)
+        for file in installed:
+            with open(os.path.join(self.prefix, file), "rb") as content:
+                self.assertNotIn(self.folder.encode(), content.read(), file)
+
+    def test_c_by_cmake(self):
+        self.run_on_table("c", self.cmake_project("c_cmake"))
+
+    def test_c_by_pkg_config(self):
+        found = {**os.environ, "PKG_CONFIG_PATH": os.path.join(self.libraries(), "pkgconfig")}
+        flags = run("pkg-config", "--cflags", "--libs", "skua", env=found).split()
+        program = os.path.join(self.folder, "pkg_consumer")
+        run("gcc", "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+            os.path.join(HERE, "c_pkgconfig", "consumer.c"), *flags, "-o", program)
+        self.run_on_table("pkg", program, {"LD_LIBRARY_PATH": self.libraries()})
+
+    def test_cpp_without_exceptions_by_each_compiler(self):
+        compilers = [name for name in ("g++", "clang++-19", "clang++") if shutil.which(name)]
+        for compiler in compilers:
+            with self.subTest(compiler):
+                program = self.cmake_project("cpp_cmake", f"-DCMAKE_CXX_COMPILER={compiler}")
+                self.run_on_table("cpp" + "".join(filter(str.isalnum, compiler)), program)
+                shutil.rmtree(os.path.dirname(program))
+
+    def test_other_versions_are_not_found(self):
+        project = os.path.join(self.folder, "other_version")
+        os.mkdir(project)
+        with open(os.path.join(project, "CMakeLists.txt"), "w", encoding="ascii") as text:
+            text.write("cmake_minimum_required(VERSION 3.25)\nproject(other LANGUAGES NONE)\nfind_package(Skua 99 REQUIRED)\n")
+        with self.assertRaisesRegex(AssertionError, 'is compatible\\s+with requested\\s+version "99"'):
+            run("cmake", "-S", project, "-B", os.path.join(project, "build"), f"-DCMAKE_PREFIX_PATH={self.prefix}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--bin", required=True)
+    arguments, rest = parser.parse_known_args()
+    BUILD, BIN = os.path.abspath(arguments.build), os.path.abspath(arguments.bin)
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
