@@ -53,6 +53,11 @@ class CommandsTest(unittest.TestCase):
         self.assertIn('ran 3 of 3 commands', output)
         self.assertFalse(os.path.exists('/tmp/words'))
 
+    def test_a_document_may_call_what_it_compiles(self):
+        block = '<!-- run: alone -->\n```sh\nprintf "int main(void) { return 0; }" >a.c\ngcc a.c -o made\n./NAME\n```\n'
+        self.good(block.replace('NAME', 'made'))
+        self.assertIn('there is no program ./other', self.bad(block.replace('NAME', 'other')))
+
     def test_programs_of_the_build_are_those_that_are_told(self):
         output = self.good('<!-- run: alone -->\n```sh\nexport PATH=$PWD/build/release/bin:/usr/bin:/bin\nskuad by its name\n'
                            'build/release/bin/skuad by its path\n```\n', '--verbose')
