@@ -113,7 +113,7 @@ TEST(Blocking, RunsBatches) {
 
   skua_batch_clear(batch.get());
   EXPECT_EQ(skua_batch_remove(batch.get(), skua_text("k"), nullptr), SKUA_OK);
-  EXPECT_EQ(skua_batch_remove(batch.get(), skua_text("x"), nullptr), SKUA_OK);
+  EXPECT_EQ(skua_batch_expire(batch.get(), skua_text("x"), kSecondNs, nullptr), SKUA_OK);
   const ResultPtr none(skua_batch_run(client.get(), "t", batch.get(), nullptr));
   EXPECT_EQ(skua_result_code(none.get()), SKUA_NOT_FOUND);
 

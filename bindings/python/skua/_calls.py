@@ -1,0 +1,94 @@
+"""The operations, declared once for both kinds of clients.
+
+A client's `_run(name, convert, arguments, *words)` calls skua_NAME or skua_async_NAME with the words; `convert` makes a Python
+value of the result. `arguments` owns the memory that the words point to. What _run() returns is what an operation returns:
+the value, or an awaitable of the value.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from skua._errors import check, new_error
+from skua._skua import ffi, lib
+from skua._values import Arguments, Batch, Bytes, Seconds, nanoseconds, numbers_of, rows_of, value_of, values_of, written_of
+
+
+class Calls:
+    def _run(self, name: str, convert: Callable[[Any], Any], arguments: Arguments, *words: Any) -> Any:
+        raise NotImplementedError
+
+    def get(self, table: str, key: Bytes, **options: Any) -> Any:
+        """A Value, or None if there is no such key. Options: timeout, with_ttl, at_least (a Token)."""
+        a = Arguments()
+        return self._run("get", value_of, a, a.table(table), a.bytes(key), a.read(**options))
+
+    def put(self, table: str, key: Bytes, value: Bytes, **options: Any) -> Any:
+        """Writes; a Written. Options: if_version, if_absent, if_present, ttl, keep_ttl, durability, timeout."""
+        a = Arguments()
+        return self._run("put", written_of, a, a.table(table), a.bytes(key), a.bytes(value), a.write(**options))
+
+    def remove(self, table: str, key: Bytes, **options: Any) -> Any:
+        """Deletes; NotFound if there is no such key. Options: if_version, durability, timeout."""
+        a = Arguments()
+        return self._run("remove", written_of, a, a.table(table), a.bytes(key), a.write(**options))
+
+    def add(self, table: str, key: Bytes, delta: int = 1, **options: Any) -> Any:
+        """Adds to a counter; the Written's `number` is the sum."""
+        a = Arguments()
+        return self._run("add", written_of, a, a.table(table), a.bytes(key), delta, a.write(**options))
+
+    def append(self, table: str, key: Bytes, value: Bytes, **options: Any) -> Any:
+        """Appends bytes to a value; a missing key counts as an empty value."""
+        a = Arguments()
+        return self._run("append", written_of, a, a.table(table), a.bytes(key), a.bytes(value), a.write(**options))
+
+    def expire(self, table: str, key: Bytes, ttl: Seconds | None, **options: Any) -> Any:
+        """The key vanishes after `ttl`; None: never."""
+        a = Arguments()
+        return self._run("expire", written_of, a, a.table(table), a.bytes(key), nanoseconds(ttl), a.write(**options))
+
+    def patch(self, table: str, key: Bytes, fields: Mapping[str, Bytes], *, create_if_missing: bool = False,
+              **options: Any) -> Any:
+        """Replaces or adds fields of a row."""
+        a = Arguments()
+        return self._run("patch", written_of, a, a.table(table), a.bytes(key), a.fields(fields), len(fields), create_if_missing,
+                         a.write(**options))
+
+    def multi_get(self, table: str, keys: Iterable[Bytes], **options: Any) -> Any:
+        """A list with a Value or None for each of 1 to 1,024 keys."""
+        a = Arguments()
+        listed = list(keys)
+        return self._run("multi_get", values_of, a, a.table(table), a.keys(listed), len(listed), a.read(**options))
+
+    def scan(self, table: str, start: Bytes = b"", end: Bytes = b"", *, limit: int = 100, **options: Any) -> Any:
+        """Rows from `start` to before `end`, at most `limit`; go on at their `next_start`."""
+        a = Arguments()
+        return self._run("scan", rows_of, a, a.table(table), a.range(start, end, limit), a.read(**options))
+
+    def batch(self, table: str, batch: Batch, **options: Any) -> Any:
+        """Applies all operations of the batch, or none; a list with the sum for each add, 0 for each other one."""
+        a = Arguments()
+        return self._run("batch_run", numbers_of, a, a.table(table), batch.handle, a.write(**options))
+
+
+def option_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (float, datetime.timedelta)):
+        return f"{nanoseconds(value)}ns"
+    return str(value)
+
+
+def make_client(create: Any, options: Mapping[str, Any]) -> Any:
+    """A skua_client. `options`: those of skua_options_set(), with _ for -. A float is
+    seconds. Raises why there is none."""
+    error = new_error()
+    handle = ffi.gc(lib.skua_options_create(), lib.skua_options_destroy)
+    for name, value in options.items():
+        check(lib.skua_options_set(handle, name.replace("_", "-").encode(), option_text(value).encode(), error), error)
+    client = create(handle, error)
+    check(error.code, error)
+    return client

@@ -1,0 +1,244 @@
+"""What python_package_test.py runs beside a cluster: the package `skua`, in tables `t` (four shards) and `one`."""
+
+import asyncio
+import datetime
+import gc
+import os
+import threading
+import unittest
+import weakref
+
+import skua
+
+ADDRESS = os.environ["SKUA_CONTROL_ADDRESS"]
+LIMIT_S = 60.0
+
+
+def make_client(**options):
+    return skua.Client(control_address=ADDRESS, timeout=LIMIT_S, **options)
+
+
+def make_async_client(**options):
+    return skua.AsyncClient(control_address=ADDRESS, timeout=LIMIT_S, **options)
+
+
+class ClientTest(unittest.TestCase):
+    def setUp(self):
+        self.client = make_client()
+        self.addCleanup(self.client.close)
+
+    def test_values(self):
+        for value in (b"", b"x", b"\0\xff" * 3, "gr\u00fc\u00dfe", bytearray(b"array"), memoryview(b"view"), os.urandom(300_000)):
+            written = self.client.put("t", "value", value)
+            read = self.client.get("t", b"value")
+            wanted = value.encode() if isinstance(value, str) else bytes(value)
+            self.assertEqual(bytes(read), wanted)
+            self.assertEqual(bytes(read.view), wanted)
+            self.assertEqual((len(read), read.version, read.ttl), (len(wanted), written.version, None))
+        self.assertIsNone(self.client.get("t", "nobody"))
+
+    def test_a_view_outlives_value_and_client(self):
+        self.client.put("t", "large", b"v" * 1_000_000)
+        with make_client() as other:
+            value = other.get("t", "large")
+        result = weakref.ref(value._result)
+        view = value.view
+        del value
+        gc.collect()
+        self.assertIsNotNone(result())
+        self.assertTrue(view.readonly)
+        self.assertEqual(view, b"v" * 1_000_000)
+        del view
+        gc.collect()
+        self.assertIsNone(result())
+
+    def test_writes(self):
+        c = self.client
+        self.assertEqual(c.add("t", "n").number, 1)
+        written = c.add("t", "n", 41, durability=skua.Durability.SYNC)
+        self.assertEqual((written.number, written.durability, written.repeated), (42, skua.Durability.SYNC, False))
+        c.append("t", "n", "0")
+        read = c.get("t", "n", at_least=written.token)
+        self.assertEqual(bytes(read), b"420")
+        self.assertEqual(read.token[:2], written.token[:2])
+        c.expire("t", "n", 60)
+        ttl = c.get("t", "n", with_ttl=True).ttl
+        self.assertTrue(datetime.timedelta(0) < ttl <= datetime.timedelta(seconds=60), ttl)
+        c.put("t", "n", "1", ttl=datetime.timedelta(hours=1))
+        self.assertGreater(c.get("t", "n", with_ttl=True).ttl, datetime.timedelta(minutes=59))
+        c.expire("t", "n", None)
+        self.assertIsNone(c.get("t", "n", with_ttl=True).ttl)
+        c.patch("t", "row", {"born": "1815", "name": b"ada"}, create_if_missing=True)
+        c.remove("t", "n")
+        with self.assertRaises(skua.NotFound) as raised:
+            c.remove("t", "n")
+        self.assertTrue(raised.exception.is_answer)
+
+    def test_conditions(self):
+        c = self.client
+        first = c.put("t", "cond", "1")
+        with self.assertRaises(skua.AlreadyExists) as raised:
+            c.put("t", "cond", "2", if_absent=True)
+        self.assertEqual((raised.exception.version, raised.exception.code), (first.version, "ALREADY_EXISTS"))
+        self.assertTrue(raised.exception.is_answer)
+        self.assertFalse(raised.exception.may_have_been_applied)
+        second = c.put("t", "cond", "2", if_version=first.version)
+        with self.assertRaises(skua.FailedPrecondition) as raised:
+            c.put("t", "cond", "3", if_version=first.version)
+        self.assertEqual(raised.exception.version, second.version)
+        with self.assertRaises(skua.NotFound):
+            c.put("t", "absent", "1", if_present=True)
+        with self.assertRaisesRegex(skua.FailedPrecondition, "FAILED_PRECONDITION: .+"):
+            c.put("t", "word", "w")
+            c.add("t", "word", 1)
+
+    def test_many(self):
+        c = self.client
+        for key in ("m1", "m2", "m3"):
+            c.put("t", key, key * 2)
+        values = c.multi_get("t", ["m3", "nobody", b"m1"])
+        self.assertEqual([None if value is None else bytes(value) for value in values], [b"m3m3", None, b"m1m1"])
+        self.assertGreater(values[0].version, 0)
+        rows = c.scan("t", "m1", "m9", limit=2)
+        self.assertEqual([(row.key, row.value) for row in rows], [(b"m1", b"m1m1"), (b"m2", b"m2m2")])
+        rest = c.scan("t", rows.next_start, "m9", limit=2)
+        self.assertEqual([row.key for row in rest], [b"m3"])
+        self.assertIsNone(rest.next_start)
+        batch = skua.Batch().put("b", "1").add("b", 4).append("b", "0").add("b", 1)
+        self.assertEqual(c.batch("one", batch), [0, 5, 0, 51])
+        with self.assertRaises(skua.NotFound):
+            c.batch("one", skua.Batch().add("b", 1).expire("nobody", 1))
+        self.assertEqual(bytes(c.get("one", "b")), b"51")
+
+    def test_refusals(self):
+        c = self.client
+        with self.assertRaises(skua.InvalidArgument) as raised:
+            c.put("t", "", "v")
+        self.assertFalse(raised.exception.is_answer)
+        with self.assertRaises(ValueError):
+            c.multi_get("t", [])
+        with self.assertRaises(TypeError):
+            c.put("t", "k", "v", unknown=1)
+        with self.assertRaises(TypeError):
+            c.put("t", "k", 5)
+        with self.assertRaisesRegex(skua.InvalidArgument, "did you mean timeout"):
+            skua.Client(timeouts="1s")
+        with skua.Client(control_address="127.0.0.1:9", timeout=0.2) as lost, self.assertRaises(skua.Error) as raised:
+            lost.put("t", "k", "v")
+        self.assertFalse(raised.exception.may_have_been_applied)
+        c.close()
+        c.close()
+        with self.assertRaises(skua.Cancelled):
+            c.get("t", "k")
+
+    def test_threads_share_a_client(self):
+        self.client.put("t", "sum", "0")
+
+        def work():
+            for _ in range(50):
+                self.client.add("t", "sum", 1)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(bytes(self.client.get("t", "sum")), b"200")
+
+
+class AsyncClientTest(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        self.client = make_async_client()
+        self.addAsyncCleanup(self.client.close)
+
+    async def test_operations(self):
+        c = self.client
+        written = await c.put("t", "async", b"v" * 200_000)
+        read = await c.get("t", "async")
+        self.assertEqual((bytes(read), read.version), (b"v" * 200_000, written.version))
+        self.assertIsNone(await c.get("t", "nobody"))
+        self.assertEqual((await c.add("t", "an", 7)).number, 7)
+        await c.append("t", "an", "0")
+        await c.expire("t", "an", 100)
+        self.assertEqual([None if v is None else bytes(v) for v in await c.multi_get("t", ["an", "nobody"])], [b"70", None])
+        self.assertEqual([row.key for row in await c.scan("t", "an", "ao")], [b"an"])
+        await c.patch("t", "arow", {"a": "b"}, create_if_missing=True)
+        self.assertEqual(await c.batch("one", skua.Batch().add("ab", 1).add("ab", 2)), [1, 3])
+        await c.remove("t", "an")
+        with self.assertRaises(skua.NotFound):
+            await c.remove("t", "an")
+        with self.assertRaises(skua.InvalidArgument):
+            await c.get("t", "")
+
+    async def test_many_at_a_time(self):
+        keys = [f"many{i}" for i in range(500)]
+        await asyncio.gather(*(self.client.put("t", key, key) for key in keys))
+        values = await asyncio.gather(*(self.client.get("t", key) for key in keys))
+        self.assertEqual([bytes(value).decode() for value in values], keys)
+        await asyncio.gather(*(self.client.add("t", "async sum") for _ in range(100)))
+        self.assertEqual(bytes(await self.client.get("t", "async sum")), b"100")
+
+    async def test_the_loop_sleeps(self):
+        await self.client.get("t", "k")
+        turns = 0
+        original = self.client._turn
+
+        def counted():
+            nonlocal turns
+            turns += 1
+            original()
+
+        self.client._turn = counted
+        # The descriptor's own reader is not counted: what is left are timers and turns that were asked for.
+        await self.client.get("t", "k")
+        self.assertLess(turns, 50)
+
+    async def test_a_deadline_ends_it(self):
+        async with skua.AsyncClient(control_address="127.0.0.1:9") as lost:
+            with self.assertRaises(skua.Error) as raised:
+                await lost.get("t", "k", timeout=0.2)
+        self.assertIn(type(raised.exception), (skua.DeadlineExceeded, skua.Unavailable))
+
+    async def test_cancelled_tasks_leave_the_client_whole(self):
+        task = asyncio.ensure_future(self.client.put("t", "cancelled", "v" * 100_000))
+        await asyncio.sleep(0)
+        task.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await task
+        for _ in range(20):
+            await self.client.get("t", "k")
+
+    async def test_close_ends_what_is_under_way(self):
+        client = make_async_client()
+        waiting = client.get("t", "k")
+        await client.close()
+        await client.close()
+        with self.assertRaises(skua.Cancelled):
+            await waiting
+        with self.assertRaises(skua.Cancelled):
+            await client.get("t", "k")
+
+    async def test_other_tasks_run_meanwhile(self):
+        ticks = 0
+
+        async def tick():
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        ticking = asyncio.ensure_future(tick())
+        await asyncio.gather(*(self.client.get("t", "k") for _ in range(50)))
+        ticking.cancel()
+        self.assertGreater(ticks, 1)
+
+
+class PackageTest(unittest.TestCase):
+    def test_names(self):
+        for name in skua.__all__:
+            self.assertTrue(hasattr(skua, name), name)
+        self.assertRegex(skua.library_version(), r"^\d+\.\d+\.\d+$")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

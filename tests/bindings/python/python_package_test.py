@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""The Python package: built against an installed client library, and used on a cluster (package_cases.py).
+
+  python_package_test.py --build build/release --bin build/release/bin [NAME]
+
+Exit code 77: this Python has no cffi.
+"""
+
+import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, "..", "..", "..")
+sys.path.insert(0, os.path.join(HERE, "..", "..", "kvstore", "gateway"))
+from gateway_programs import Programs  # noqa: E402
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--bin", required=True)
+    arguments, rest = parser.parse_known_args()
+    if importlib.util.find_spec("cffi") is None:
+        print(f"left out: {sys.executable} has no cffi")
+        return 77
+    with tempfile.TemporaryDirectory() as folder, Programs(arguments.bin) as programs:
+        prefix, package = os.path.join(folder, "prefix"), os.path.join(folder, "package")
+        subprocess.run(["cmake", "--install", arguments.build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
+        libraries = next(where for where, _, files in os.walk(prefix) if "libskua.so.1" in files)
+        environment = {**os.environ, "PKG_CONFIG_PATH": os.path.join(libraries, "pkgconfig"), "LD_LIBRARY_PATH": libraries,
+                       "PYTHONPATH": package}
+        subprocess.run([sys.executable, os.path.join(ROOT, "bindings", "python", "build.py"), "--out", package], check=True,
+                       env=environment)
+        programs.start_cluster(1)
+        programs.skuactl("table", "create", "t", "--shards", "4")
+        programs.skuactl("table", "create", "one", "--shards", "1")
+        environment["SKUA_CONTROL_ADDRESS"] = f"127.0.0.1:{programs.control_port}"
+        cases = [sys.executable, os.path.join(HERE, "package_cases.py"), *rest]
+        done = subprocess.run(cases, check=False, env=environment, stderr=subprocess.PIPE, text=True)
+        print(done.stderr, file=sys.stderr)
+        # What fails inside of a callback is printed by cffi, and by nobody else.
+        return 1 if "cffi callback" in done.stderr else done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
