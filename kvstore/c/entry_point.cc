@@ -44,7 +44,6 @@ const char* skua_code_name(int code) {
   switch (code) {
     case SKUA_OK: return "OK";
     case SKUA_CANCELLED: return "CANCELLED";
-    case SKUA_UNKNOWN: return "UNKNOWN";
     case SKUA_INVALID_ARGUMENT: return "INVALID_ARGUMENT";
     case SKUA_DEADLINE_EXCEEDED: return "DEADLINE_EXCEEDED";
     case SKUA_NOT_FOUND: return "NOT_FOUND";
@@ -59,8 +58,8 @@ const char* skua_code_name(int code) {
     case SKUA_UNAVAILABLE: return "UNAVAILABLE";
     case SKUA_DATA_LOSS: return "DATA_LOSS";
     case SKUA_UNAUTHENTICATED: return "UNAUTHENTICATED";
+    default: return "UNKNOWN";
   }
-  return "UNKNOWN";
 }
 
 const char* skua_version(void) {

@@ -108,8 +108,8 @@ absl::Status no_such_option(std::string_view name) {
   std::vector<std::string> names;
   for (const NamedOption& option : kOptions) names.emplace_back(option.name);
   const std::optional<std::string> nearest = nearest_name(name, names);
-  return absl::InvalidArgumentError(absl::StrCat("there is no option ", absl_view(name),
-                                                 nearest.has_value() ? "; did you mean " : "", nearest.value_or("")));
+  const std::string hint = nearest.has_value() ? absl::StrCat("; did you mean ", *nearest, "?") : std::string();
+  return absl::InvalidArgumentError(absl::StrCat("there is no option ", absl_view(name), hint));
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ absl::Status no_such_option(std::string_view name) {
 absl::Status set_option(skua_options& options, std::string_view name, std::string_view value) {
   for (const NamedOption& option : kOptions) {
     if (option.name != name) continue;
-    const absl::Status status = option.set(options, value);
+    absl::Status status = option.set(options, value);
     if (status.ok()) return status;
     return absl::InvalidArgumentError(absl::StrCat("option ", absl_view(name), " ", status.message()));
   }

@@ -55,7 +55,7 @@ TEST(Options, AreSetByName) {
 
 TEST(Options, RefusalsNameTheOption) {
   const OptionsPtr options(skua_options_create());
-  EXPECT_EQ(refusal(options.get(), "time-out", "1s"), "there is no option time-out; did you mean timeout");
+  EXPECT_EQ(refusal(options.get(), "time-out", "1s"), "there is no option time-out; did you mean timeout?");
   EXPECT_EQ(refusal(options.get(), "packets", "some"),
             "option packets must be default, off, authenticate or encrypt, not some");
   EXPECT_EQ(refusal(options.get(), "session-window", "70000"),

@@ -112,7 +112,7 @@ TEST(Polled, KeptResultsOutliveTheClient_AndMayBeReleasedAnywhere) {
   std::thread other([&] {
     EXPECT_EQ(skua_result_value(kept[0]).length, 200'000u);
     skua_entry entry = SKUA_ENTRY_INIT;
-    for (const size_t many : {1, 2}) {
+    for (const size_t many : {1u, 2u}) {
       ASSERT_EQ(skua_result_entry_count(kept[many]), 2u);
       ASSERT_TRUE(skua_result_entry(kept[many], 0, &entry));
       EXPECT_EQ(str(entry.value), std::string(200'000, 'x'));
