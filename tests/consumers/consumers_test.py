@@ -70,6 +70,28 @@ class ConsumersTest(unittest.TestCase):
     def test_c_by_cmake(self):
         self.run_on_table("c", self.cmake_project("c_cmake"))
 
+    def test_with_certificates(self):
+        program = self.cmake_project("c_cmake")
+        with Programs(BIN) as programs:
+            programs.start_cluster(1, "--secure", "true")
+            folder = os.path.join(programs.cluster_directory(), "certificates")
+
+            def options(name):
+                return {"cert": f"{folder}/{name}.pem", "key": f"{folder}/{name}.key", "ca": f"{folder}/ca/ca.pem"}
+
+            admin = [word for name, value in options("admin").items() for word in (f"--{name}", value)]
+            programs.skuactl("table", "create", "secret", "--shards", "1", *admin)
+            command = [program, f"127.0.0.1:{programs.control_port}", "secret"]
+            client = [f"{name}={value}" for name, value in options("client").items()]
+            self.assertEqual(run(*command, *client).split()[0], "ok")
+            # A client without a certificate gets an error. gRPC, which would write of it on stderr, is silent.
+            refused = subprocess.run([*command, "timeout=1s"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+            self.assertEqual(refused.returncode, 1)
+            self.assertRegex(refused.stderr, r"^not so: put: \w+ .+\n$")
+            # The library says which file is wrong, and connects to nothing.
+            wrong = subprocess.run([*command, *client, "key=/nosuch"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+            self.assertIn("/nosuch", wrong.stderr)
+
     def test_c_by_pkg_config(self):
         found = {**os.environ, "PKG_CONFIG_PATH": os.path.join(self.libraries(), "pkgconfig")}
         flags = run("pkg-config", "--cflags", "--libs", "skua", env=found).split()

@@ -1,4 +1,4 @@
-/* A C program that blocks. usage: consumer CONTROL_ADDRESS TABLE */
+/* A C program that blocks. usage: consumer CONTROL_ADDRESS TABLE [OPTION=VALUE]... */
 #include <skua/skua.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +14,26 @@ static int has(skua_bytes bytes, const char* text) {
   return bytes.length == strlen(text) && memcmp(bytes.data, text, bytes.length) == 0;
 }
 
+/* "timeout=5s" */
+static skua_code set(skua_options* options, char* word, skua_error* error) {
+  char* const sign = strchr(word, '=');
+  if (sign == NULL) return skua_options_set(options, word, NULL, error);
+  *sign = '\0';
+  return skua_options_set(options, word, sign + 1, error);
+}
+
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc < 3) return 2;
   const char* const table = argv[2];
   skua_error error = SKUA_ERROR_INIT;
   skua_options* options = skua_options_create();
   if (skua_options_set(options, "control-address", argv[1], &error) != SKUA_OK ||
       skua_options_set(options, "timeout", "60s", &error) != SKUA_OK) {
+    fprintf(stderr, "%s\n", error.text);
+    return 1;
+  }
+  for (int i = 3; i < argc; ++i) {
+    if (set(options, argv[i], &error) == SKUA_OK) continue;
     fprintf(stderr, "%s\n", error.text);
     return 1;
   }

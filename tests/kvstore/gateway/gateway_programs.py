@@ -71,9 +71,9 @@ class Programs:
         subprocess.run([os.path.join(ROOT, "deploy", "cluster"), *words, "--dir", self.cluster_directory()], check=True,
                        stdout=subprocess.DEVNULL, env={**os.environ, "SKUA_BIN_DIR": self.binaries})
 
-    def start_cluster(self, nodes):
+    def start_cluster(self, nodes, *words):
         self.cluster("start", "--nodes", str(nodes), "--control-port", str(self.control_port), "--base-port",
-                     str(free_ports(100 * nodes)))
+                     str(free_ports(100 * nodes)), *words)
 
     def environment(self):
         return {**os.environ, "SKUA_CONTROL_ADDRESS": f"127.0.0.1:{self.control_port}"}
