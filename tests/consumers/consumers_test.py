@@ -84,10 +84,17 @@ class ConsumersTest(unittest.TestCase):
             command = [program, f"127.0.0.1:{programs.control_port}", "secret"]
             client = [f"{name}={value}" for name, value in options("client").items()]
             self.assertEqual(run(*command, *client).split()[0], "ok")
-            # A client without a certificate gets an error. gRPC, which would write of it on stderr, is silent.
-            refused = subprocess.run([*command, "timeout=1s"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
-            self.assertEqual(refused.returncode, 1)
-            self.assertRegex(refused.stderr, r"^not so: put: \w+ .+\n$")
+            # Neither side trusts a client of another authority. The result says so; gRPC, which would write of it, is silent.
+            other = os.path.join(self.folder, "other_authority")
+            programs.skuactl("cert", "init", other)
+            programs.skuactl("cert", "issue", "client", "stranger", "--authority", other, "--out", other)
+            foreign = [f"cert={other}/stranger.pem", f"key={other}/stranger.key", f"ca={other}/ca.pem", "timeout=1s"]
+            for words, is_noisy in ((foreign, False), ([*foreign, "grpc-log=keep"], True), (["timeout=1s"], False)):
+                refused = subprocess.run([*command, *words], capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                                         env={name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"})
+                self.assertEqual(refused.returncode, 1)
+                self.assertRegex(refused.stderr, r"not so: put: \w+ .+\n$")
+                self.assertEqual(len(refused.stderr.splitlines()) > 1, is_noisy, refused.stderr)
             # The library says which file is wrong, and connects to nothing.
             wrong = subprocess.run([*command, *client, "key=/nosuch"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
             self.assertIn("/nosuch", wrong.stderr)
