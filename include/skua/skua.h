@@ -223,6 +223,7 @@ SKUA_API void skua_batch_destroy(skua_batch* batch);
 SKUA_API void skua_batch_clear(skua_batch* batch);
 SKUA_API skua_code skua_batch_put(skua_batch* batch, skua_bytes key, skua_bytes value,
                                   const skua_write_options* options);
+/* A key that is absent: its entry says SKUA_NOT_FOUND, and the batch goes on; with if_present or if_version it fails. */
 SKUA_API skua_code skua_batch_remove(skua_batch* batch, skua_bytes key, const skua_write_options* options);
 SKUA_API skua_code skua_batch_add(skua_batch* batch, skua_bytes key, int64_t delta, const skua_write_options* options);
 SKUA_API skua_code skua_batch_append(skua_batch* batch, skua_bytes key, skua_bytes bytes,
@@ -232,7 +233,8 @@ SKUA_API skua_code skua_batch_expire(skua_batch* batch, skua_bytes key, int64_t 
 
 /* ---- operations of blocking clients ----
  *
- * The result belongs to the caller: skua_result_release() it. NULL: no memory. It may outlive the client. */
+ * The result belongs to the caller: skua_result_release() it. It may outlive the client. NULL: there was no memory, and
+ * nothing was done. */
 
 SKUA_API skua_result* skua_get(skua_client* client, const char* table, skua_bytes key,
                                const skua_read_options* options);

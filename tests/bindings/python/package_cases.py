@@ -109,6 +109,12 @@ class ClientTest(unittest.TestCase):
         with self.assertRaises(skua.NotFound):
             c.batch("one", skua.Batch().add("b", 1).expire("nobody", 1))
         self.assertEqual(bytes(c.get("one", "b")), b"51")
+        # A remove of an absent key does not end a batch, unless there is a condition.
+        self.assertEqual(c.batch("one", skua.Batch().remove("nobody").add("b", 1)), [0, 52])
+        for condition in ({"if_present": True}, {"if_version": 7}):
+            with self.assertRaises(skua.Error) as raised:
+                c.batch("one", skua.Batch().add("b", 1).remove("nobody", **condition))
+            self.assertTrue(raised.exception.is_answer)
 
     def test_refusals(self):
         c = self.client
