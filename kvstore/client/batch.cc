@@ -55,6 +55,10 @@ Batch& Batch::expire(std::string_view key, std::chrono::nanoseconds ttl, const B
   return append_op({.kind = Mutation::Kind::kExpire, .key = key}, all);
 }
 
+Batch& Batch::check(std::string_view key, uint64_t version) {
+  return append_op({.kind = Mutation::Kind::kCheck, .key = key}, {.if_version = version});
+}
+
 void Batch::clear() {
   ops_.clear();
   status_ = absl::OkStatus();

@@ -8,6 +8,11 @@
 // (a condition does not hold, a value is not a number, ...), none is applied; the result says which operation it was
 // and why.
 //
+// A check writes nothing, and lets the batch be applied only if a key still has the version that was read. With checks
+// of all keys that were read, a batch is a transaction:
+//
+//   batch.check("rate", rate.version).check("veto", 0).put("price", price_at(rate.value), {.if_version = price.version});
+//
 // All keys must be in one shard. A key's shard follows from the hash of the key, so batches fit tables of one shard,
 // several writes to one key, and keys that are known to be in one shard. A batch with keys of several shards fails with
 // INVALID_ARGUMENT, which names two such keys.
@@ -53,6 +58,10 @@ class Batch {
   Batch& patch(std::string_view key, std::span<const FieldUpdate> fields, const BatchOpOptions& options = {});
   /// `ttl` 0: the key does not expire. `options.ttl` is ignored.
   Batch& expire(std::string_view key, std::chrono::nanoseconds ttl, const BatchOpOptions& options = {});
+  /// The batch is applied only if the key has this version; 0: only if the key is absent. Otherwise FAILED_PRECONDITION,
+  /// as of an operation with if_version. A check of a key must stand before the batch's writes of that key, because it
+  /// sees them. Nodes that do not know checks refuse the batch with INVALID_ARGUMENT.
+  Batch& check(std::string_view key, uint64_t version);
   /// Removes all operations and resets status(). Keeps its memory for the next operations.
   void clear();
 

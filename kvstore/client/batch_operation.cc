@@ -10,6 +10,13 @@
 #include "kvstore/codec/key_hash.h"
 
 namespace skua::kv {
+namespace {
+
+std::string name_of(const Mutation& op) {
+  return op.kind == Mutation::Kind::kCheck ? "check" : absl::AsciiStrToLower(method_name(method_of(op.kind)));
+}
+
+}  // namespace
 
 absl::Status BatchOperation::accept(const BatchCall& call, BatchCallback&& callback) {
   method = Method::kBatch;
@@ -75,11 +82,10 @@ void BatchOperation::on_reply(rpc::Lease&& lease) {
     out.status = absl::Status(to_status_code(entry->status), why);
     if (reply->applied || !result.status.ok()) continue;
     result.version = entry->version;
-    result.status =
-        absl::Status(out.status.code(),
-                     absl::StrCat(describe_operation(*this), ": nothing was applied, because operation ",
-                                  result.ops.size(), " (", absl::AsciiStrToLower(method_name(method_of(op->kind))), " ",
-                                  quoted_key(op->key), ") cannot be: ", why));
+    result.status = absl::Status(
+        out.status.code(),
+        absl::StrCat(describe_operation(*this), ": nothing was applied, because operation ", result.ops.size(), " (",
+                     name_of(*op), " ", quoted_key(op->key), ") cannot be: ", why));
   }
   if (!reply->applied && result.status.ok()) {
     return runner->on_malformed(*this, absl::InternalError("nothing was applied, and no entry says why"));

@@ -39,8 +39,8 @@ bool read_op(ByteReader& reader, Mutation& op) {
   } else {
     op.ttl_ms = number;
   }
-  return reader.ok() && method_of(op.kind) != Method::kBatch && flags <= kOpKeepTtl && reserved == 0 &&
-         also_reserved == 0 && op.condition.kind <= Condition::Kind::kIfPresent &&
+  return reader.ok() && op.kind >= Mutation::Kind::kPut && op.kind <= Mutation::Kind::kCheck && flags <= kOpKeepTtl &&
+         reserved == 0 && also_reserved == 0 && op.condition.kind <= Condition::Kind::kIfPresent &&
          (op.condition.kind == Condition::Kind::kIfVersion || op.condition.version == 0);
 }
 

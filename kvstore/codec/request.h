@@ -146,7 +146,8 @@ struct MultiGetRequest {
 /// only others have.
 [[nodiscard]] absl::Status check_mutation(const Mutation& mutation);
 
-/// The method by which a mutation of this kind is asked for; kBatch for a number that is no kind.
+/// The method by which a mutation of this kind is asked for; kBatch for a check, which only batches have, and for a
+/// number that is no kind.
 [[nodiscard]] Method method_of(Mutation::Kind kind);
 /// The kind of mutation that the method asks for; nullopt: it is not a method of one mutation.
 [[nodiscard]] std::optional<Mutation::Kind> kind_of(Method method);
@@ -197,7 +198,7 @@ struct MultiGetRequest {
   out.key = as_string_view(bytes.subspan(kRequestHeaderBytes));
   return true;
 }
-/// `method` is that of a mutation (checked).
+/// `method` is that of a mutation (checked). No check is decoded.
 [[nodiscard]] absl::StatusOr<MutationRequest> decode_mutation(Method method, ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<MultiGetRequest> decode_multi_get(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<ScanRequest> decode_scan(ByteSpan bytes);

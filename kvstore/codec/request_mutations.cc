@@ -4,6 +4,7 @@
 #include "kvstore/codec/request.h"
 #include "kvstore/codec/request_header.h"
 #include "rpc/base/check.h"
+#include "rpc/base/status.h"
 
 namespace skua::kv {
 namespace {
@@ -25,6 +26,23 @@ uint8_t flags_of(const Mutation& mutation) {
   return mutation.keep_ttl ? kKeepTtlBit : uint8_t{0};
 }
 
+absl::Status check_parts(const Mutation& mutation, std::string_view name) {
+  const bool has_others_part = (mutation.create_if_missing && mutation.kind != Kind::kPatch) ||
+                               (mutation.keep_ttl && mutation.kind != Kind::kPut) ||
+                               (mutation.delta != 0 && mutation.kind != Kind::kAdd) ||
+                               (!mutation.value.empty() && !has_value(mutation.kind));
+  if (!has_others_part) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(absl_view(name), " has a part that only others have"));
+}
+
+absl::Status check_check(const Mutation& check) {
+  if (check.condition.kind != Condition::Kind::kIfVersion) {
+    return absl::InvalidArgumentError("CHECK wants the version that the key must have; 0: none");
+  }
+  if (check.ttl_ms != 0) return absl::InvalidArgumentError("CHECK writes nothing, so it has no time to live");
+  return check_parts(check, "CHECK");
+}
+
 }  // namespace
 
 Method method_of(Kind kind) {
@@ -35,6 +53,7 @@ Method method_of(Kind kind) {
     case Kind::kAppend: return Method::kAppend;
     case Kind::kPatch: return Method::kPatch;
     case Kind::kExpire: return Method::kExpire;
+    case Kind::kCheck: return Method::kBatch;
   }
   return Method::kBatch;
 }
@@ -50,14 +69,9 @@ absl::Status check_mutation(const Mutation& mutation) {
   const Method method = method_of(mutation.kind);
   if (absl::Status status = check_key(mutation.key); !status.ok()) return status;
   if (absl::Status status = check_value(mutation.value); !status.ok()) return status;
+  if (mutation.kind == Kind::kCheck) return check_check(mutation);
   if (absl::Status status = check_rules(method, mutation.condition, mutation.ttl_ms); !status.ok()) return status;
-  const bool has_others_part = (mutation.create_if_missing && mutation.kind != Kind::kPatch) ||
-                               (mutation.keep_ttl && mutation.kind != Kind::kPut) ||
-                               (mutation.delta != 0 && mutation.kind != Kind::kAdd) ||
-                               (!mutation.value.empty() && !has_value(mutation.kind));
-  if (has_others_part) {
-    return absl::InvalidArgumentError(absl::StrCat(method_name(method), " has a part that only others have"));
-  }
+  if (absl::Status status = check_parts(mutation, method_name(method)); !status.ok()) return status;
   if (mutation.keep_ttl && mutation.ttl_ms != 0) {
     return absl::InvalidArgumentError("PUT keeps the time to live, or takes a new one, not both");
   }
@@ -67,6 +81,7 @@ absl::Status check_mutation(const Mutation& mutation) {
 
 absl::StatusOr<ByteSpan> encode_mutation_head(const MutationRequest& request, HeadBuffer& buffer) {
   const Mutation& mutation = request.mutation;
+  if (mutation.kind == Kind::kCheck) return absl::InvalidArgumentError("CHECK is an operation of batches only");
   if (absl::Status status = check_mutation(mutation); !status.ok()) return status;
   if (absl::Status status = check_request_id(request.id); !status.ok()) return status;
   ByteWriter writer(buffer);

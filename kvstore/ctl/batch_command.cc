@@ -71,9 +71,10 @@ void add_batch_command(app::Program& program, const Globals& globals) {
   command.description(
       "One operation per line: put KEY VALUE, add KEY DELTA, append KEY VALUE, patch KEY FIELD=VALUE..., "
       "expire KEY TTL, del KEY; with --if-version N, --if-absent, --ttl TTL (put), --create (patch) behind it. "
+      "check KEY VERSION writes nothing: all operations are applied only if the key has this version; 0: if it is "
+      "absent. "
       "A word in double quotes may have blanks and escapes as in C, and is never an option. Lines that begin with # "
-      "are "
-      "comments.\n\n"
+      "are comments.\n\n"
       "All keys must be in one shard of the table; a table made with --shards 1 has only one.");
   add_table_argument(command, "table", arguments->table);
   command.add_string("file", &arguments->file, "Where the operations are; -: standard input.").value_name("FILE");

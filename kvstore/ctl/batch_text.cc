@@ -30,7 +30,7 @@ absl::Status wrong(std::string_view what) {
 constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
 
 const std::vector<std::string>& verbs() {
-  static const std::vector<std::string> kVerbs = {"put", "add", "append", "patch", "expire", "del"};
+  static const std::vector<std::string> kVerbs = {"put", "add", "append", "patch", "expire", "del", "check"};
   return kVerbs;
 }
 
@@ -109,8 +109,13 @@ absl::StatusOr<Line> read_line(std::string_view text) {
   return line;
 }
 
+bool has_condition(const BatchOpOptions& options_of_line) {
+  return options_of_line.if_absent || options_of_line.if_present || options_of_line.if_version.has_value();
+}
+
 /// An error if the operation does not take one of the options. The error uses the option's name in the text (--ttl).
 absl::Status check_options(const std::string& name, const BatchOpOptions& options_of_line) {
+  if (name == "check" && has_condition(options_of_line)) return wrong("check is a condition; it takes no other");
   const bool is_patch = name == "patch";
   if (options_of_line.create_if_missing && !is_patch) return wrong("--create is for patch");
   if (options_of_line.ttl.count() != 0 && name != "put") {
@@ -144,6 +149,14 @@ absl::Status add_patch(const Line& line, Batch& batch) {
   return batch.patch(line.words[1], fields, line.options).status();
 }
 
+absl::Status add_check(const Line& line, Batch& batch) {
+  uint64_t version = 0;
+  if (line.words.size() != 3 || !absl::SimpleAtoi(line.words[2], &version)) {
+    return wrong("check wants KEY VERSION; version 0: the key is absent");
+  }
+  return batch.check(line.words[1], version).status();
+}
+
 absl::Status add_line(const Line& line, Batch& batch) {
   const std::vector<std::string>& words = line.words;
   if (words.empty()) return wrong("an operation is missing before the options");
@@ -156,6 +169,7 @@ absl::Status add_line(const Line& line, Batch& batch) {
   if (absl::Status status = check_options(name, line.options); !status.ok()) return status;
   const auto has = [&](size_t arguments) { return words.size() == 1 + arguments; };
   if (name == "patch") return add_patch(line, batch);
+  if (name == "check") return add_check(line, batch);
   if (name == "del") return has(1) ? batch.remove(words[1], line.options).status() : wrong("del wants KEY");
   if (name == "put") {
     return has(2) ? batch.put(words[1], words[2], line.options).status() : wrong("put wants KEY VALUE");

@@ -7,8 +7,10 @@
 //
 //   put KEY VALUE [--ttl TTL]     append KEY VALUE      patch KEY FIELD=VALUE... [--create]
 //   add KEY DELTA                 del KEY               expire KEY TTL|never
+//   check KEY VERSION
 //
-// Every operation takes --if-version N. put, add, append, and patch with --create take --if-absent instead.
+// check writes nothing: all operations are applied only if the key has the version; 0: only if the key is absent. Every
+// other operation takes --if-version N. put, add, append, and patch with --create take --if-absent instead.
 //
 // Words are separated by blanks. A word in double quotes may contain blanks and the escapes of C (\n, \x00, \"), and is
 // never an option. Empty lines and lines that begin with # are ignored. Lines may end with CR LF, and the text may

@@ -53,7 +53,9 @@ void WriteService::on_batch(IncomingCall&& call) {
   if (!request.ok()) return replies_.error(call.reply, Method::kBatch, *shard, request.status());
   admission_.count_operations(call, *shard, request->ops.size());
   bool grows = false;
-  for (const Mutation& op : request->ops) grows |= op.kind != Mutation::Kind::kDelete;
+  for (const Mutation& op : request->ops) {
+    grows |= op.kind != Mutation::Kind::kDelete && op.kind != Mutation::Kind::kCheck;
+  }
   PendingRequest* const pending = begin(call, Method::kBatch, *shard, request->id, grows);
   if (pending == nullptr) return;
   for (const Mutation& op : request->ops) pending->batch.push_back(op);

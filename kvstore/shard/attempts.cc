@@ -26,6 +26,15 @@ bool is_record_of(const CompletionTable::Result& kept, const WriteOp& op) {
   return of_batch == op.is_batch() && kept.refused_operation.value_or(0) < std::max<size_t>(op.batch.size(), 1);
 }
 
+/// Restores the results of the checks of a batch that was applied. Their versions are those that the request names,
+/// which a repetition names, too.
+void restore_checks(WriteOp& op) {
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    const Mutation& mutation = op.batch[i];
+    if (mutation.kind == Mutation::Kind::kCheck) op.results[i] = {KvStatus::kOk, mutation.condition.version};
+  }
+}
+
 /// Restores the answer of a refused write, as the evaluation gave it.
 void answer_refused(WriteOp& op, const CompletionTable::Result& kept) {
   const MutationResult refused = {kept.status, kept.version, kept.value};
@@ -39,6 +48,7 @@ void answer_refused(WriteOp& op, const CompletionTable::Result& kept) {
   op.results.assign(op.batch.size(), {others, 0, 0});
   if (!op.not_applied) {
     op.achieved = Durability::kSync;
+    restore_checks(op);
   } else if (*kept.refused_operation < op.results.size()) {
     op.results[*kept.refused_operation] = refused;
   }
@@ -55,6 +65,7 @@ void answer_from_record(WriteOp& op, const CompletionTable::Result& kept,
   for (size_t at = 0; at < kept.batch_results.size() / kBatchResultBytes; ++at) {
     op.results.push_back(batch_result(as_byte_span(kept.batch_results), at, kept.version));
   }
+  restore_checks(op);
 }
 
 /// Gives a repetition the answer of the first attempt.

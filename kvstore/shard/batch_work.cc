@@ -1,6 +1,7 @@
 #include "kvstore/shard/batch_work.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,9 +10,13 @@
 namespace skua::kv {
 namespace {
 
+/// Of BatchWork::seen_: later operations on the key see the batch's own effect.
+constexpr size_t kSettled = SIZE_MAX;
+
 /// True: the mutation needs the old value. A condition needs the version only.
 bool needs_value(const Mutation& mutation) {
-  return mutation.kind != Mutation::Kind::kPut && mutation.kind != Mutation::Kind::kDelete;
+  return mutation.kind != Mutation::Kind::kPut && mutation.kind != Mutation::Kind::kDelete &&
+         mutation.kind != Mutation::Kind::kCheck;
 }
 
 }  // namespace
@@ -30,8 +35,12 @@ void BatchWork::begin(std::span<const Mutation> batch) {
   payload_.clear();
   if (std::ranges::none_of(batch, needs_current)) return;
   for (const Mutation& mutation : batch) {
-    const bool is_first = seen_.insert(mutation.key).second;
-    if (is_first && needs_current(mutation)) needed_.push_back({mutation.key, needs_value(mutation)});
+    const auto [seen, is_first] = seen_.try_emplace(mutation.key, needed_.size());
+    if (seen->second == kSettled) continue;
+    if (is_first && needs_current(mutation)) needed_.push_back({mutation.key, false});
+    if (needs_value(mutation)) needed_[seen->second].value = true;
+    // A check leaves the key as it is, so the key's next operation looks at the old state, too.
+    if (mutation.kind != Mutation::Kind::kCheck) seen->second = kSettled;
   }
 }
 
@@ -85,7 +94,10 @@ BatchWork::Outcome BatchWork::evaluate(WriteOp& op, uint64_t now_ms, size_t payl
     const Mutation& mutation = op.batch[i];
     PinnedValue pin;
     const CurrentState state = needs_current(mutation) ? current(op, mutation.key, pin, before) : CurrentState{};
-    const Evaluated evaluated = skua::kv::evaluate(mutation, state, now_ms, made_.emplace_back());
+    const bool is_check = mutation.kind == Mutation::Kind::kCheck;
+    std::string& made = made_.emplace_back();
+    const Evaluated evaluated = is_check ? Evaluated{evaluate_check(mutation, state, now_ms)}
+                                         : skua::kv::evaluate(mutation, state, now_ms, made);
     op.results[i] = evaluated.result;
     const KvStatus status = evaluated.result.status;
     // Unless the operation wants the key to be there.
@@ -97,6 +109,7 @@ BatchWork::Outcome BatchWork::evaluate(WriteOp& op, uint64_t now_ms, size_t payl
       op.results[i] = evaluated.result;
       return Outcome::kNotApplied;
     }
+    if (is_check) continue;
     op.results[i].version = op.index;
     enter_effect(i, {mutation.key, evaluated.value, evaluated.expires_at});
     if (record_bytes_ > payload_bytes_max) return Outcome::kTooLarge;

@@ -1,6 +1,7 @@
 // The evaluation of one batch: several writes that are one record of the log. All of them are applied or none.
 //
-//    find_needed()   which keys' states the batch rests on: those whose first operation looks at the old state
+//    find_needed()   which keys' states the batch rests on: those whose first operation looks at the old state. Checks
+//                    do not count as the first one, because they leave the key as it is
 //    fetched()       the states that were read from the database for the batch
 //    evaluate()      operation by operation; a later operation on a key sees the effect of the earlier one
 //    encode()        the record: completion, results, the last effect of each key
@@ -20,7 +21,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "kvstore/codec/effect.h"
@@ -94,7 +94,7 @@ class BatchWork {
   void append_effect(Effect& effect);
 
   std::vector<Needed> needed_;
-  absl::flat_hash_set<std::string_view> seen_;
+  absl::flat_hash_map<std::string_view, size_t> seen_;  // where in needed_ the key is, while only checks look at it
   absl::flat_hash_map<std::string_view, Fetched> fetched_;
   size_t fetched_bytes_ = 0;  // of the values in fetched_
   size_t fetching_ = 0;

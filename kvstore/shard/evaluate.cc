@@ -76,6 +76,11 @@ Evaluated evaluate_expire(const Mutation& mutation, const CurrentState& current,
 
 }  // namespace
 
+MutationResult evaluate_check(const Mutation& check, const CurrentState& current, uint64_t now_ms) {
+  const uint64_t version = is_expired(current.expires_at, now_ms) ? 0 : current.version;
+  return {check_condition(check.condition, version), version};
+}
+
 Evaluated evaluate(const Mutation& mutation, const CurrentState& stored, uint64_t now_ms, std::string& scratch) {
   if (!check_key(mutation.key).ok() || !check_value(mutation.value).ok()) return {{KvStatus::kInvalidArgument, 0}};
   const CurrentState current = is_expired(stored.expires_at, now_ms) ? CurrentState{} : stored;
@@ -91,6 +96,7 @@ Evaluated evaluate(const Mutation& mutation, const CurrentState& stored, uint64_
     case Mutation::Kind::kAdd: return evaluate_add(mutation, current, scratch);
     case Mutation::Kind::kAppend: return evaluate_append(mutation, current, scratch);
     case Mutation::Kind::kExpire: return evaluate_expire(mutation, current, now_ms, scratch);
+    case Mutation::Kind::kCheck: break;
   }
   return {{KvStatus::kInvalidArgument, 0}};
 }

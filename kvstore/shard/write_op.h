@@ -39,7 +39,7 @@ struct WriteOp final : LogOp {
   MutationResult result{};
   /// A batch's results, one for each operation. If an operation cannot be applied, the batch is `not_applied`: that
   /// operation has its own result, and the others have OK without a version. Deleting an absent key gives NOT_FOUND and
-  /// does not stop the batch.
+  /// does not stop the batch. A check that holds has the key's version.
   std::vector<MutationResult> results{};
   bool not_applied = false;
   bool from_record = false;  ///< `result` is the answer of an earlier attempt

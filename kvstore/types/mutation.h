@@ -52,6 +52,9 @@ struct Mutation {
     kPatch = 5,
     /// Sets or clears the expiry of a key that exists. The key gets a new version.
     kExpire = 6,
+    /// An operation of batches only. It writes nothing. If the key does not have the condition's version, the batch is
+    /// not applied. The condition is if_version; version 0: the key must be absent.
+    kCheck = 7,
   };
   Kind kind = Kind::kPut;
   bool create_if_missing = false;  ///< kPatch: a missing key counts as an empty row
@@ -83,13 +86,16 @@ struct Mutation {
   static Mutation expire(std::string_view key, uint64_t ttl_ms, Condition condition = {}) {
     return {Kind::kExpire, false, condition, key, {}, ttl_ms, 0, false};
   }
+  static Mutation check(std::string_view key, uint64_t version) {
+    return {Kind::kCheck, false, Condition::if_version(version), key, {}, 0, 0, false};
+  }
 };
 
 /// The result of a mutation.
-///   kOk                 the mutation is done; version = its index
+///   kOk                 the mutation is done; version = its index. A check holds; version = the key's, 0 if absent
 ///   kNotFound           DELETE, PATCH or EXPIRE of a key that is absent, or if_present, and the key is; version = 0
 ///   kAlreadyExists      if_absent, and the key exists; version = the key's
-///   kVersionMismatch    if_version, and the key has another version; version = the key's, 0 if absent
+///   kVersionMismatch    if_version or a check, and the key has another version; version = the key's, 0 if absent
 ///   kNotARow            PATCH of a value that is not a row; version = the key's
 ///   kNotANumber         ADD to a value that is no decimal int64; version = the key's
 ///   kCounterOverflow    ADD beyond an int64; version = the key's

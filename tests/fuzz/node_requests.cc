@@ -95,6 +95,7 @@ Mutation make_parts(FuzzInput& in, Mutation::Kind kind, const std::string& key, 
   if (kind == Kind::kPut || kind == Kind::kExpire) mutation.ttl_ms = make_ttl(in);
   if (kind == Kind::kAdd) mutation.delta = in.number<int64_t>();
   if (kind == Kind::kPatch) mutation.create_if_missing = in.flag();
+  if (kind == Kind::kCheck) mutation.condition = Condition::if_version(in.near(in.byte()));
   if (kind == Kind::kPut && mutation.ttl_ms == 0) mutation.keep_ttl = in.flag();
   return mutation;
 }
@@ -111,7 +112,7 @@ std::string make_mutation(FuzzInput& in, const Route& route, Mutation::Kind kind
 std::string make_batch(FuzzInput& in, const Route& route) {
   BatchOpsBuilder builder;
   for (size_t i = 1 + in.pick(6); i > 0; --i) {
-    const auto kind = static_cast<Mutation::Kind>(1 + in.pick(6));
+    const auto kind = static_cast<Mutation::Kind>(1 + in.pick(7));
     const std::string key = make_key(in);
     const std::string value = make_value(in);
     static_cast<void>(builder.add(make_parts(in, kind, key, value)));  // refused: not in it

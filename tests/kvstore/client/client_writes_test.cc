@@ -209,6 +209,21 @@ TEST(Batch, DoesNothingIfOneCannotBeDoneAndSaysWhich) {
   EXPECT_EQ(get(world, "a").status.code(), absl::StatusCode::kNotFound);
 }
 
+TEST(Batch, IsAppliedOnlyIfCheckedKeysHaveTheVersions) {
+  OneNode world;
+  const WriteResult read = put(world, "read", "x");
+  const BatchResult done = batch(world, Batch().check("read", read.version).check("none", 0).put("a", "1"));
+  ASSERT_TRUE(done.ok()) << done.status;
+  EXPECT_EQ(done.ops[0].version, read.version);
+  ASSERT_TRUE(put(world, "read", "y").ok());
+  const BatchResult refused = batch(world, Batch().put("a", "2").check("read", read.version));
+  EXPECT_EQ(refused.status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(refused.status.ToString(),
+              AllOf(HasSubstr("operation 2"), HasSubstr("check \"read\""), HasSubstr("VERSION_MISMATCH")));
+  EXPECT_EQ(get(world, "a").value.bytes(), "1");
+  EXPECT_EQ(Batch().check("", 1).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(Batch, OfSeveralShardsIsRefusedNamingTheKeys) {
   OneNode world(64);
   std::string other;

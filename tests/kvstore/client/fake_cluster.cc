@@ -174,6 +174,7 @@ MutationResult FakeNode::apply(const Mutation& op) {
   if (op.condition.kind == Condition::Kind::kIfVersion && entry.version != op.condition.version) {
     return {KvStatus::kVersionMismatch, entry.version};
   }
+  if (op.kind == Kind::kCheck) return {KvStatus::kOk, entry.version};
   MutationResult done;
   if (op.kind == Kind::kPut) entry.value = as_string_view(op.value);
   if ((op.kind == Kind::kPut && !op.keep_ttl) || op.kind == Kind::kExpire) entry.ttl_ms = op.ttl_ms;

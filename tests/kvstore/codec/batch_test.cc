@@ -29,8 +29,8 @@ std::string random_batch(Rng& rng) {
     const std::string value = random_text(rng, rng.below(60));
     std::string fields;
     append_field(fields, {"name", as_byte_span(value)});
-    Mutation op{.kind = static_cast<Kind>(rng.between(1, 6)), .key = key};
-    if (rng.chance(0.4)) op.condition = Condition::if_version(rng.next());
+    Mutation op{.kind = static_cast<Kind>(rng.between(1, 7)), .key = key};
+    if (op.kind == Kind::kCheck || rng.chance(0.4)) op.condition = Condition::if_version(rng.next());
     if (op.kind == Kind::kPut || op.kind == Kind::kAppend) op.value = as_byte_span(value);
     if (op.kind == Kind::kPut || op.kind == Kind::kExpire) op.ttl_ms = rng.below(kTtlMsMax);
     if (op.kind == Kind::kPatch) op.value = as_byte_span(fields);
@@ -139,6 +139,15 @@ TEST(BatchTest, Builder_RefusesAndKeepsWhatItHas) {
   EXPECT_FALSE(builder.add({.kind = Kind::kPut, .key = "k", .delta = 1}).ok());
   EXPECT_FALSE(builder.add({.kind = Kind::kPut, .create_if_missing = true, .key = "k"}).ok());
   EXPECT_FALSE(builder.add({.kind = Kind::kPatch, .key = "k"}).ok());
+  EXPECT_FALSE(builder.add({.kind = Kind::kCheck, .key = "k"}).ok()) << "a check names a version";
+  EXPECT_FALSE(builder.add({.kind = Kind::kCheck, .condition = Condition::if_absent(), .key = "k"}).ok());
+  Mutation check = Mutation::check("k", 1);
+  check.ttl_ms = 1;
+  EXPECT_FALSE(builder.add(check).ok());
+  check = Mutation::check("k", 1);
+  check.value = as_byte_span("v");
+  EXPECT_FALSE(builder.add(check).ok());
+  EXPECT_FALSE(builder.add({.kind = static_cast<Kind>(8), .condition = Condition::if_version(1), .key = "k"}).ok());
   const std::string large(kBatchBytesMax, 'v');
   EXPECT_EQ(builder.add({.kind = Kind::kPut, .key = "k", .value = as_byte_span(large)}).message(),
             "a BATCH has 16,777,274 bytes; at most 16,777,216 are allowed");
@@ -150,6 +159,24 @@ TEST(BatchTest, Builder_RefusesAndKeepsWhatItHas) {
   EXPECT_TRUE(encode_batch_head({kRoute, builder.ops()}, head).ok());
   builder.clear();
   EXPECT_FALSE(encode_batch_head({kRoute, builder.ops()}, head).ok());
+}
+
+TEST(BatchTest, ACheckIsAnOperationOfBatchesOnly) {
+  BatchOpsBuilder builder;
+  ASSERT_TRUE(builder.add(Mutation::check("k", 0)).ok());
+  EXPECT_EQ(hex(builder.ops().bytes()),
+            "07"
+            "01"
+            "00"
+            "00"
+            "0100"
+            "0000"
+            "00000000"
+            "0000000000000000"
+            "0000000000000000"
+            "6b");
+  HeadBuffer head;
+  EXPECT_FALSE(encode_mutation_head({kRoute, Mutation::check("k", 1)}, head).ok());
 }
 
 TEST(BatchTest, RoundTrip_Random) {

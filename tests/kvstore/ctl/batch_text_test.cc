@@ -49,12 +49,14 @@ append log more
 patch row f=v g=a=b --create
 expire a never
   expire a 2h
-del old --if-version 3)",
+del old --if-version 3
+check seen 4
+check none 0)",
                                           batch, lines);
   ASSERT_TRUE(parsed.ok()) << parsed;
-  EXPECT_EQ(batch.size(), 8u);
+  EXPECT_EQ(batch.size(), 10u);
   EXPECT_TRUE(batch.status().ok());
-  EXPECT_THAT(lines, ElementsAre(2, 3, 5, 6, 7, 8, 9, 10));
+  EXPECT_THAT(lines, ElementsAre(2, 3, 5, 6, 7, 8, 9, 10, 11, 12));
 }
 
 TEST(ParseBatch, QuotedWordsAreNoOptions) {
@@ -109,6 +111,10 @@ TEST(ParseBatch, NamesTheLineAndWhatIsWrong) {
   EXPECT_THAT(failure("add n"), HasSubstr("add wants KEY DELTA"));
   EXPECT_THAT(failure("del"), HasSubstr("del wants KEY"));
   EXPECT_THAT(failure("expire k soon"), HasSubstr("line 1"));
+  EXPECT_THAT(failure("check k"), HasSubstr("check wants KEY VERSION"));
+  EXPECT_THAT(failure("check k x"), HasSubstr("check wants KEY VERSION"));
+  EXPECT_THAT(failure("check k 1 --if-absent"), HasSubstr("takes no other"));
+  EXPECT_THAT(failure("check k 1 --ttl 5s"), HasSubstr("--ttl is for put"));
   EXPECT_THAT(failure("patch k f"), HasSubstr("FIELD=VALUE"));
   EXPECT_THAT(failure("put k v --ttl"), HasSubstr("--ttl wants a value"));
   EXPECT_THAT(failure("put k v --if-version x"), HasSubstr("--if-version wants a number"));

@@ -72,6 +72,31 @@ TEST_F(BatchWorkTest, ARemovalOfAMissingKeyRefusesAllOnlyIfItWantsTheKey) {
   EXPECT_EQ(op_.results[0].status, KvStatus::kNotFound);
 }
 
+TEST_F(BatchWorkTest, AChecksVersionLetsTheBatchIn) {
+  before_["a"] = "1";
+  EXPECT_EQ(evaluate({Mutation::check("a", 7), Mutation::check("none", 0), Mutation::put("b", as_byte_span("x"))}),
+            BatchWork::Outcome::kApplied);
+  EXPECT_EQ(effects(), (std::map<std::string, std::string>{{"b", "x"}}));
+  EXPECT_EQ(op_.results[0], (MutationResult{KvStatus::kOk, 7}));
+  EXPECT_EQ(op_.results[1], (MutationResult{KvStatus::kOk, 0}));
+  EXPECT_EQ(op_.results[2], (MutationResult{KvStatus::kOk, 100}));
+  op_.work->encode(op_);
+  EXPECT_EQ(op_.payload_bytes(), op_.work->record_bytes());
+}
+
+TEST_F(BatchWorkTest, AChecksVersionKeepsTheBatchOut) {
+  before_["a"] = "1";
+  EXPECT_EQ(evaluate({Mutation::put("b", as_byte_span("x")), Mutation::check("a", 6)}),
+            BatchWork::Outcome::kNotApplied);
+  EXPECT_EQ(op_.results[0], (MutationResult{KvStatus::kOk, 0}));
+  EXPECT_EQ(op_.results[1], (MutationResult{KvStatus::kVersionMismatch, 7}));
+  EXPECT_EQ(evaluate({Mutation::check("a", 0)}), BatchWork::Outcome::kNotApplied);
+  EXPECT_EQ(evaluate({Mutation::check("none", 7)}), BatchWork::Outcome::kNotApplied);
+  EXPECT_EQ(op_.results[0], (MutationResult{KvStatus::kVersionMismatch, 0}));
+  EXPECT_EQ(evaluate({Mutation::put("a", {}), Mutation::check("a", 7)}), BatchWork::Outcome::kNotApplied)
+      << "it sees the writes before it";
+}
+
 TEST_F(BatchWorkTest, ATooLargeRecordIsNeverBuilt) {
   before_["a"] = std::string(1000, 'a');
   std::vector<Mutation> batch(4, Mutation::append("a", as_byte_span("more")));
@@ -80,11 +105,23 @@ TEST_F(BatchWorkTest, ATooLargeRecordIsNeverBuilt) {
 }
 
 TEST_F(BatchWorkTest, Needed_OnlyKeysWhoseFirstOperationLooksAtTheOldState) {
-  const std::vector<Mutation> batch = {Mutation::put("new", as_byte_span("x")), Mutation::append("new", {}),
-                                       Mutation::append("value", {}), Mutation::remove("version")};
+  const std::vector<Mutation> batch = {Mutation::put("new", as_byte_span("x")),
+                                       Mutation::append("new", {}),
+                                       Mutation::append("value", {}),
+                                       Mutation::remove("version"),
+                                       Mutation::check("checked", 3),
+                                       Mutation::check("both", 4),
+                                       Mutation::append("both", {}),
+                                       Mutation::check("written", 5),
+                                       Mutation::put("written", {}),
+                                       Mutation::append("written", {})};
   BatchWork work;
   work.begin(batch);
-  ASSERT_EQ(work.needed().size(), 2u);
+  ASSERT_EQ(work.needed().size(), 5u);
+  EXPECT_TRUE(work.needed()[3].value) << "a check leaves the value to the append behind it";
+  EXPECT_FALSE(work.needed()[4].value);
+  EXPECT_EQ(work.needed()[2].key, "checked");
+  EXPECT_FALSE(work.needed()[2].value);
   EXPECT_EQ(work.needed()[0].key, "value");
   EXPECT_TRUE(work.needed()[0].value);
   EXPECT_EQ(work.needed()[1].key, "version");

@@ -51,7 +51,10 @@ void CrashWorld::write_burst() {
     one->is_batch = rng_.chance(0.15);
     const uint64_t batch_max = rng_.chance(0.1) ? 40 : 5;
     for (uint64_t m = one->is_batch ? rng_.between(1, batch_max) : 1; m > 0; --m) {
-      const Mutation mutation = random_mutation(shard, *one);
+      Mutation mutation = random_mutation(shard, *one);
+      if (one->is_batch && rng_.chance(0.2)) {
+        mutation = Mutation::check(mutation.key, rng_.chance(0.9) ? twin_row(shard, mutation.key).version : 7);
+      }
       one->mutations.push_back(mutation);
     }
     if (rng_.chance(0.3)) one->op.durability = static_cast<Durability>(rng_.between(1, 3));

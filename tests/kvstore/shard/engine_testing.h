@@ -65,7 +65,7 @@ class TwinShard {
       results.push_back(change(batch[i], now_ms, last_index_ + 1));
       const MutationResult result = results.back();
       if (result.status == KvStatus::kOk) {
-        changes = true;
+        changes |= batch[i].kind != Mutation::Kind::kCheck;
       } else if (batch[i].kind != Mutation::Kind::kDelete || result.status != KvStatus::kNotFound ||
                  batch[i].condition.kind == Condition::Kind::kIfPresent) {
         rows_ = before;
@@ -136,6 +136,7 @@ class TwinShard {
         if (row == nullptr) return {KvStatus::kNotFound, 0};
         next.expires_at = expires_at;
         break;
+      case Mutation::Kind::kCheck: return {KvStatus::kOk, version};
     }
     rows_[std::string(mutation.key)] = next;
     return done;

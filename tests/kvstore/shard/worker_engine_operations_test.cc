@@ -83,6 +83,35 @@ TEST(WorkerEngine, Attempt_IsAnsweredOnceAndForAll) {
   EXPECT_EQ(world.engine().counters().writes_repeated, 2u);
 }
 
+TEST(WorkerEngine, Attempt_BatchWithChecksIsAnsweredAgain) {
+  World world(18);
+  world.start();
+  world.put(0, "key1", "v");
+  const Mutation applied[] = {Mutation::check("key1", 1), Mutation::check("key5", 0), put_of("key2", "x")};
+  const Mutation refused[] = {put_of("key3", "x"), Mutation::check("key1", 2)};
+  const Mutation idle[] = {Mutation::check("key1", 1), Mutation::remove("key9")};
+  const auto ask = [&](std::span<const Mutation> batch, uint64_t seq) {
+    world.write_batch(0, batch, {77, seq, 1});
+    world.wait_for_answers();
+    return world.last_results;
+  };
+  const auto ask_all = [&] {
+    EXPECT_EQ(ask(applied, 1),
+              (std::vector<MutationResult>{{KvStatus::kOk, 1}, {KvStatus::kOk, 0}, {KvStatus::kOk, 2}}));
+    EXPECT_EQ(ask(refused, 2), (std::vector<MutationResult>{{KvStatus::kOk, 0}, {KvStatus::kVersionMismatch, 1}}));
+    EXPECT_EQ(ask(idle, 3), (std::vector<MutationResult>{{KvStatus::kOk, 1}, {KvStatus::kNotFound, 0}}));
+    EXPECT_EQ(world.last_result, (MutationResult{KvStatus::kOk, 0}));
+  };
+  ask_all();
+  EXPECT_FALSE(world.last_was_record);
+  world.put(0, "key1", "other");
+  world.put(0, "key9", "v");
+  ask_all();
+  EXPECT_TRUE(world.last_was_record);
+  EXPECT_EQ(world.read(0, "key9").value, "v");
+  EXPECT_EQ(world.read(0, "key3").value, "(none)");
+}
+
 TEST(WorkerEngine, Attempt_WithoutEffectIsAnsweredAgainAndNotExecutedLate) {
   World world(16);
   world.start();
