@@ -18,6 +18,7 @@ Batch& Batch::append_op(Mutation op, const BatchOpOptions& options) {
     op.condition = *condition;
     op.create_if_missing = options.create_if_missing;
     op.keep_ttl = options.keep_ttl;
+    op.mark = options.mark;
     if (*ttl_ms != 0) op.ttl_ms = *ttl_ms;
     status = ops_.add(op);
   }

@@ -44,6 +44,8 @@ struct BatchOpOptions {
   bool keep_ttl = false;
   /// PATCH only: if the key is missing, make a row of the given fields; otherwise a missing key is NOT_FOUND.
   bool create_if_missing = false;
+  /// PUT: as in WriteOptions. PATCH: `row` as in PatchOptions.
+  RecordMark mark{};
 };
 
 /// Copies all keys, values and fields that it is given. If an operation is refused (a limit, contradictory options),

@@ -93,6 +93,7 @@ struct Client::Impl {
   static void take(ReadResult& to, GetResult&& from) {
     to.value.assign(from.value.bytes());
     to.ttl = from.ttl;
+    to.mark = from.mark;
     static_cast<Outcome&>(to) = std::move(from);
   }
   static void take(WriteResult& to, WriteResult&& from) { to = std::move(from); }
@@ -100,7 +101,7 @@ struct Client::Impl {
   static void take(RowsResult& to, ScanResult&& from) {
     to.rows.reserve(from.rows.size());
     for (const Row& row : from.rows) {
-      to.rows.push_back({std::string(row.key), std::string(row.value), row.version});
+      to.rows.push_back({std::string(row.key), std::string(row.value), row.version, row.mark});
     }
     to.has_more = from.has_more;
     to.next_start = from.next_start;
@@ -116,6 +117,7 @@ struct Client::Impl {
       to.entries[i].status = from.entries[i].status;
       to.entries[i].version = from.entries[i].version;
       to.entries[i].token = from.entries[i].token;
+      to.entries[i].mark = from.entries[i].mark;
       to.entries[i].value.assign(from.entries[i].value);
     }
     static_cast<Outcome&>(to) = std::move(from);

@@ -40,12 +40,15 @@ struct ReadResult : Outcome {
   std::string value;
   /// With ReadOptions::with_ttl: the time that the key has left. nullopt: it does not expire.
   std::optional<std::chrono::milliseconds> ttl;
+  /// With ReadOptions::with_mark: the record's.
+  RecordMark mark{};
 };
 
 struct OwnedRow {
   std::string key;
   std::string value;
   uint64_t version = 0;
+  RecordMark mark{};
 };
 
 /// ScanResult with rows that are copies.

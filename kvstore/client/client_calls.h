@@ -39,7 +39,7 @@ struct WriteCall {
   Method method;
   std::string_view table;
   std::string_view key;
-  /// `ttl`: PUT, EXPIRE. `keep_ttl`: PUT. `if_absent`: PUT, ADD, APPEND.
+  /// `ttl`: PUT, EXPIRE. `keep_ttl`: PUT. `mark`: PUT; its `row` also PATCH. `if_absent`: PUT, ADD, APPEND.
   WriteOptions options;
   PutValue value = {};                       ///< PUT, APPEND
   std::span<const FieldUpdate> fields = {};  ///< PATCH
@@ -98,12 +98,15 @@ class ClientCalls {
   }
 
   /// Replaces or adds fields of a row, atomically and in one round trip. NOT_FOUND: no such key (unless
-  /// create_if_missing). FAILED_PRECONDITION: the value is not a row, or `if_version` does not hold.
+  /// create_if_missing). FAILED_PRECONDITION: the value is not a row (or with `row`, is not marked as one), or
+  /// `if_version` does not hold.
   template <typename... Done>
   [[nodiscard]] auto patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
                            const PatchOptions& options = {}, Done&&... done) {
-    const WriteOptions common{
-        .timeout = options.timeout, .if_version = options.if_version, .durability = options.durability};
+    const WriteOptions common{.timeout = options.timeout,
+                              .if_version = options.if_version,
+                              .mark = {.tag = 0, .row = options.row},
+                              .durability = options.durability};
     return write({Method::kPatch, table, key, common, {}, fields, options.create_if_missing},
                  std::forward<Done>(done)...);
   }

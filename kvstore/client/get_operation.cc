@@ -16,20 +16,22 @@ absl::Status GetOperation::accept(const GetCall& call, GetCallback&& callback) {
   key_.assign(call.key);
   at_least_ = call.options.at_least;
   wants_ttl_ = call.options.with_ttl;
+  wants_mark_ = call.options.with_mark;
   done_ = std::move(callback);
   return absl::OkStatus();
 }
 
-void GetOperation::ask_for(std::string_view key, MultiGetOperation& parent, uint32_t index) {
+void GetOperation::ask_for(std::string_view key, bool wants_mark, MultiGetOperation& parent, uint32_t index) {
   key_.assign(key);
   at_least_ = {};
   wants_ttl_ = false;
+  wants_mark_ = wants_mark;
   parent_ = &parent;
   key_index_ = index;
 }
 
 absl::StatusOr<CallOperation::Request> GetOperation::encode(const Route& route, HeadBuffer& buffer) {
-  const absl::StatusOr<ByteSpan> head = encode_get({route, key_, at_least_.index, wants_ttl_}, buffer);
+  const absl::StatusOr<ByteSpan> head = encode_get({route, key_, at_least_.index, wants_ttl_, wants_mark_}, buffer);
   if (!head.ok()) return head.status();
   return Request{*head};
 }
@@ -47,6 +49,7 @@ void GetOperation::on_reply(rpc::Lease&& lease) {
   result.token = token_of(reply.head);
   if (reply.head.status == KvStatus::kOk) [[likely]] {
     if (reply.ttl_ms != 0) result.ttl = std::chrono::milliseconds(reply.ttl_ms);
+    result.mark = reply.mark;
     result.value = ValueView(as_string_view(reply.value), std::move(lease));
   } else if (reply.head.status == KvStatus::kNotFound) {
     result.status = runner->not_found();

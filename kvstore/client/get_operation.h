@@ -15,10 +15,10 @@ class GetOperation final : public CallOperation {
   /// INVALID_ARGUMENT: the key passes a limit.
   [[nodiscard]] absl::Status accept(const GetCall& call, GetCallback&& callback);
   /// Instead of accept(), for a part of a MULTI_GET: its key number `index`.
-  void ask_for(std::string_view key, MultiGetOperation& parent, uint32_t index);
+  void ask_for(std::string_view key, bool wants_mark, MultiGetOperation& parent, uint32_t index);
 
   /// The request is encode_plain_get()'s.
-  [[nodiscard]] bool is_plain() const { return at_least_.empty() && !wants_ttl_; }
+  [[nodiscard]] bool is_plain() const { return at_least_.empty() && !wants_ttl_ && !wants_mark_; }
   [[nodiscard]] absl::StatusOr<Request> encode(const Route& route, HeadBuffer& buffer) override;
   void on_reply(rpc::Lease&& reply) override;
   void finish(Outcome&& outcome) override;
@@ -34,6 +34,7 @@ class GetOperation final : public CallOperation {
   KeyText key_;
   Token at_least_;
   bool wants_ttl_ = false;
+  bool wants_mark_ = false;
   GetCallback done_;
   MultiGetOperation* parent_ = nullptr;  // if is_part
   uint32_t key_index_ = 0;

@@ -14,7 +14,8 @@ namespace skua::kv {
 
 absl::StatusOr<CallOperation::Request> MultiGetPart::encode(const Route& route, HeadBuffer&) {
   const std::span<const std::string_view> keys = parent->keys_of(group);
-  const absl::StatusOr<ByteSpan> head = encode_multi_get(route, keys, runner->scratch(multi_get_bytes(keys)));
+  const absl::StatusOr<ByteSpan> head =
+      encode_multi_get(route, keys, runner->scratch(multi_get_bytes(keys)), parent->wants_marks());
   if (!head.ok()) return head.status();
   return Request{*head};
 }
@@ -53,6 +54,7 @@ absl::Status MultiGetOperation::accept(const MultiGetCall& call, MultiGetCallbac
   }
   alone_.clear();
   next_group_ = 0;
+  wants_marks_ = call.options.with_mark;
   done_ = std::move(callback);
   return absl::OkStatus();
 }
@@ -91,7 +93,7 @@ bool MultiGetOperation::start_part() {
   const auto group = std::upper_bound(groups_.begin(), groups_.end(), key,
                                       [](uint32_t wanted, const Group& at) { return wanted < at.first + at.count; });
   GetOperation& part = runner->pools().gets.take();
-  part.ask_for(keys_[key], *this, key);
+  part.ask_for(keys_[key], wants_marks_, *this, key);
   run_part(part, Method::kGet, group->shard);
   return true;
 }
@@ -118,7 +120,7 @@ absl::Status MultiGetOperation::add_values(MultiGetPart& part, MultiGetReply& re
     } else if (entry->status != KvStatus::kOk) {
       status = absl::Status(to_status_code(entry->status), status_name(entry->status));
     }
-    result_.entries[places_[i]] = {status, entry->version, as_string_view(entry->value), token};
+    result_.entries[places_[i]] = {status, entry->version, as_string_view(entry->value), token, entry->mark};
   }
   const std::string_view all = as_string_view(lease.bytes());
   result_.memory.emplace_back(all, std::move(lease));
@@ -127,7 +129,8 @@ absl::Status MultiGetOperation::add_values(MultiGetPart& part, MultiGetReply& re
 }
 
 void MultiGetOperation::add_lone_value(GetOperation& part, GetResult&& result) {
-  result_.entries[places_[part.key_index()]] = {result.status, result.version, result.value.bytes(), result.token};
+  result_.entries[places_[part.key_index()]] = {result.status, result.version, result.value.bytes(), result.token,
+                                                result.mark};
   result_.memory.push_back(std::move(result.value));
   part_ended(part);
 }

@@ -68,6 +68,7 @@ absl::Status ScanOperation::accept(const ScanCall& call, ScanCallback&& callback
   start_.assign(call.range.start);
   end_.assign(call.range.end);
   limit_ = call.range.limit;
+  wants_marks_ = call.options.with_mark;
   done_ = std::move(callback);
   return absl::OkStatus();
 }
@@ -79,7 +80,7 @@ void ScanOperation::divide(uint32_t shard_count) {
 bool ScanOperation::start_part() {
   if (!failure.ok()) return false;
   while (const std::optional<ScanRow> row = merge_.next()) {
-    result_.rows.push_back({row->key, as_string_view(row->value), row->version});
+    result_.rows.push_back({row->key, as_string_view(row->value), row->version, row->mark});
   }
   const std::optional<uint32_t> of_shard = merge_.next_wanted();
   if (!of_shard.has_value()) return false;
@@ -97,6 +98,7 @@ ScanRequest ScanOperation::request_of(const ScanPage& page, const Route& route) 
   request.rows_max = merge_.page_rows();
   request.bytes_max = kScanPageBytes;
   request.resume_token = merge_.resume_token(page.shard);
+  request.wants_marks = wants_marks_;
   return request;
 }
 

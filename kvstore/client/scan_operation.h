@@ -44,6 +44,7 @@ class ScanOperation final : public PartedOperation {
   std::string start_;
   std::string end_;
   uint32_t limit_ = 0;
+  bool wants_marks_ = false;
   ScanMerge merge_;
   ScanResult result_;
   ScanCallback done_;

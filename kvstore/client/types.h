@@ -34,6 +34,7 @@
 #include "absl/status/statusor.h"
 #include "control/security/credential_files.h"
 #include "kvstore/types/durability.h"
+#include "kvstore/types/record_mark.h"
 #include "rpc/base/lease.h"
 #include "rpc/protocol/traffic_settings.h"
 #include "rpc/transport/sealed/packet_protection.h"
@@ -109,6 +110,8 @@ struct ReadOptions {
   Token at_least{};
   /// GET only: the result says how long the key has to live.
   bool with_ttl = false;
+  /// The results have the records' marks. Nodes that know no marks refuse the read with INVALID_ARGUMENT.
+  bool with_mark = false;
 };
 
 struct WriteOptions {
@@ -125,6 +128,10 @@ struct WriteOptions {
   std::chrono::nanoseconds ttl{0};
   /// PUT only: the key keeps the time to live that it has. Not together with ttl.
   bool keep_ttl = false;
+  /// PUT only: the record's mark, a tag of 32 bits and whether the value is a row (RecordMark). Writes that change a
+  /// record keep its mark, but for PUT: without a mark of its own it leaves none. Nodes that know no marks refuse it
+  /// with INVALID_ARGUMENT.
+  RecordMark mark{};
   /// How safe the write must be before it is answered. The result says how safe it was then.
   Durability durability = Durability::kDefault;
 };
@@ -134,6 +141,8 @@ struct PatchOptions {
   std::chrono::nanoseconds timeout{0};
   /// If the key is missing, make a row of the given fields; otherwise a missing key is NOT_FOUND.
   bool create_if_missing = false;
+  /// The record must be marked as a row, otherwise FAILED_PRECONDITION, and a row that is made will be.
+  bool row = false;
   /// As in WriteOptions.
   std::optional<uint64_t> if_version{};
   Durability durability = Durability::kDefault;
@@ -270,6 +279,8 @@ struct GetResult : Outcome {
   ValueView value;
   /// With ReadOptions::with_ttl: the time that the key has left. nullopt: it does not expire.
   std::optional<std::chrono::milliseconds> ttl;
+  /// With ReadOptions::with_mark: the record's.
+  RecordMark mark{};
 };
 
 /// How one operation of a BATCH ended.
@@ -297,6 +308,8 @@ struct KeyResult {
   std::string_view value;
   /// Of the shard that answered for this key.
   Token token{};
+  /// With ReadOptions::with_mark.
+  RecordMark mark{};
 };
 
 struct MultiGetResult : Outcome {
@@ -311,6 +324,8 @@ struct Row {
   std::string_view key;
   std::string_view value;
   uint64_t version = 0;
+  /// With ReadOptions::with_mark.
+  RecordMark mark{};
 };
 
 /// A shard answers in pages of at most 1 MiB and 10,000 rows. Each page shows the shard as it was at one moment, no

@@ -32,7 +32,11 @@ absl::Status WriteOperation::take_options(const WriteOptions& options) {
   if (options.keep_ttl && method != Method::kPut) {
     return absl::InvalidArgumentError(absl::StrCat("keep_ttl is PUT's; ", method_name(method), " keeps it anyhow"));
   }
+  if (!options.mark.empty() && method != Method::kPut && (method != Method::kPatch || options.mark.tag != 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("a mark is PUT's; ", method_name(method), " keeps the record's"));
+  }
   condition_ = *condition;
+  mark_ = options.mark;
   ttl_ms_ = *ttl_ms;
   keep_ttl_ = options.keep_ttl;
   durability_ = options.durability;
@@ -79,7 +83,7 @@ absl::StatusOr<CallOperation::Request> WriteOperation::encode(const Route& route
   const std::optional<Mutation::Kind> kind = kind_of(method);
   if (!kind.has_value()) return absl::InternalError("not a write of one key");
   const ByteSpan bytes = as_byte_span(body());
-  const Mutation mutation{*kind, create_if_missing_, condition_, key_, bytes, ttl_ms_, delta_, keep_ttl_};
+  const Mutation mutation{*kind, create_if_missing_, condition_, key_, bytes, ttl_ms_, delta_, keep_ttl_, mark_};
   const absl::StatusOr<ByteSpan> head = encode_mutation_head({route, mutation, id, durability_}, buffer);
   if (!head.ok()) return head.status();
   return Request{*head, bytes};

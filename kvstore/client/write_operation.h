@@ -38,6 +38,7 @@ class WriteOperation final : public NumberedOperation {
   Durability durability_ = Durability::kDefault;
   bool create_if_missing_ = false;
   bool keep_ttl_ = false;
+  RecordMark mark_;      // PUT, PATCH
   uint64_t ttl_ms_ = 0;  // PUT, EXPIRE
   int64_t delta_ = 0;    // ADD
   PutValue value_;       // PUT, APPEND: owned or lent bytes

@@ -13,6 +13,8 @@ namespace {
 
 constexpr uint8_t kOpCreateIfMissing = 1;
 constexpr uint8_t kOpKeepTtl = 2;
+constexpr uint8_t kOpMarkFollows = 4;
+constexpr uint8_t kOpFlags = kOpCreateIfMissing | kOpKeepTtl | kOpMarkFollows;
 
 static_assert(kRequestHeaderBytes + kMutationHeadBytes + kBatchBytesMax <= kMessageBytesMax);
 
@@ -28,19 +30,23 @@ bool read_op(ByteReader& reader, Mutation& op) {
   const auto value_bytes = reader.read<uint32_t>();
   op.condition.version = reader.read<uint64_t>();
   const auto number = reader.read<uint64_t>();
+  const bool is_marked = (flags & kOpMarkFollows) != 0;
+  const auto mark = RecordMark::of_word(is_marked ? reader.read<uint64_t>() : 0);
+  op.mark = mark.value_or(RecordMark());
   op.key = as_string_view(reader.read_bytes(key_bytes));
   op.value = reader.read_bytes(value_bytes);
   op.kind = static_cast<Mutation::Kind>(kind);
   op.condition.kind = static_cast<Condition::Kind>(condition);
-  op.create_if_missing = flags == kOpCreateIfMissing;
-  op.keep_ttl = flags == kOpKeepTtl;
+  op.create_if_missing = (flags & kOpCreateIfMissing) != 0;
+  op.keep_ttl = (flags & kOpKeepTtl) != 0;
   if (op.kind == Mutation::Kind::kAdd) {
     op.delta = static_cast<int64_t>(number);
   } else {
     op.ttl_ms = number;
   }
-  return reader.ok() && op.kind >= Mutation::Kind::kPut && op.kind <= Mutation::Kind::kCheck && flags <= kOpKeepTtl &&
-         reserved == 0 && also_reserved == 0 && op.condition.kind <= Condition::Kind::kIfPresent &&
+  return reader.ok() && op.kind >= Mutation::Kind::kPut && op.kind <= Mutation::Kind::kCheck &&
+         (flags & ~kOpFlags) == 0 && mark.has_value() && mark->empty() != is_marked && reserved == 0 &&
+         also_reserved == 0 && op.condition.kind <= Condition::Kind::kIfPresent &&
          (op.condition.kind == Condition::Kind::kIfVersion || op.condition.version == 0);
 }
 
@@ -62,19 +68,22 @@ BatchOps::Iterator& BatchOps::Iterator::operator++() {
 
 absl::Status BatchOpsBuilder::add(const Mutation& op) {
   if (absl::Status status = check_mutation(op); !status.ok()) return status;
-  const size_t bytes = kBatchOpHeaderBytes + op.key.size() + op.value.size();
+  const size_t mark_bytes = op.mark.empty() ? 0 : kMarkBytes;
+  const size_t bytes = kBatchOpHeaderBytes + mark_bytes + op.key.size() + op.value.size();
   if (absl::Status status = check_size(count_ + 1, bytes_.size() + bytes); !status.ok()) return status;
-  std::array<std::byte, kBatchOpHeaderBytes> header;
+  std::array<std::byte, kBatchOpHeaderBytes + kMarkBytes> header;
   ByteWriter writer(header);
   writer.write(op.kind);
   writer.write(op.condition.kind);
-  writer.write(op.create_if_missing ? kOpCreateIfMissing : op.keep_ttl ? kOpKeepTtl : uint8_t{0});
+  writer.write(static_cast<uint8_t>((op.create_if_missing ? kOpCreateIfMissing : 0) | (op.keep_ttl ? kOpKeepTtl : 0) |
+                                    (op.mark.empty() ? 0 : kOpMarkFollows)));
   writer.write(uint8_t{0});
   writer.write(static_cast<uint16_t>(op.key.size()));
   writer.write(uint16_t{0});
   writer.write(static_cast<uint32_t>(op.value.size()));
   writer.write(op.condition.kind == Condition::Kind::kIfVersion ? op.condition.version : uint64_t{0});
   writer.write(op.kind == Mutation::Kind::kAdd ? static_cast<uint64_t>(op.delta) : op.ttl_ms);
+  if (!op.mark.empty()) writer.write(op.mark.word());
   bytes_.append(as_string_view(writer.written()));
   bytes_.append(op.key);
   bytes_.append(as_string_view(op.value));

@@ -4,14 +4,14 @@
 //
 //    0  u8  kind            1 put, 2 delete, 3 add, 4 append, 5 patch, 6 expire, 7 check
 //    1  u8  condition       0 none, 1 if_version, 2 if_absent, 3 if_present; check: 1
-//    2  u8  flags           1 = create if missing (patch), 2 = keep the time to live (put)
+//    2  u8  flags           1 = create if missing (patch), 2 = keep the time to live (put), 4 = mark follows (put, patch)
 //    3  u8  0
 //    4  u16 key bytes
 //    6  u16 0
 //    8  u32 value bytes     put, append: the value; patch: the fields; else 0
 //   12  u64 version         of if_version; else 0
 //   20  u64 ttl_ms          put, expire; add: i64 delta; else 0
-//   28  key, value
+//   28  [u64 mark], key, value
 //
 // A check writes nothing. It lets the batch be applied only if the key has the version; version 0: only if it is absent.
 // Nodes of before checks refuse the batch as malformed.

@@ -11,7 +11,14 @@ constexpr uint8_t kCompletion = 3;
 constexpr uint8_t kEntry = 4;
 constexpr uint8_t kBarrier = 5;
 constexpr uint8_t kHasExpiry = 1;
+constexpr uint8_t kHasMark = 2;
 constexpr size_t kHeadBytes = 8;
+
+/// The flags of an effect: what follows its head.
+uint8_t flags_of(const Effect& effect) {
+  if (!effect.value) return 0;
+  return static_cast<uint8_t>((effect.expires_at != 0 ? kHasExpiry : 0) | (effect.mark.empty() ? 0 : kHasMark));
+}
 
 /// True if the results are those of a batch that took effect: each status is one that append_batch_result() writes, the
 /// reserved bytes are zero, and the value is 0 where the key was absent.
@@ -81,18 +88,19 @@ std::string encode_barrier(ByteSpan bytes) {
 }
 
 void encode_effect_head(const Effect& effect, ByteWriter& out) {
-  const bool has_expiry = effect.value && effect.expires_at != 0;
+  const uint8_t flags = flags_of(effect);
   out.write(effect.value ? kPut : kDelete);
-  out.write(has_expiry ? kHasExpiry : uint8_t{0});
+  out.write(flags);
   out.write(static_cast<uint16_t>(effect.key.size()));
   out.write(static_cast<uint32_t>(effect.value ? effect.value->size() : 0));
-  if (has_expiry) out.write(effect.expires_at);
+  if ((flags & kHasExpiry) != 0) out.write(effect.expires_at);
+  if ((flags & kHasMark) != 0) out.write(effect.mark.word());
 }
 
 size_t encoded_bytes(const Effect& effect) {
-  const bool has_expiry = effect.value && effect.expires_at != 0;
-  return kHeadBytes + (has_expiry ? sizeof effect.expires_at : 0) + effect.key.size() +
-         (effect.value ? effect.value->size() : 0);
+  const uint8_t flags = flags_of(effect);
+  return kHeadBytes + ((flags & kHasExpiry) != 0 ? sizeof effect.expires_at : 0) +
+         ((flags & kHasMark) != 0 ? kMarkBytes : 0) + effect.key.size() + (effect.value ? effect.value->size() : 0);
 }
 
 void encode_completion_head(const Completion& completion, ByteWriter& out) {
@@ -139,13 +147,18 @@ std::optional<Effect> EffectReader::next() {
   const auto flags = reader.read<uint8_t>();
   const size_t key_bytes = reader.read<uint16_t>();
   const size_t value_bytes = reader.read<uint32_t>();
-  const bool has_expiry = kind == kPut && flags == kHasExpiry;
+  const bool has_expiry = (flags & kHasExpiry) != 0;
+  const bool has_mark = (flags & kHasMark) != 0;
   Effect effect;
   if (has_expiry) effect.expires_at = reader.read<uint64_t>();
-  const bool sound = (kind == kPut || (kind == kDelete && value_bytes == 0)) && (flags == 0 || has_expiry) &&
-                     (effect.expires_at != 0) == has_expiry && key_bytes >= 1 && key_bytes <= kKeyBytesMax &&
-                     value_bytes <= kValueBytesMax && reader.ok() && reader.remaining() >= key_bytes + value_bytes;
+  const auto mark = RecordMark::of_word(has_mark ? reader.read<uint64_t>() : 0);
+  const uint8_t flags_allowed = kind == kPut ? kHasExpiry | kHasMark : 0;
+  const bool sound = (kind == kPut || (kind == kDelete && value_bytes == 0)) && (flags & ~flags_allowed) == 0 &&
+                     (effect.expires_at != 0) == has_expiry && mark.has_value() && mark->empty() != has_mark &&
+                     key_bytes >= 1 && key_bytes <= kKeyBytesMax && value_bytes <= kValueBytesMax && reader.ok() &&
+                     reader.remaining() >= key_bytes + value_bytes;
   if (!sound) return std::nullopt;
+  effect.mark = *mark;
   effect.key = as_string_view(reader.read_bytes(key_bytes));
   const ByteSpan value = reader.read_bytes(value_bytes);
   if (kind == kPut) effect.value = value;

@@ -7,11 +7,12 @@
 //
 //    effect (little endian)                          completion
 //     0 u8  kind (1 put, 2 delete)                    0 u8  kind 3
-//     1 u8  flags (1: expires_at follows the head)    1 u8  0
+//     1 u8  flags (1: expires_at follows the head,    1 u8  0
+//                  2: mark follows)
 //     2 u16 key bytes                                 2 u16 results of a batch; 0: not a batch
 //     4 u32 value bytes; 0 for a delete               4 u32 0
 //     8 [u64 expires_at: unix time in ms],            8 u64 client_id   16 u64 seq   24 u64 first_incomplete
-//       key, value                                   32 i64 value: a counter's
+//       [u64 mark (record_mark.h)], key, value       32 i64 value: a counter's
 //                                                    40 { u8 status, 7 zeros, i64 value } per result
 //
 //    entry                                           barrier
@@ -28,6 +29,7 @@
 #include <string_view>
 
 #include "kvstore/types/mutation.h"
+#include "kvstore/types/record_mark.h"
 #include "kvstore/types/request_id.h"
 #include "rpc/base/bytes.h"
 
@@ -39,6 +41,7 @@ struct Effect {
   std::string_view key{};
   std::optional<ByteSpan> value{};  ///< nullopt: the key is deleted
   uint64_t expires_at = 0;          ///< 0: never; not for a deletion
+  RecordMark mark{};                ///< not for a deletion
 };
 
 /// The answer to a mutation that took effect. Its version is not stored: it is the index of the record.
@@ -57,7 +60,7 @@ struct EntryHead {
 };
 
 inline constexpr size_t kEntryHeadBytes = 24;
-inline constexpr size_t kEffectHeadBytesMax = 16;
+inline constexpr size_t kEffectHeadBytesMax = 24;
 inline constexpr size_t kCompletionHeadBytes = 40;
 inline constexpr size_t kBatchResultBytes = 16;
 

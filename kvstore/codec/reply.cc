@@ -12,12 +12,14 @@ namespace {
 
 constexpr uint16_t kGetHasTtl = 1;
 constexpr uint16_t kScanHasMore = 1;
+constexpr uint16_t kHasMarks = 2;
 constexpr char kResumeAfterKey = 1;
 constexpr size_t kScanFixedBytes = sizeof(uint32_t) + 2 * sizeof(uint16_t);
 constexpr size_t kScanRowHeaderBytes = 2 * sizeof(uint16_t) + sizeof(uint32_t) + sizeof(uint64_t);
 
 static_assert(kReplyHeaderBytes + kErrorTextBytesMax <= kHeadBytesMax);
-static_assert(kReplyHeaderBytes + kBatchOpsMax * kMultiGetEntryBytes + kBatchBytesMax <= kMessageBytesMax);
+static_assert(kReplyHeaderBytes + kBatchOpsMax * (kMultiGetEntryBytes + kMarkBytes) + kBatchBytesMax <=
+              kMessageBytesMax);
 
 /// The header as it lies in the reply (little endian, no gaps). It is read in one go, because every reply is decoded.
 struct HeaderBytes {
@@ -32,23 +34,30 @@ struct HeaderBytes {
 };
 static_assert(sizeof(HeaderBytes) == kReplyHeaderBytes);
 
-MultiGetEntry read_entry(ByteReader& table, ByteReader& values, bool& reserved_is_zero) {
+/// `sound` becomes false if reserved bits are set. `marks` is empty, or has one for each entry.
+MultiGetEntry read_entry(ByteReader& table, ByteReader& marks, ByteReader& values, bool& sound) {
   MultiGetEntry entry;
   entry.status = static_cast<KvStatus>(table.read<uint8_t>());
-  reserved_is_zero = table.read<uint8_t>() == 0;
-  reserved_is_zero = table.read<uint16_t>() == 0 && reserved_is_zero;
+  sound = table.read<uint8_t>() == 0;
+  sound = table.read<uint16_t>() == 0 && sound;
   const auto value_bytes = table.read<uint32_t>();
   entry.version = table.read<uint64_t>();
+  const auto mark = RecordMark::of_word(marks.remaining() == 0 ? 0 : marks.read<uint64_t>());
+  sound = sound && mark.has_value();
+  entry.mark = mark.value_or(RecordMark());
   entry.value = values.read_bytes(value_bytes);
   return entry;
 }
 
-ScanRow read_row(ByteReader& rows, bool& reserved_is_zero) {
+ScanRow read_row(ByteReader& rows, bool has_marks, bool& sound) {
   ScanRow row;
   const auto key_bytes = rows.read<uint16_t>();
-  reserved_is_zero = rows.read<uint16_t>() == 0;
+  sound = rows.read<uint16_t>() == 0;
   const auto value_bytes = rows.read<uint32_t>();
   row.version = rows.read<uint64_t>();
+  const auto mark = RecordMark::of_word(has_marks ? rows.read<uint64_t>() : 0);
+  sound = sound && mark.has_value();
+  row.mark = mark.value_or(RecordMark());
   row.key = as_string_view(rows.read_bytes(key_bytes));
   row.value = rows.read_bytes(value_bytes);
   return row;
@@ -121,14 +130,14 @@ absl::Status read_reply_header(ByteSpan bytes, uint16_t flags_allowed, ByteReade
 
 std::optional<MultiGetEntry> MultiGetEntries::next() {
   if (table_.remaining() == 0) return std::nullopt;
-  bool reserved_is_zero = false;
-  return read_entry(table_, values_, reserved_is_zero);
+  bool sound = false;
+  return read_entry(table_, marks_, values_, sound);
 }
 
 std::optional<ScanRow> ScanRows::next() {
   if (rows_.remaining() == 0) return std::nullopt;
-  bool reserved_is_zero = false;
-  return read_row(rows_, reserved_is_zero);
+  bool sound = false;
+  return read_row(rows_, has_marks_, sound);
 }
 
 ByteSpan encode_error_reply(const ReplyHead& head, HeadBuffer& buffer) {
@@ -153,23 +162,26 @@ ByteSpan encode_add_reply(const AddReply& reply, HeadBuffer& buffer) {
   return writer.written();
 }
 
-ByteSpan encode_get_reply_head(const ReplyHead& head, size_t value_bytes, HeadBuffer& buffer, uint64_t ttl_ms) {
+ByteSpan encode_get_reply_head(const ReplyHead& head, size_t value_bytes, HeadBuffer& buffer, const GetExtras& extras) {
   SKUA_CHECK(head.status == KvStatus::kOk, "use encode_error_reply");
   SKUA_CHECK(value_bytes <= kValueBytesMax, "no value is larger than kValueBytesMax");
   ByteWriter writer(buffer);
-  write_reply_header(writer, head, ttl_ms != 0 ? kGetHasTtl : uint16_t{0}, value_bytes);
-  if (ttl_ms != 0) writer.write(ttl_ms);
+  const auto flags =
+      static_cast<uint16_t>((extras.ttl_ms != 0 ? kGetHasTtl : 0) | (extras.mark.empty() ? 0 : kHasMarks));
+  write_reply_header(writer, head, flags, value_bytes);
+  if (extras.ttl_ms != 0) writer.write(extras.ttl_ms);
+  if (!extras.mark.empty()) writer.write(extras.mark.word());
   return writer.written();
 }
 
 ByteSpan encode_multi_get_reply_head(const ReplyHead& head, std::span<const MultiGetEntry> entries,
-                                     MutableByteSpan buffer) {
+                                     MutableByteSpan buffer, bool with_marks) {
   SKUA_CHECK(head.status == KvStatus::kOk, "use encode_error_reply");
   SKUA_CHECK(entries.size() <= kBatchOpsMax, "more entries than a request can have keys");
-  SKUA_CHECK(buffer.size() >= multi_get_reply_head_bytes(entries.size()),
+  SKUA_CHECK(buffer.size() >= multi_get_reply_head_bytes(entries.size(), with_marks),
              "size the buffer with multi_get_reply_head_bytes");
   ByteWriter writer(buffer);
-  write_reply_header(writer, head, 0, entries.size());
+  write_reply_header(writer, head, with_marks ? kHasMarks : uint16_t{0}, entries.size());
   for (const MultiGetEntry& entry : entries) {
     writer.write(entry.status);
     writer.write(uint8_t{0});
@@ -177,13 +189,15 @@ ByteSpan encode_multi_get_reply_head(const ReplyHead& head, std::span<const Mult
     writer.write(static_cast<uint32_t>(entry.value.size()));
     writer.write(entry.version);
   }
+  for (size_t i = 0; with_marks && i < entries.size(); ++i) writer.write(entries[i].mark.word());
   return writer.written();
 }
 
-void ScanReplyBuilder::reset(size_t rows_max, size_t bytes_max) {
+void ScanReplyBuilder::reset(size_t rows_max, size_t bytes_max, bool with_marks) {
   bytes_.assign(kReplyHeaderBytes + kScanFixedBytes, '\0');
   rows_max_ = rows_max;
   bytes_max_ = bytes_max;
+  with_marks_ = with_marks;
   row_count_ = 0;
   payload_bytes_ = 0;
 }
@@ -192,12 +206,13 @@ bool ScanReplyBuilder::add(const ScanRow& row) {
   const size_t row_bytes = row.key.size() + row.value.size();
   if (row_count_ >= rows_max_) return false;
   if (row_count_ > 0 && payload_bytes_ + row_bytes > bytes_max_) return false;
-  std::array<std::byte, kScanRowHeaderBytes> header;
+  std::array<std::byte, kScanRowHeaderBytes + kMarkBytes> header;
   ByteWriter writer(header);
   writer.write(static_cast<uint16_t>(row.key.size()));
   writer.write(uint16_t{0});
   writer.write(static_cast<uint32_t>(row.value.size()));
   writer.write(row.version);
+  if (with_marks_) writer.write(row.mark.word());
   bytes_.append(as_string_view(writer.written()));
   last_key_at_ = bytes_.size();
   last_key_bytes_ = row.key.size();
@@ -218,7 +233,8 @@ ByteSpan ScanReplyBuilder::finish(const ReplyHead& head, bool has_more) {
     bytes_.append(last_key);
   }
   ByteWriter writer(std::as_writable_bytes(std::span(bytes_)));
-  write_reply_header(writer, head, has_more ? kScanHasMore : uint16_t{0}, row_count_);
+  const auto flags = static_cast<uint16_t>((has_more ? kScanHasMore : 0) | (with_marks_ ? kHasMarks : 0));
+  write_reply_header(writer, head, flags, row_count_);
   writer.write(static_cast<uint32_t>(rows_bytes));
   writer.write(static_cast<uint16_t>(has_more ? 1 + last_key_bytes_ : 0));
   writer.write(uint16_t{0});
@@ -256,13 +272,19 @@ absl::StatusOr<GetReply> decode_get_reply(ByteSpan bytes) {
   GetReply reply;
   uint16_t flags = 0;
   uint32_t count = 0;
-  if (absl::Status status = read_reply_header(bytes, kGetHasTtl, reader, reply.head, flags, count); !status.ok()) {
+  if (absl::Status status = read_reply_header(bytes, kGetHasTtl | kHasMarks, reader, reply.head, flags, count);
+      !status.ok()) {
     return status;
   }
   if (reply.head.status != KvStatus::kOk) return reply;
   if ((flags & kGetHasTtl) != 0) {
     reply.ttl_ms = reader.read<uint64_t>();
     if (reply.ttl_ms == 0) return malformed_reply("a key that has expired", bytes.size());
+  }
+  if ((flags & kHasMarks) != 0) {
+    const auto mark = RecordMark::of_word(reader.read<uint64_t>());
+    if (!mark.has_value() || mark->empty()) return malformed_reply("its mark is none", bytes.size());
+    reply.mark = *mark;
   }
   reply.value = reader.read_bytes(count);
   if (!reader.complete() || count > kValueBytesMax) {
@@ -276,28 +298,31 @@ absl::StatusOr<MultiGetReply> decode_multi_get_reply(ByteSpan bytes) {
   MultiGetReply reply;
   uint16_t flags = 0;
   uint32_t count = 0;
-  if (absl::Status status = read_reply_header(bytes, 0, reader, reply.head, flags, count); !status.ok()) {
+  if (absl::Status status = read_reply_header(bytes, kHasMarks, reader, reply.head, flags, count); !status.ok()) {
     return status;
   }
   if (reply.head.status != KvStatus::kOk) return reply;
   if (count > kBatchOpsMax) return malformed_reply("more entries than kBatchOpsMax", bytes.size());
   const ByteSpan table = reader.read_bytes(count * kMultiGetEntryBytes);
+  reply.has_marks = (flags & kHasMarks) != 0;
+  const ByteSpan marks = reader.read_bytes(reply.has_marks ? count * kMarkBytes : 0);
   const ByteSpan values = reader.read_rest();
   if (!reader.ok()) return malformed_reply("it ends inside its entries", bytes.size());
 
   ByteReader table_reader(table);
+  ByteReader mark_reader(marks);
   ByteReader value_reader(values);
   while (table_reader.remaining() > 0) {
-    bool reserved_is_zero = false;
-    const MultiGetEntry entry = read_entry(table_reader, value_reader, reserved_is_zero);
-    if (!reserved_is_zero || (entry.status != KvStatus::kOk && !entry.value.empty())) {
+    bool sound = false;
+    const MultiGetEntry entry = read_entry(table_reader, mark_reader, value_reader, sound);
+    if (!sound || (entry.status != KvStatus::kOk && !entry.value.empty())) {
       return malformed_reply("reserved bits are set, or an error has a value", bytes.size());
     }
   }
   if (!value_reader.complete()) {
     return malformed_reply("its length disagrees with its values'", bytes.size());
   }
-  reply.entries = MultiGetEntries(table, values);
+  reply.entries = MultiGetEntries(table, marks, values);
   return reply;
 }
 
@@ -306,7 +331,8 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
   ScanReply reply;
   uint16_t flags = 0;
   uint32_t count = 0;
-  if (absl::Status status = read_reply_header(bytes, kScanHasMore, reader, reply.head, flags, count); !status.ok()) {
+  if (absl::Status status = read_reply_header(bytes, kScanHasMore | kHasMarks, reader, reply.head, flags, count);
+      !status.ok()) {
     return status;
   }
   if (reply.head.status != KvStatus::kOk) return reply;
@@ -315,7 +341,8 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
   const auto reserved = reader.read<uint16_t>();
   const ByteSpan rows = reader.read_bytes(rows_bytes);
   reply.resume_token = as_string_view(reader.read_bytes(token_bytes));
-  reply.has_more = flags == kScanHasMore;
+  reply.has_more = (flags & kScanHasMore) != 0;
+  reply.has_marks = (flags & kHasMarks) != 0;
   if (!reader.complete() || reserved != 0) {
     return malformed_reply("its length disagrees with its rows' and token's", bytes.size());
   }
@@ -326,14 +353,14 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
   ByteReader row_reader(rows);
   std::string_view previous;
   for (uint32_t i = 0; i < count; ++i) {
-    bool reserved_is_zero = false;
-    const ScanRow row = read_row(row_reader, reserved_is_zero);
-    if (!row_reader.ok() || !reserved_is_zero) return malformed_reply("it ends inside a row", bytes.size());
+    bool sound = false;
+    const ScanRow row = read_row(row_reader, reply.has_marks, sound);
+    if (!row_reader.ok() || !sound) return malformed_reply("it ends inside a row", bytes.size());
     if (row.key <= previous) return malformed_reply("its rows are not in key order", bytes.size());
     previous = row.key;
   }
   if (!row_reader.complete()) return malformed_reply("bytes follow its last row", bytes.size());
-  reply.rows = ScanRows(rows, count);
+  reply.rows = ScanRows(rows, count, reply.has_marks);
   return reply;
 }
 

@@ -4,18 +4,21 @@
 //
 //    0  u8  format = 2
 //    1  u8  status          KvStatus; not OK: `count` bytes of text follow and nothing else
-//    2  u16 flags           SCAN: 1 = has_more. GET: 1 = u64 remaining ttl_ms follows the header. Writes: bits 0-1
-//                           achieved durability, 4 = from a completion record, 8 = BATCH that was not applied. Else 0
+//    2  u16 flags           SCAN: 1 = has_more. GET: 1 = u64 remaining ttl_ms follows the header. GET, MULTI_GET,
+//                           SCAN: 2 = marks (types/record_mark.h) are in it. Writes: bits 0-1 achieved durability,
+//                           4 = from a completion record, 8 = BATCH that was not applied. Else 0
 //    4  u32 count           GET: value bytes; MULTI_GET, BATCH: entries; SCAN: rows; other writes: 0
 //    8  u64 version         GET: the key's; writes: the new one; ALREADY_EXISTS, VERSION_MISMATCH: the present one
 //   16  u64 epoch           the server's for this shard; after WRONG_SHARD it tells the client who is behind
 //   24  u64 map_revision    the newest shard map the server has seen
 //   32  u64 index           the shard's commit index that this reply reflects; with shard and epoch it is a token
 //
-//   GET        [u64 ttl_ms] | value                  ADD        i64 value
-//   MULTI_GET  { u8 status, u8 0, u16 0, u32 value bytes, u64 version } x count | value, ... in the order of the keys
+//   GET        [u64 ttl_ms] [u64 mark] | value       ADD        i64 value
+//   MULTI_GET  { u8 status, u8 0, u16 0, u32 value bytes, u64 version } x count, [u64 mark x count] | value, ...
 //   SCAN       u32 bytes of rows, u16 bytes of token, u16 0,
-//              { u16 key bytes, u16 0, u32 value bytes, u64 version, key, value } x count, resume token
+//              { u16 key bytes, u16 0, u32 value bytes, u64 version, [u64 mark], key, value } x count, resume token
+//
+// Entries and values of MULTI_GET are in the order of the keys. A GET's mark is not empty; the others may be.
 //   BATCH      batch.h
 //
 // As in requests, the head is everything before the `|`. The value bytes follow as spans of their own and are not
@@ -72,6 +75,15 @@ struct GetReply {
   ReplyHead head;
   ByteSpan value;
   uint64_t ttl_ms = 0;  ///< remaining time to live, if the request asked for it; 0: for ever
+  RecordMark mark{};    ///< if the request asked for it
+};
+
+/// What the reply to a GET has beside the value, because the request asked for it.
+struct GetExtras {
+  uint64_t ttl_ms = 0;  ///< 0: for ever
+  RecordMark mark{};
+
+  [[nodiscard]] size_t bytes() const { return (ttl_ms == 0 ? 0 : sizeof ttl_ms) + (mark.empty() ? 0 : kMarkBytes); }
 };
 
 /// The result of one key of a MULTI_GET. Status: OK, NOT_FOUND, or RESOURCE_EXHAUSTED if the value would take the reply
@@ -80,6 +92,7 @@ struct MultiGetEntry {
   KvStatus status = KvStatus::kOk;
   uint64_t version = 0;
   ByteSpan value;
+  RecordMark mark{};
 };
 
 /// The entries of a decoded MULTI_GET reply, in the order of the keys. They were checked; reading them allocates
@@ -93,10 +106,11 @@ class MultiGetEntries {
 
  private:
   friend absl::StatusOr<struct MultiGetReply> decode_multi_get_reply(ByteSpan);
-  MultiGetEntries(ByteSpan table, ByteSpan values)
-      : table_(table), values_(values), count_(table.size() / kMultiGetEntryBytes) {}
+  MultiGetEntries(ByteSpan table, ByteSpan marks, ByteSpan values)
+      : table_(table), marks_(marks), values_(values), count_(table.size() / kMultiGetEntryBytes) {}
 
   ByteReader table_{{}};
+  ByteReader marks_{{}};  // empty: the reply has none
   ByteReader values_{{}};
   size_t count_ = 0;
 };
@@ -104,12 +118,14 @@ class MultiGetEntries {
 struct MultiGetReply {
   ReplyHead head;
   MultiGetEntries entries;
+  bool has_marks = false;
 };
 
 struct ScanRow {
   std::string_view key;
   uint64_t version = 0;
   ByteSpan value;
+  RecordMark mark{};
 };
 
 /// The rows of a decoded SCAN reply, in key order. They were checked; reading them allocates nothing.
@@ -122,16 +138,18 @@ class ScanRows {
 
  private:
   friend absl::StatusOr<struct ScanReply> decode_scan_reply(ByteSpan);
-  ScanRows(ByteSpan rows, size_t count) : rows_(rows), count_(count) {}
+  ScanRows(ByteSpan rows, size_t count, bool has_marks) : rows_(rows), count_(count), has_marks_(has_marks) {}
 
   ByteReader rows_{{}};
   size_t count_ = 0;
+  bool has_marks_ = false;
 };
 
 struct ScanReply {
   ReplyHead head;
   ScanRows rows;
   bool has_more = false;
+  bool has_marks = false;
   std::string_view resume_token;  ///< for the next page; empty unless has_more
 };
 
@@ -143,10 +161,10 @@ struct ScanReply {
 [[nodiscard]] ByteSpan encode_write_reply(const WriteReply& reply, HeadBuffer& buffer);
 [[nodiscard]] ByteSpan encode_add_reply(const AddReply& reply, HeadBuffer& buffer);
 
-/// Encodes what stands before the value in the OK reply to a GET. `ttl_ms` is as in GetReply.
+/// Encodes what stands before the value in the OK reply to a GET.
 [[nodiscard]] ByteSpan encode_get_reply_head(const ReplyHead& head, size_t value_bytes, HeadBuffer& buffer,
-                                             uint64_t ttl_ms = 0);
-/// As encode_get_reply_head() without a time to live: writes kReplyHeaderBytes to `to`. `value_bytes` is at most
+                                             const GetExtras& extras = {});
+/// As encode_get_reply_head() without extras: writes kReplyHeaderBytes to `to`. `value_bytes` is at most
 /// kValueBytesMax (not checked).
 inline void write_get_reply_head(const ReplyHead& head, size_t value_bytes, std::byte* to) {
   store_le(to, kReplyFormat | uint64_t{value_bytes} << 32);  // kOk, no flags
@@ -157,14 +175,14 @@ inline void write_get_reply_head(const ReplyHead& head, size_t value_bytes, std:
 }
 
 /// Size of the head of a MULTI_GET reply. The values follow in the order of the entries.
-[[nodiscard]] inline size_t multi_get_reply_head_bytes(size_t entries) {
-  return kReplyHeaderBytes + entries * kMultiGetEntryBytes;
+[[nodiscard]] inline size_t multi_get_reply_head_bytes(size_t entries, bool with_marks = false) {
+  return kReplyHeaderBytes + entries * (kMultiGetEntryBytes + (with_marks ? kMarkBytes : 0));
 }
 
 /// Encodes the head into a buffer of at least that size. There are at most kBatchOpsMax entries (both checked). An
 /// entry that is not OK has no value.
 [[nodiscard]] ByteSpan encode_multi_get_reply_head(const ReplyHead& head, std::span<const MultiGetEntry> entries,
-                                                   MutableByteSpan buffer);
+                                                   MutableByteSpan buffer, bool with_marks = false);
 
 /// Builds the OK reply to a SCAN row by row, and keeps the page within its limits.
 ///
@@ -175,9 +193,11 @@ inline void write_get_reply_head(const ReplyHead& head, size_t value_bytes, std:
 /// Owns the bytes; reset() keeps their capacity. Thread: one at a time.
 class ScanReplyBuilder {
  public:
-  ScanReplyBuilder(size_t rows_max, size_t bytes_max) { reset(rows_max, bytes_max); }
+  ScanReplyBuilder(size_t rows_max, size_t bytes_max, bool with_marks = false) {
+    reset(rows_max, bytes_max, with_marks);
+  }
 
-  void reset(size_t rows_max, size_t bytes_max);
+  void reset(size_t rows_max, size_t bytes_max, bool with_marks = false);
 
   /// Appends the row. False, and the row is not added, if the page has rows_max rows, or has a row and no room for the
   /// key and value of this one.
@@ -195,6 +215,7 @@ class ScanReplyBuilder {
   std::string bytes_;
   size_t rows_max_ = 0;
   size_t bytes_max_ = 0;
+  bool with_marks_ = false;
   size_t row_count_ = 0;
   size_t payload_bytes_ = 0;  // keys and values so far
   size_t last_key_at_ = 0;
@@ -210,7 +231,7 @@ class ScanReplyBuilder {
 [[nodiscard]] absl::StatusOr<WriteReply> decode_write_reply(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<AddReply> decode_add_reply(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<GetReply> decode_get_reply(ByteSpan bytes);
-/// As decode_get_reply(), but only for the most frequent form: OK with a value, without a time to live. `out` must be
+/// As decode_get_reply(), but only for the most frequent form: OK with a value, without extras. `out` must be
 /// empty. False: the reply has another form or is malformed; call decode_get_reply().
 [[nodiscard]] inline bool decode_plain_get_reply(ByteSpan bytes, GetReply& out) {
   if (bytes.size() < kReplyHeaderBytes || bytes.size() > kReplyHeaderBytes + kValueBytesMax) return false;

@@ -10,9 +10,10 @@ namespace {
 
 constexpr uint8_t kGetAtLeast = 1;
 constexpr uint8_t kGetWantsTtl = 2;
+constexpr uint8_t kWantsMarks = 4;
 constexpr size_t kScanFixedBytes = sizeof(uint32_t) + 2 * sizeof(uint16_t);
 
-static_assert(kRequestHeaderBytes + kMutationHeadBytes + sizeof(int64_t) + kKeyBytesMax <= kHeadBytesMax);
+static_assert(kRequestHeaderBytes + kMutationHeadBytes + kMarkBytes + kKeyBytesMax <= kHeadBytesMax);
 static_assert(kHeadBytesMax + kValueBytesMax <= kMessageBytesMax);
 static_assert(kRequestHeaderBytes + kBatchOpsMax * (sizeof(uint16_t) + kKeyBytesMax) <= kMessageBytesMax);
 
@@ -33,6 +34,10 @@ absl::Status check_scan(const ScanRequest& request) {
     return beyond_limit("a SCAN page", "byte", request.bytes_max, kScanBytesMax, 1);
   }
   return absl::OkStatus();
+}
+
+uint8_t marks_flag(bool wants_marks) {
+  return wants_marks ? kWantsMarks : uint8_t{0};
 }
 
 absl::Status buffer_too_small(Method method, size_t size) {
@@ -56,7 +61,8 @@ absl::Status check_value(ByteSpan value) {
 absl::StatusOr<ByteSpan> encode_get(const GetRequest& request, HeadBuffer& buffer) {
   if (absl::Status status = check_key(request.key); !status.ok()) return status;
   const bool at_least = request.at_least_index != 0;
-  const auto flags = static_cast<uint8_t>((at_least ? kGetAtLeast : 0) | (request.wants_ttl ? kGetWantsTtl : 0));
+  const auto flags = static_cast<uint8_t>((at_least ? kGetAtLeast : 0) | (request.wants_ttl ? kGetWantsTtl : 0) |
+                                          marks_flag(request.wants_mark));
   ByteWriter writer(buffer);
   write_request_header(
       writer, {.route = request.route, .flags = flags, .key_bytes = static_cast<uint16_t>(request.key.size())});
@@ -77,12 +83,13 @@ size_t scan_bytes(const ScanRequest& request) {
 }
 
 absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const std::string_view> keys,
-                                          MutableByteSpan buffer) {
+                                          MutableByteSpan buffer, bool wants_marks) {
   if (keys.empty() || keys.size() > kBatchOpsMax) {
     return beyond_limit("a MULTI_GET", "key", keys.size(), kBatchOpsMax, 1);
   }
   ByteWriter writer(buffer);
-  write_request_header(writer, {.route = route, .count = static_cast<uint32_t>(keys.size())});
+  write_request_header(writer,
+                       {.route = route, .flags = marks_flag(wants_marks), .count = static_cast<uint32_t>(keys.size())});
   for (std::string_view key : keys) {
     if (absl::Status status = check_key(key); !status.ok()) return status;
     writer.write_prefixed<uint16_t>(as_byte_span(key));
@@ -95,6 +102,7 @@ absl::StatusOr<ByteSpan> encode_scan(const ScanRequest& request, MutableByteSpan
   if (absl::Status status = check_scan(request); !status.ok()) return status;
   ByteWriter writer(buffer);
   write_request_header(writer, {.route = request.route,
+                                .flags = marks_flag(request.wants_marks),
                                 .key_bytes = static_cast<uint16_t>(request.start_key.size()),
                                 .count = request.rows_max});
   writer.write(request.bytes_max);
@@ -125,11 +133,13 @@ namespace {
 absl::Status read_get(ByteSpan bytes, GetRequest& request) {
   ByteReader reader(bytes);
   RequestHeader header;
-  if (absl::Status status = read_request_header(Method::kGet, bytes, kGetAtLeast | kGetWantsTtl, reader, header);
+  if (absl::Status status =
+          read_request_header(Method::kGet, bytes, kGetAtLeast | kGetWantsTtl | kWantsMarks, reader, header);
       !status.ok()) {
     return status;
   }
   request.route = header.route;
+  request.wants_mark = (header.flags & kWantsMarks) != 0;
   request.wants_ttl = (header.flags & kGetWantsTtl) != 0;
   if ((header.flags & kGetAtLeast) != 0) {
     request.at_least_index = reader.read<uint64_t>();
@@ -155,14 +165,15 @@ absl::StatusOr<GetRequest> decode_get(ByteSpan bytes) {
 absl::StatusOr<MultiGetRequest> decode_multi_get(ByteSpan bytes) {
   ByteReader reader(bytes);
   RequestHeader header;
-  if (absl::Status status = read_request_header(Method::kMultiGet, bytes, 0, reader, header); !status.ok()) {
+  if (absl::Status status = read_request_header(Method::kMultiGet, bytes, kWantsMarks, reader, header); !status.ok()) {
     return status;
   }
   if (header.key_bytes != 0) return malformed_request(Method::kMultiGet, "reserved bits are set", bytes.size());
   if (header.count < 1 || header.count > kBatchOpsMax) {
     return beyond_limit("a MULTI_GET", "key", header.count, kBatchOpsMax, 1);
   }
-  const MultiGetRequest request{header.route, KeyList(bytes.subspan(kRequestHeaderBytes), header.count)};
+  const MultiGetRequest request{header.route, KeyList(bytes.subspan(kRequestHeaderBytes), header.count),
+                                (header.flags & kWantsMarks) != 0};
   for (uint32_t i = 0; i < header.count; ++i) {
     const std::string_view key = as_string_view(reader.read_prefixed<uint16_t>());
     if (!reader.ok()) return malformed_request(Method::kMultiGet, "it ends inside its keys", bytes.size());
@@ -175,8 +186,11 @@ absl::StatusOr<MultiGetRequest> decode_multi_get(ByteSpan bytes) {
 absl::StatusOr<ScanRequest> decode_scan(ByteSpan bytes) {
   ByteReader reader(bytes);
   RequestHeader header;
-  if (absl::Status status = read_request_header(Method::kScan, bytes, 0, reader, header); !status.ok()) return status;
+  if (absl::Status status = read_request_header(Method::kScan, bytes, kWantsMarks, reader, header); !status.ok()) {
+    return status;
+  }
   ScanRequest request{.route = header.route, .rows_max = header.count};
+  request.wants_marks = (header.flags & kWantsMarks) != 0;
   request.bytes_max = reader.read<uint32_t>();
   const auto end_bytes = reader.read<uint16_t>();
   const auto token_bytes = reader.read<uint16_t>();

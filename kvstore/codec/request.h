@@ -7,9 +7,10 @@
 //    8  u64 epoch
 //   16  u64 map_revision    a server that has seen an older map refreshes its map before it refuses
 //   24  u8  format = 2
-//   25  u8  flags           GET: 1 = at_least_index follows, 2 = tell the time to live. Mutations: bits 0-1 condition
-//                           (0 none, 1 if_version, 2 if_absent, 3 if_present), 4 = create if missing (PATCH),
-//                           8 = keep the time to live (PUT), bits 4-5 durability
+//   25  u8  flags           GET: 1 = at_least_index follows, 2 = tell the time to live. GET, MULTI_GET, SCAN: 4 = tell
+//                           marks. Mutations: bits 0-1 condition (0 none, 1 if_version, 2 if_absent, 3 if_present),
+//                           4 = create if missing (PATCH), 8 = keep the time to live (PUT), bits 4-5 durability,
+//                           64 = u64 mark (types/record_mark.h) follows the head (PUT, PATCH)
 //   26  u16 key_bytes       SCAN: the start key's; MULTI_GET, BATCH: 0
 //   28  u32 count           PUT, APPEND: value bytes; PATCH: bytes of fields; MULTI_GET: keys; SCAN: rows_max;
 //                           BATCH: operations; else 0
@@ -22,9 +23,9 @@
 //   56  u64 version         of if_version; else 0
 //   64  u64 ttl_ms          PUT, EXPIRE: 0 = for ever; else 0
 //
-//   GET        [u64 at_least_index], key            PUT        key | value
+//   GET        [u64 at_least_index], key            PUT        [u64 mark], key | value
 //   MULTI_GET  { u16 length, key } x count          DELETE     key
-//   SCAN       u32 bytes_max, u16 end, u16 token,   PATCH      key | fields in row format (row.h)
+//   SCAN       u32 bytes_max, u16 end, u16 token,   PATCH      [u64 mark], key | fields in row format (row.h)
 //              start, end, token                    ADD        i64 delta, key
 //   BATCH      | operations (batch.h)               APPEND     key | bytes
 //                                                   EXPIRE     key
@@ -79,6 +80,7 @@ struct GetRequest {
   std::string_view key{};
   uint64_t at_least_index = 0;  ///< the state to be read must have this index of the shard or a later one; 0: any state
   bool wants_ttl = false;       ///< the reply shall have the remaining time to live
+  bool wants_mark = false;      ///< the reply shall have the record's mark
 };
 
 /// PUT, DELETE, PATCH, ADD, APPEND, EXPIRE.
@@ -98,6 +100,7 @@ struct ScanRequest {
   uint32_t bytes_max = 0;        ///< of keys and values, 1..kScanBytesMax; the first row is returned whatever its size
   std::string_view resume_token{};  ///< of the previous page's reply, with the same start and end;
                                     ///< empty: the first page
+  bool wants_marks = false;         ///< the rows shall have the records' marks
 };
 
 /// The keys of a decoded MULTI_GET. They were checked; iterating over them allocates nothing.
@@ -135,7 +138,8 @@ class KeyList {
 
 struct MultiGetRequest {
   Route route{};
-  KeyList keys;  ///< 1..kBatchOpsMax, all in route.shard; duplicates allowed
+  KeyList keys;              ///< 1..kBatchOpsMax, all in route.shard; duplicates allowed
+  bool wants_marks = false;  ///< the entries shall have the records' marks
 };
 
 /// OK if the key, or the value, is within its limits. Clients check before they send.
@@ -164,14 +168,14 @@ struct MultiGetRequest {
 /// Encode into a buffer of at least that size (INVALID_ARGUMENT if it is smaller). They return the part that was
 /// written.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const std::string_view> keys,
-                                                        MutableByteSpan buffer);
+                                                        MutableByteSpan buffer, bool wants_marks = false);
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_scan(const ScanRequest& request, MutableByteSpan buffer);
 
 /// Decodes the route only, for a server that may refuse the request before it decodes the rest.
 [[nodiscard]] absl::StatusOr<Route> decode_route(ByteSpan bytes);
 
 [[nodiscard]] absl::StatusOr<GetRequest> decode_get(ByteSpan bytes);
-/// As encode_get(), for a request without an index and without a wish for the time to live. The key must be within its
+/// As encode_get(), for a request without an index and without wishes for more than the value. The key must be within its
 /// limits (not checked).
 [[nodiscard]] inline ByteSpan encode_plain_get(const Route& route, std::string_view key, HeadBuffer& buffer) {
   std::byte* to = buffer.data();

@@ -19,6 +19,7 @@ inline constexpr uint8_t kCreateIfMissingBit = 4;
 inline constexpr uint8_t kKeepTtlBit = 8;
 inline constexpr int kDurabilityShift = 4;
 inline constexpr uint8_t kDurabilityBits = 3 << kDurabilityShift;
+inline constexpr uint8_t kMarkFollowsBit = 64;
 
 /// The 32 bytes that every request starts with.
 struct RequestHeader {

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/request.h"
 #include "kvstore/codec/request_header.h"
+#include "kvstore/codec/row.h"
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
 
@@ -17,19 +18,21 @@ bool has_value(Kind kind) {
 
 /// The flags that a mutation of this kind may have beside those that all may have.
 uint8_t flags_allowed(Kind kind) {
-  if (kind == Kind::kPatch) return kCreateIfMissingBit;
-  return kind == Kind::kPut ? kKeepTtlBit : uint8_t{0};
+  if (kind == Kind::kPatch) return kCreateIfMissingBit | kMarkFollowsBit;
+  return kind == Kind::kPut ? kKeepTtlBit | kMarkFollowsBit : uint8_t{0};
 }
 
 uint8_t flags_of(const Mutation& mutation) {
-  if (mutation.create_if_missing) return kCreateIfMissingBit;
-  return mutation.keep_ttl ? kKeepTtlBit : uint8_t{0};
+  return static_cast<uint8_t>((mutation.create_if_missing ? kCreateIfMissingBit : 0) |
+                              (mutation.keep_ttl ? kKeepTtlBit : 0) | (mutation.mark.empty() ? 0 : kMarkFollowsBit));
 }
 
 absl::Status check_parts(const Mutation& mutation, std::string_view name) {
   const bool has_others_part = (mutation.create_if_missing && mutation.kind != Kind::kPatch) ||
                                (mutation.keep_ttl && mutation.kind != Kind::kPut) ||
                                (mutation.delta != 0 && mutation.kind != Kind::kAdd) ||
+                               (mutation.mark.tag != 0 && mutation.kind != Kind::kPut) ||
+                               (mutation.mark.row && mutation.kind != Kind::kPut && mutation.kind != Kind::kPatch) ||
                                (!mutation.value.empty() && !has_value(mutation.kind));
   if (!has_others_part) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(absl_view(name), " has a part that only others have"));
@@ -75,6 +78,7 @@ absl::Status check_mutation(const Mutation& mutation) {
   if (mutation.keep_ttl && mutation.ttl_ms != 0) {
     return absl::InvalidArgumentError("PUT keeps the time to live, or takes a new one, not both");
   }
+  if (mutation.kind == Kind::kPut && mutation.mark.row) return check_row(mutation.value);
   if (mutation.kind != Kind::kPatch) return absl::OkStatus();
   return check_patch(mutation.condition, mutation.create_if_missing, mutation.value);
 }
@@ -92,6 +96,7 @@ absl::StatusOr<ByteSpan> encode_mutation_head(const MutationRequest& request, He
                        .count = static_cast<uint32_t>(mutation.value.size())},
                       {request.id, request.durability, mutation.condition, mutation.ttl_ms});
   if (mutation.kind == Kind::kAdd) writer.write(mutation.delta);
+  if (!mutation.mark.empty()) writer.write(mutation.mark.word());
   writer.write_bytes(as_byte_span(mutation.key));
   return writer.written();
 }
@@ -117,6 +122,11 @@ absl::StatusOr<MutationRequest> decode_mutation(Method method, ByteSpan bytes) {
   mutation.condition = head.condition;
   mutation.ttl_ms = head.ttl_ms;
   if (*kind == Kind::kAdd) mutation.delta = reader.read<int64_t>();
+  if ((header.flags & kMarkFollowsBit) != 0) {
+    const auto mark = RecordMark::of_word(reader.read<uint64_t>());
+    if (!mark.has_value() || mark->empty()) return malformed_request(method, "its mark is none", bytes.size());
+    mutation.mark = *mark;
+  }
   mutation.key = as_string_view(reader.read_bytes(header.key_bytes));
   if (has_value(*kind)) mutation.value = reader.read_bytes(header.count);
   if (!reader.complete() || (!has_value(*kind) && header.count != 0)) {

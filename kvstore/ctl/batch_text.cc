@@ -35,8 +35,8 @@ const std::vector<std::string>& verbs() {
 }
 
 const std::vector<std::string>& options() {
-  static const std::vector<std::string> kOptions = {"--if-version", "--if-absent", "--if-present",
-                                                    "--ttl",        "--keep-ttl",  "--create"};
+  static const std::vector<std::string> kOptions = {"--if-version", "--if-absent", "--if-present", "--ttl",
+                                                    "--keep-ttl",   "--create",    "--tag"};
   return kOptions;
 }
 
@@ -70,13 +70,13 @@ absl::Status take_option(const std::vector<BatchWord>& words, size_t& i, BatchOp
     options_of_line.create_if_missing = true;
     return absl::OkStatus();
   }
-  if (name != "--if-version" && name != "--ttl") {
+  if (name != "--if-version" && name != "--ttl" && name != "--tag") {
     const std::string near = did_you_mean(name, options());
-    return absl::InvalidArgumentError(absl::StrCat("unknown option ", printable(name), near,
-                                                   near.empty()
-                                                       ? "; there are --if-version N, --if-absent, --if-present, --ttl "
-                                                         "TTL, --keep-ttl, --create; quote a word that is no option"
-                                                       : ""));
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown option ", printable(name), near,
+                     near.empty() ? "; there are --if-version N, --if-absent, --if-present, --ttl "
+                                    "TTL, --keep-ttl, --tag N, --create; quote a word that is no option"
+                                  : ""));
   }
   if (++i == words.size()) return absl::InvalidArgumentError(absl::StrCat(name, " wants a value"));
   const std::string& value = words[i].text;
@@ -85,6 +85,10 @@ absl::Status take_option(const std::vector<BatchWord>& words, size_t& i, BatchOp
     if (!ttl.ok()) return absl::InvalidArgumentError(absl::StrCat("--ttl ", ttl.status().message()));
     options_of_line.ttl = *ttl;
     return absl::OkStatus();
+  }
+  if (name == "--tag") {
+    if (absl::SimpleAtoi(value, &options_of_line.mark.tag)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("--tag wants a number of 32 bits, not ", printable(value)));
   }
   uint64_t version = 0;
   if (!absl::SimpleAtoi(value, &version)) {
@@ -121,6 +125,7 @@ absl::Status check_options(const std::string& name, const BatchOpOptions& option
   if (options_of_line.ttl.count() != 0 && name != "put") {
     return wrong("--ttl is for put; expire KEY TTL gives a time to live to a key that is there");
   }
+  if (options_of_line.mark.tag != 0 && name != "put") return wrong("--tag is for put; the others keep it");
   if (options_of_line.keep_ttl && name != "put") return wrong("--keep-ttl is for put; the others keep it anyhow");
   if (options_of_line.keep_ttl && options_of_line.ttl.count() != 0) return wrong("give --ttl or --keep-ttl, not both");
   const bool is_conditional = options_of_line.if_version.has_value();

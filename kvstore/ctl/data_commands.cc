@@ -1,4 +1,4 @@
-// skuactl get, ttl, scan. Commands that write: write_commands.cc, batch_command.cc.
+// skuactl get, ttl, tag, scan. Commands that write: write_commands.cc, batch_command.cc.
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -88,6 +88,18 @@ int ttl(const Globals& globals, const ReadArguments& arguments) {
   });
 }
 
+int tag(const Globals& globals, const ReadArguments& arguments) {
+  const std::string key = key_of(globals, "KEY", arguments.key);
+  return with_client(globals, arguments.table, [&](Client& client) {
+    const ReadResult result = client.get(arguments.table, key, {.with_mark = true});
+    if (!result.ok()) return report_read(arguments, key, result);
+    const RecordMark mark = result.mark;
+    nlohmann::json json = {{"version", result.version}, {"tag", mark.tag}, {"row", mark.row}};
+    set_text(json, "key", "key_encoding", key);
+    return answer(globals, json, absl::StrCat(mark.tag, mark.row ? ", a row\n" : "\n"));
+  });
+}
+
 void print_rows_json(const Globals& globals, const RowsResult& result) {
   nlohmann::json rows = nlohmann::json::array();
   for (const OwnedRow& row : result.rows) {
@@ -149,6 +161,12 @@ void add_data_commands(app::Program& program, const Globals& globals) {
       add_key_command(program, "ttl", "Prints how long a key has to live, or never.", asked->table, asked->key);
   ttl_command.example("skuactl ttl sessions ada", "");
   ttl_command.action([&globals, asked] { return ttl(globals, *asked); });
+
+  app::Command& tag_command =
+      add_key_command(program, "tag", "Prints the tag that put gave a key, and whether it is marked as a row.",
+                      asked->table, asked->key);
+  tag_command.example("skuactl tag notes greeting", "");
+  tag_command.action([&globals, asked] { return tag(globals, *asked); });
 
   auto range = std::make_shared<ScanArguments>();
   app::Command& scan_command = program.add_command("scan", "Prints rows in key order.");

@@ -272,6 +272,8 @@ int dump_store(const Globals& globals, const OpenedStore& opened, const DumpArgu
       nlohmann::json out = {{"table", id.table_id}, {"shard", id.shard}, {"version", row.version}};
       set_text(out, "key", "key_encoding", row.key);
       if (arguments.values) set_text(out, "value", "encoding", as_string_view(row.value));
+      if (row.mark.tag != 0) out["tag"] = row.mark.tag;
+      if (row.mark.row) out["row"] = true;
       print_json(out, kOneLine);
     } else {
       absl::PrintF("%s\t%d\t%s%s%s\n", name_of(id), row.version, key_text(row.key), arguments.values ? "\t" : "",

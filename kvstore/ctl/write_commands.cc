@@ -33,6 +33,7 @@ struct WriteArguments {
   bool if_absent = false;
   bool if_present = false;
   bool keep_ttl = false;
+  int64_t tag = 0;
   int64_t if_version = kAnyVersion;
   const app::Option* if_version_option = nullptr;
   std::string ttl;
@@ -53,6 +54,7 @@ WriteOptions options_of(const WriteArguments& arguments) {
   options.if_absent = arguments.if_absent;
   options.if_present = arguments.if_present;
   options.keep_ttl = arguments.keep_ttl;
+  options.mark.tag = static_cast<uint32_t>(arguments.tag);
   if (arguments.ttl_option != nullptr && is_given(*arguments.ttl_option, arguments.ttl)) {
     const absl::StatusOr<std::chrono::nanoseconds> ttl = parse_ttl(arguments.ttl);
     if (!ttl.ok()) app::fail_usage(kProgram, absl::StrCat("--ttl ", ttl.status().message()));
@@ -192,6 +194,10 @@ void add_write_commands(app::Program& program, const Globals& globals) {
       &put_command.add_string("ttl", &writing->ttl, "The key vanishes after this long, as 30s or 12h; without: never.")
            .value_name("DURATION");
   put_command.add_bool("keep-ttl", &writing->keep_ttl, "The key keeps the time to live that it has.");
+  put_command
+      .add_int("tag", &writing->tag, "A number that the record keeps beside its value; other writes than put keep it.")
+      .range(0, UINT32_MAX)
+      .value_name("NUMBER");
   put_command.example("skuactl put notes greeting hello", "");
   put_command.example("skuactl put notes greeting hi --if-version 1", "only over version 1");
   put_command.example("skuactl put sessions ada token --ttl 30m", "gone in half an hour");

@@ -2,13 +2,13 @@
 //
 //    0        8         16      20            24          26      28         32
 //    +--------+---------+-------+-------------+-----------+-------+----------+-----------+-----+-----+-------+-----+
-//    | hash   | version | shard | value bytes | key bytes | flags | (unused) | [expiry]  | key | pad | value | pad |
+//    | hash   | version | shard | value bytes | key bytes | flags | tag      | [expiry]  | key | pad | value | pad |
 //    +--------+---------+-------+-------------+-----------+-------+----------+-----------+-----+-----+-------+-----+
 //                                                                             8 bytes, only   value and end: multiples
 //                                                                             if kHasExpiry   of 8
 //
-// A 24-byte key with a 100-byte value takes 32 + 24 + 104 = 160 bytes. Key, value, version and expiry never change once
-// the item is in the index; only the flags do, and only on the owner's thread.
+// A 24-byte key with a 100-byte value takes 32 + 24 + 104 = 160 bytes. Key, value, version, expiry and mark (types/record_mark.h:
+// the tag and kRow) never change once the item is in the index; only the other flags do, and only on the owner's thread.
 #ifndef SKUA_KVSTORE_MEMORY_ITEM_H_
 #define SKUA_KVSTORE_MEMORY_ITEM_H_
 
@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "kvstore/codec/key_hash.h"
+#include "kvstore/types/record_mark.h"
 #include "rpc/base/bytes.h"
 #include "rpc/base/rng.h"
 
@@ -50,6 +51,7 @@ struct Item {
     kTombstone = 1,  ///< the key was deleted by this version
     kHasExpiry = 2,
     kDead = 4,  ///< the index has a newer version of the key, or none
+    kRow = 8,   ///< RecordMark::row
   };
 
   uint64_t hash;
@@ -58,7 +60,7 @@ struct Item {
   uint32_t value_bytes;
   uint16_t key_bytes;
   uint16_t flags;
-  uint32_t unused;
+  uint32_t tag;  ///< RecordMark::tag
 
   [[nodiscard]] static size_t value_offset(size_t key_bytes, bool has_expiry) {
     return round_up_to_item(sizeof(Item) + (has_expiry ? sizeof(uint64_t) : 0) + key_bytes);
@@ -80,6 +82,7 @@ struct Item {
   /// The expiry time; 0: never.
   [[nodiscard]] uint64_t expiry() const { return is(kHasExpiry) ? load_le<uint64_t>(start() + sizeof(Item)) : 0; }
   void set_expiry(uint64_t expiry) { store_le(start() + sizeof(Item), expiry); }
+  [[nodiscard]] RecordMark mark() const { return {tag, is(kRow)}; }
   [[nodiscard]] bool expired(uint64_t now) const { return is(kHasExpiry) && expiry() <= now; }
 
   /// Compares the whole hash first: another key passes this comparison with a probability of 2^-64.

@@ -51,16 +51,15 @@ MemoryTier::MemoryTier(const Options& options, std::unique_ptr<rpc::Arena> index
 
 MemoryTier::Put MemoryTier::put(const ItemKey& key, ByteSpan value, const Version& version) {
   ++counters_.puts;
-  const auto flags = static_cast<uint16_t>(version.expiry != 0 ? Item::kHasExpiry : 0);
   const bool dirty = version.dirty && shards_.lacks(key.shard, version.index);
-  return write({key, value, version.index, version.expiry, flags}, dirty);
+  return write(draft_of(key, value, version.index, version.expiry, version.mark), dirty);
 }
 
 MemoryTier::Put MemoryTier::erase(const ItemKey& key, const Version& version) {
   ++counters_.puts;
   const bool dirty = version.dirty && shards_.lacks(key.shard, version.index);
   if (!dirty || mutant(MemoryMutant::kDropTombstone)) return erase_clean(key, version.index);
-  return write({key, {}, version.index, 0, Item::kTombstone}, true);
+  return write(tombstone_of(key, version.index), true);
 }
 
 /// The durable tier has the deletion already, so no tombstone is needed.
@@ -112,7 +111,7 @@ Item* MemoryTier::write_item(Region& region, const Draft& draft) {
            .value_bytes = static_cast<uint32_t>(draft.value.size()),
            .key_bytes = static_cast<uint16_t>(draft.key.text.size()),
            .flags = draft.flags,
-           .unused = 0};
+           .tag = draft.tag};
   if (item->is(Item::kHasExpiry)) item->set_expiry(draft.expiry);
   copy_bytes(item->key_start(), as_byte_span(draft.key.text));
   copy_bytes(item->value_start(), draft.value);
@@ -130,8 +129,7 @@ bool MemoryTier::enter(const ItemKey& key, Index::Slot* slot, const Item* item) 
 }
 
 bool MemoryTier::fill_from_disk(const ItemKey& key, ByteSpan value, const Version& version, Ticket ticket) {
-  const auto flags = static_cast<uint16_t>(version.expiry != 0 ? Item::kHasExpiry : 0);
-  const Draft draft = {key, value, version.index, version.expiry, flags};
+  const Draft draft = draft_of(key, value, version.index, version.expiry, version.mark);
   const size_t bytes = draft.bytes();
   ++counters_.fills_refused;
   if (!shards_.is_live(key.shard)) return false;
@@ -195,7 +193,7 @@ inline void MemoryTier::finish_lookup(const ItemKey& key, Index::Slot* slot, uin
   region.pin();
   out.found = Found::kHit;
   out.expiry = item.expiry();
-  out.value = PinnedValue(item.value(), item.version, &region, &Region::unpin);
+  out.value = PinnedValue(item.value(), item.version, &region, &Region::unpin, 0, item.mark());
 }
 
 MemoryTier::Counters MemoryTier::counters() const {

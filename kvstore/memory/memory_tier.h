@@ -76,6 +76,7 @@ class MemoryTier {
     uint64_t index = 0;   ///< the log index; rises within a shard; writes of one batch may share it
     uint64_t expiry = 0;  ///< the key is absent from this time on; 0: it does not expire
     bool dirty = true;    ///< the durable tier does not have it yet. Ignored if mark_clean has covered `index`
+    RecordMark mark{};    ///< of the record
   };
 
   enum class Put : uint8_t {
@@ -142,7 +143,7 @@ class MemoryTier {
   void drop_shard(uint32_t shard) { shards_.drop(shard); }
 
   [[nodiscard]] Put put(const ItemKey& key, ByteSpan value, const Version& version);
-  /// Replaces the key's item by a tombstone if `version` is dirty; else removes the item. The expiry is not used.
+  /// Replaces the key's item by a tombstone if `version` is dirty; else removes the item. Expiry and mark are not used.
   [[nodiscard]] Put erase(const ItemKey& key, const Version& version);
 
   /// Key and value in the arena, as the last put or erase wrote them. Only after a put or erase that was dirty and
@@ -158,6 +159,7 @@ class MemoryTier {
     ItemKey key{};
     std::optional<ByteSpan> value{};  ///< nullopt: the key is erased
     uint64_t expiry = 0;              ///< 0: it does not expire; must be 0 if the key is erased
+    RecordMark mark{};                ///< not used if the key is erased
 
     /// As last_written() says it, after kDone.
     [[nodiscard]] Written written() const { return {item->key(), item->value()}; }
@@ -205,6 +207,7 @@ class MemoryTier {
     uint64_t version;
     uint64_t expiry;
     uint16_t flags;
+    uint32_t tag;
     [[nodiscard]] size_t bytes() const {
       return Item::bytes_for(key.text.size(), value.size(), (flags & Item::kHasExpiry) != 0);
     }
@@ -213,6 +216,14 @@ class MemoryTier {
   MemoryTier(const Options& options, std::unique_ptr<rpc::Arena> index_memory, MutableByteSpan index_bytes,
              std::unique_ptr<ItemArena> arena);
 
+  [[nodiscard]] static Draft draft_of(const ItemKey& key, ByteSpan value, uint64_t version, uint64_t expiry,
+                                      RecordMark mark) {
+    const int flags = (expiry != 0 ? Item::kHasExpiry : 0) | (mark.row ? Item::kRow : 0);
+    return {key, value, version, expiry, static_cast<uint16_t>(flags), mark.tag};
+  }
+  [[nodiscard]] static Draft tombstone_of(const ItemKey& key, uint64_t version) {
+    return {key, {}, version, 0, Item::kTombstone, 0};
+  }
   [[nodiscard]] Put write(const Draft& draft, bool dirty);
   [[nodiscard]] Put erase_clean(const ItemKey& key, uint64_t version);
   void finish_lookup(const ItemKey& key, Index::Slot* slot, uint64_t now, Lookup& out);

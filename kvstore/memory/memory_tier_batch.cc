@@ -49,9 +49,8 @@ bool MemoryTier::write_items(std::span<BatchWrite> writes, uint64_t index) {
       abandon_items(writes.first(i));
       return false;
     }
-    auto flags = static_cast<uint16_t>(write.expiry != 0 ? Item::kHasExpiry : 0);
-    if (!write.value) flags = Item::kTombstone;
-    write.item = write_item(*region, {write.key, write.value.value_or(ByteSpan{}), index, write.expiry, flags});
+    write.item = write_item(*region, write.value ? draft_of(write.key, *write.value, index, write.expiry, write.mark)
+                                                 : tombstone_of(write.key, index));
     region->add_item(bytes);
     region->pin();
     room_.close(*region);

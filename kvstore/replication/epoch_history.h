@@ -39,7 +39,7 @@ class EpochHistory {
   static constexpr size_t kRunsStoredMax = 1024;
   /// The highest index. No log grows that long, so larger values from outside are refused; sums of two indices do not
   /// overflow.
-  static constexpr uint64_t kIndexMax = uint64_t{1} << 62;
+  static constexpr uint64_t kIndexMax = (uint64_t{1} << 62) - 1;
 
   EpochHistory() = default;
   /// A log that ends with `base`.

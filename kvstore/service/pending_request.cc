@@ -36,7 +36,7 @@ bool MultiGetPage::read_missing(ShardDb& db, const KeyList& keys) {
 }
 
 void MultiGetPage::build(uint64_t now_ms) {
-  const size_t head_bytes = multi_get_reply_head_bytes(slots.size());
+  const size_t head_bytes = multi_get_reply_head_bytes(slots.size(), with_marks);
   entries.clear();
   bytes.assign(head_bytes, '\0');
   for (const Slot& slot : slots) {
@@ -46,6 +46,7 @@ void MultiGetPage::build(uint64_t now_ms) {
     if (value.version() != 0 && !is_expired(value.expires_at(), now_ms)) {
       entry.status = KvStatus::kOk;
       entry.version = value.version();
+      entry.mark = value.mark();
       if (bytes.size() - head_bytes + value.bytes().size() <= kBatchBytesMax) {
         entry.value = value.bytes();
         bytes.append(as_string_view(value.bytes()));
@@ -74,8 +75,8 @@ void MultiGetPage::let_go(Shard& shard, const KeyList& keys) {
 }
 
 ByteSpan MultiGetPage::finish(const ReplyHead& head) {
-  static_cast<void>(
-      encode_multi_get_reply_head(head, entries, std::as_writable_bytes(std::span(bytes.data(), bytes.size()))));
+  static_cast<void>(encode_multi_get_reply_head(
+      head, entries, std::as_writable_bytes(std::span(bytes.data(), bytes.size())), with_marks));
   return as_byte_span(bytes);
 }
 
@@ -113,9 +114,9 @@ void PendingRequest::run_scan() {
   }
   range->now_ms = now_ms;
   if (page == nullptr) {
-    page = std::make_unique<ScanReplyBuilder>(scan.rows_max, scan.bytes_max);
+    page = std::make_unique<ScanReplyBuilder>(scan.rows_max, scan.bytes_max, scan.wants_marks);
   } else {
-    page->reset(scan.rows_max, scan.bytes_max);
+    page->reset(scan.rows_max, scan.bytes_max, scan.wants_marks);
   }
   const auto end = shard->shard->db().scan(*range, [this](const ScanRow& row) { return page->add(row); });
   status = end.status();

@@ -56,6 +56,7 @@ struct MultiGetPage {
   std::vector<Slot> slots;
   std::vector<MultiGetEntry> entries;
   std::string bytes;
+  bool with_marks = false;
   absl::Status failure;
 
   /// Looks up each key in memory. False: a key must be read from the database, or the values are more than
@@ -92,6 +93,7 @@ class PendingRequest final : public ReadJob {
   std::vector<Mutation> batch;  // BATCH
   FetchOp fetch;                // GET
   bool wants_ttl = false;       // GET
+  bool wants_mark = false;      // GET
   uint64_t now_ms = 0;          // MULTI_GET, SCAN: rows that have expired by then are absent
   AppliedWait applied;          // SCAN
   KeyList keys;                 // MULTI_GET

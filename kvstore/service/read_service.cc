@@ -17,8 +17,8 @@ using rpc::ReplyToken;
 
 namespace {
 
-bool is_inline(size_t value_bytes, uint64_t ttl_ms) {
-  return value_bytes + (ttl_ms == 0 ? 0 : sizeof ttl_ms) <= kInlineValueBytesMax;
+bool is_inline(size_t value_bytes, const GetExtras& extras) {
+  return value_bytes + extras.bytes() <= kInlineValueBytesMax;
 }
 
 /// True: all keys are settled now. A read that follows shows a state that is no older.
@@ -76,6 +76,7 @@ void ReadService::gather(HeldShard& shard, const GetRequest& request, rpc::Lease
   get.request = std::move(bytes);  // moving the lease does not move the key's bytes
   get.reply = std::move(reply);
   get.wants_ttl = request.wants_ttl;
+  get.wants_mark = request.wants_mark;
   get.confirmed = confirmed;
   if (gathered_count_ == gathered_.size()) burst_end();
 }
@@ -110,7 +111,12 @@ void ReadService::answer_get(Get& get, const ItemKey& key, MemoryTier::Lookup& f
     }
   }
   if (found.found == MemoryTier::Found::kHit) [[likely]] {
-    return answer_value(get.reply, shard, found.value, Place::kMemoryTier, remaining_ms(get.wants_ttl, found.expiry));
+    const bool is_plain = !(get.wants_ttl | get.wants_mark);
+    if (is_plain && found.value.bytes().size() <= kInlineValueBytesMax) [[likely]] {
+      return answer_inline(get.reply, shard, found.value);
+    }
+    return answer_value(get.reply, shard, found.value, Place::kMemoryTier,
+                        extras_of(get.wants_ttl, get.wants_mark, found.value, found.expiry));
   }
   if (found.found == MemoryTier::Found::kAbsent) {
     return replies_.error(get.reply, Method::kGet, replies_.head_of(shard, KvStatus::kNotFound));
@@ -120,6 +126,7 @@ void ReadService::answer_get(Get& get, const ItemKey& key, MemoryTier::Lookup& f
   ++replies_.stats().reads_deferred;
   admission_.await_result();
   pending->wants_ttl = get.wants_ttl;
+  pending->wants_mark = get.wants_mark;
   pending->fetch.key = key.text;
   shard.shard->reads().fetch(pending->fetch, found.ticket);
 }
@@ -137,10 +144,14 @@ void ReadService::confirm_get(Get& get) {
       });
 }
 
-/// The time in ms until a key expires; at least 1. 0: the key never expires, or the client did not ask.
-uint64_t ReadService::remaining_ms(bool wants_ttl, uint64_t expires_at) const {
-  if (!wants_ttl || expires_at == 0) return 0;
-  return expires_at > shards_.engine().now_ms() ? expires_at - shards_.engine().now_ms() : 1;
+/// What the client asked for beside the value. The time in ms until a key expires is at least 1.
+GetExtras ReadService::extras_of(bool wants_ttl, bool wants_mark, const PinnedValue& value, uint64_t expires_at) const {
+  GetExtras extras;
+  if (wants_mark) extras.mark = value.mark();
+  if (!wants_ttl || expires_at == 0) return extras;
+  const uint64_t now_ms = shards_.engine().now_ms();
+  extras.ttl_ms = expires_at > now_ms ? expires_at - now_ms : 1;
+  return extras;
 }
 
 /// A value is sent in one of three ways. In each of them the shard is not needed any longer:
@@ -149,19 +160,17 @@ uint64_t ReadService::remaining_ms(bool wants_ttl, uint64_t expires_at) const {
 ///                                half of the memory: an idle caller keeps its last replies, and must not make writes
 ///                                wait for room
 ///   larger, and not in memory    from the copy that the shard has made of the value in the database
-void ReadService::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value, Place place, uint64_t ttl_ms) {
+void ReadService::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value, Place place,
+                               const GetExtras& extras) {
   const size_t size = value.bytes().size();
-  const bool has_body = !is_inline(size, ttl_ms);
-  if (!has_body && ttl_ms == 0) [[likely]] {
-    return answer_inline(reply, shard, value);
-  }
+  const bool has_body = !is_inline(size, extras);
   if (has_body && place == Place::kMemoryTier && shards_.engine().is_pinned_much()) [[unlikely]] {
-    return answer_copy(reply, shard, size > kShortReplyBytesMax ? value.copied() : std::move(value), ttl_ms);
+    return answer_copy(reply, shard, size > kShortReplyBytesMax ? value.copied() : std::move(value), extras);
   }
   if (place == Place::kCopy && size > kShortReplyBytesMax) {
-    return answer_copy(reply, shard, std::move(value), ttl_ms);
+    return answer_copy(reply, shard, std::move(value), extras);
   }
-  MessagePtr message = value_head(shard, value, ttl_ms);
+  MessagePtr message = value_head(shard, value, extras);
   if (has_body) {
     const ByteSpan bytes = value.bytes();
     const PinnedValue::Pin pin = value.detach();
@@ -183,14 +192,14 @@ void ReadService::answer_inline(ReplyToken& reply, const HeldShard& shard, const
 }
 
 /// A message with the head of a reply, and with the value if it is inline.
-MessagePtr ReadService::value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms) {
+MessagePtr ReadService::value_head(const HeldShard& shard, const PinnedValue& value, const GetExtras& extras) {
   const ByteSpan bytes = value.bytes();
   HeadBuffer buffer;
   const ByteSpan head =
-      encode_get_reply_head(replies_.head_of(shard, KvStatus::kOk, value.version()), bytes.size(), buffer, ttl_ms);
+      encode_get_reply_head(replies_.head_of(shard, KvStatus::kOk, value.version()), bytes.size(), buffer, extras);
   MessagePtr message = replies_.make_message();
   bool fits = message->append_head(head);
-  if (is_inline(bytes.size(), ttl_ms)) {
+  if (is_inline(bytes.size(), extras)) {
     fits = message->append_head(bytes) && fits;
     replies_.stats().value_copied_bytes += bytes.size();
   } else {
@@ -202,11 +211,11 @@ MessagePtr ReadService::value_head(const HeldShard& shard, const PinnedValue& va
 
 /// Sends a value from a reply page: a short value is copied into the page; a larger one is a copy already, and the page
 /// keeps it.
-void ReadService::answer_copy(ReplyToken& reply, HeldShard& shard, PinnedValue&& value, uint64_t ttl_ms) {
+void ReadService::answer_copy(ReplyToken& reply, HeldShard& shard, PinnedValue&& value, const GetExtras& extras) {
   const size_t bytes = value.bytes().size();
   std::optional<rpc::Lease> share = Replies::share_of(reply, bytes);
   if (!share.has_value()) return replies_.no_room(reply, Method::kGet, shard);
-  MessagePtr message = value_head(shard, value, ttl_ms);
+  MessagePtr message = value_head(shard, value, extras);
   ReplyPage& page = replies_.page_for(bytes);
   page.share = *std::move(share);
   if (bytes <= kShortReplyBytesMax) {
@@ -247,7 +256,8 @@ void ReadService::answer_fetched(PendingRequest& pending) {
     replies_.error(pending.reply, Method::kGet, shard, op.status);
     return admission_.end(pending);
   }
-  answer_value(pending.reply, shard, op.value, Place::kCopy, remaining_ms(pending.wants_ttl, op.expires_at));
+  answer_value(pending.reply, shard, op.value, Place::kCopy,
+               extras_of(pending.wants_ttl, pending.wants_mark, op.value, op.expires_at));
   admission_.end(pending);
 }
 
@@ -267,6 +277,7 @@ void ReadService::on_multi_get(IncomingCall&& call) {
   PendingRequest* const pending = admission_.begin(*this, call.request, call.reply, Method::kMultiGet, *shard);
   if (pending == nullptr) return;
   pending->keys = request->keys;
+  pending->multi_get.with_marks = request->wants_marks;
   pending->now_ms = shards_.engine().now_ms();
   if (!pending->multi_get.look_up(*shard->shard, request->keys)) return submit(*pending);
   pending->multi_get.build(pending->now_ms);

@@ -56,6 +56,7 @@ class ReadService final : public RequestService {
     rpc::Lease request;
     rpc::ReplyToken reply;
     bool wants_ttl = false;
+    bool wants_mark = false;
     bool confirmed = false;
   };
   /// Where a value's bytes lie.
@@ -67,11 +68,12 @@ class ReadService final : public RequestService {
   void answer_get(Get& get, const ItemKey& key, MemoryTier::Lookup& found, TimeNs now);
   void confirm_get(Get& get);
   void answer_fetched(PendingRequest& pending);
-  [[nodiscard]] uint64_t remaining_ms(bool wants_ttl, uint64_t expires_at) const;
-  void answer_value(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value, Place place, uint64_t ttl_ms);
+  [[nodiscard]] GetExtras extras_of(bool wants_ttl, bool wants_mark, const PinnedValue& value,
+                                    uint64_t expires_at) const;
+  void answer_value(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value, Place place, const GetExtras& extras);
   void answer_inline(rpc::ReplyToken& reply, const HeldShard& shard, const PinnedValue& value);
-  void answer_copy(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue&& value, uint64_t ttl_ms);
-  [[nodiscard]] rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms);
+  void answer_copy(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue&& value, const GetExtras& extras);
+  [[nodiscard]] rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value, const GetExtras& extras);
   void submit(PendingRequest& pending);
   void finish_read(PendingRequest& pending);
   void send_page(PendingRequest& pending);

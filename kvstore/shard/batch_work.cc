@@ -58,6 +58,7 @@ void BatchWork::take_fetched(const Needed& needed, const absl::Status& status, P
     Fetched& kept = fetched_[needed.key];
     kept.version = value.version();
     kept.expires_at = value.expires_at();
+    kept.mark = value.mark();
     if (needed.value) {
       fetched_bytes_ += value.bytes().size();
       kept.value = std::move(value);
@@ -82,7 +83,7 @@ std::optional<CurrentState> BatchWork::fetched(std::string_view key) const {
   const auto found = fetched_.find(key);
   if (found == fetched_.end()) return std::nullopt;
   const Fetched& kept = found->second;
-  return CurrentState{kept.version, kept.value.bytes(), kept.expires_at};
+  return CurrentState{kept.version, kept.value.bytes(), kept.expires_at, kept.mark};
 }
 
 // --- The evaluation
@@ -111,7 +112,7 @@ BatchWork::Outcome BatchWork::evaluate(WriteOp& op, uint64_t now_ms, size_t payl
     }
     if (is_check) continue;
     op.results[i].version = op.index;
-    enter_effect(i, {mutation.key, evaluated.value, evaluated.expires_at});
+    enter_effect(i, {mutation.key, evaluated.value, evaluated.expires_at, evaluated.mark});
     if (record_bytes_ > payload_bytes_max) return Outcome::kTooLarge;
   }
   return Outcome::kApplied;
@@ -121,7 +122,7 @@ CurrentState BatchWork::current(const WriteOp& op, std::string_view key, PinnedV
   const auto own = effect_of_key_.find(key);
   if (own == effect_of_key_.end()) return before(key, pin);
   const Effect& effect = effects_[own->second];
-  return effect.value ? CurrentState{op.index, *effect.value, effect.expires_at} : CurrentState{};
+  return effect.value ? CurrentState{op.index, *effect.value, effect.expires_at, effect.mark} : CurrentState{};
 }
 
 /// Sets the effect of a key. The effect replaces the key's earlier one; the value that an earlier operation made for

@@ -86,6 +86,7 @@ class BatchWork {
   struct Fetched {
     uint64_t version = 0;  // 0: absent
     uint64_t expires_at = 0;
+    RecordMark mark;
     PinnedValue value;  // kept only if Needed::value
   };
 

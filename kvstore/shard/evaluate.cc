@@ -29,10 +29,13 @@ uint64_t expiry_after(uint64_t ttl_ms, uint64_t now_ms) {
 }
 
 Evaluated evaluate_patch(const Mutation& mutation, const CurrentState& current, std::string& scratch) {
-  if (current.version == 0 && !mutation.create_if_missing) return {{KvStatus::kNotFound, 0}};
+  const bool is_new = current.version == 0;
+  if (is_new && !mutation.create_if_missing) return {{KvStatus::kNotFound, 0}};
+  if (!is_new && mutation.mark.row && !current.mark.row) return {{KvStatus::kNotARow, current.version}};
+  const RecordMark mark = is_new ? mutation.mark : current.mark;
   scratch.clear();
   const absl::Status status = patch_row(current.value, mutation.value, scratch);
-  if (status.ok()) return {{KvStatus::kOk, 0}, as_byte_span(scratch), current.expires_at};
+  if (status.ok()) return {{KvStatus::kOk, 0}, as_byte_span(scratch), current.expires_at, mark};
   return {{absl::IsFailedPrecondition(status) ? KvStatus::kNotARow : KvStatus::kInvalidArgument, current.version}};
 }
 
@@ -54,7 +57,7 @@ Evaluated evaluate_add(const Mutation& mutation, const CurrentState& current, st
     return {{KvStatus::kCounterOverflow, current.version}};
   }
   write_counter(counter, scratch);
-  return {{KvStatus::kOk, 0, counter}, as_byte_span(scratch), current.expires_at};
+  return {{KvStatus::kOk, 0, counter}, as_byte_span(scratch), current.expires_at, current.mark};
 }
 
 Evaluated evaluate_append(const Mutation& mutation, const CurrentState& current, std::string& scratch) {
@@ -63,7 +66,7 @@ Evaluated evaluate_append(const Mutation& mutation, const CurrentState& current,
   }
   scratch.assign(as_string_view(current.value));
   scratch.append(as_string_view(mutation.value));
-  return {{KvStatus::kOk, 0}, as_byte_span(scratch), current.expires_at};
+  return {{KvStatus::kOk, 0}, as_byte_span(scratch), current.expires_at, current.mark};
 }
 
 /// The value is copied: the memory that holds it may be gone before the effect is in memory.
@@ -71,7 +74,7 @@ Evaluated evaluate_expire(const Mutation& mutation, const CurrentState& current,
                           std::string& scratch) {
   if (current.version == 0) return {{KvStatus::kNotFound, 0}};
   scratch.assign(as_string_view(current.value));
-  return {{KvStatus::kOk, 0}, as_byte_span(scratch), expiry_after(mutation.ttl_ms, now_ms)};
+  return {{KvStatus::kOk, 0}, as_byte_span(scratch), expiry_after(mutation.ttl_ms, now_ms), current.mark};
 }
 
 }  // namespace
@@ -90,7 +93,8 @@ Evaluated evaluate(const Mutation& mutation, const CurrentState& stored, uint64_
     case Mutation::Kind::kPut:
       return {{KvStatus::kOk, 0},
               mutation.value,
-              mutation.keep_ttl ? current.expires_at : expiry_after(mutation.ttl_ms, now_ms)};
+              mutation.keep_ttl ? current.expires_at : expiry_after(mutation.ttl_ms, now_ms),
+              mutation.mark};
     case Mutation::Kind::kDelete: return {{current.version == 0 ? KvStatus::kNotFound : KvStatus::kOk, 0}};
     case Mutation::Kind::kPatch: return evaluate_patch(mutation, current, scratch);
     case Mutation::Kind::kAdd: return evaluate_add(mutation, current, scratch);

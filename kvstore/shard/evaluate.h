@@ -18,6 +18,7 @@ struct CurrentState {
   uint64_t version = 0;
   ByteSpan value{};
   uint64_t expires_at = 0;  ///< unix time in ms from which on the key is absent; 0: never
+  RecordMark mark{};
 };
 
 struct Evaluated {
@@ -27,6 +28,7 @@ struct Evaluated {
   /// kOk: the key's new value; nullopt: the key is deleted. A view into the mutation or `scratch`.
   std::optional<ByteSpan> value{};
   uint64_t expires_at = 0;  ///< kOk: when `value` expires
+  RecordMark mark{};        ///< kOk: the record's
 };
 
 /// True if the result depends on the key's state. Only an unconditional PUT that keeps no time to live does not depend

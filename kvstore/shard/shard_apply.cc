@@ -92,13 +92,15 @@ MemoryTier::Put ShardApply::put(const Record& record) {
   writes.clear();
   if (record.effects.size() == 1) {
     const Effect& effect = record.effects.front();
-    const MemoryTier::Version version{.index = record.index, .expiry = effect.expires_at, .dirty = true};
+    const MemoryTier::Version version{
+        .index = record.index, .expiry = effect.expires_at, .dirty = true, .mark = effect.mark};
     const ItemKey key = shard_.item_key(effect.key);
     const MemoryTier::Put done = effect.value ? memory.put(key, *effect.value, version) : memory.erase(key, version);
     if (done != MemoryTier::Put::kStale) return done;
   }
   for (const Effect& effect : record.effects) {
-    writes.push_back({.key = shard_.item_key(effect.key), .value = effect.value, .expiry = effect.expires_at});
+    writes.push_back(
+        {.key = shard_.item_key(effect.key), .value = effect.value, .expiry = effect.expires_at, .mark = effect.mark});
   }
   return writes.empty() ? MemoryTier::Put::kDone : memory.put_all(writes, record.index);
 }
@@ -128,7 +130,7 @@ void ShardApply::hand_on(const Record& record) {
     const MemoryTier::Written written = shard_.worker.batch_writes.empty() ? shard_.worker.memory->last_written()
                                                                            : shard_.worker.batch_writes[i].written();
     const auto value = effect.value ? std::optional(written.value) : std::nullopt;
-    applier.add(shard_.applied, {written.key, value, record.index, effect.expires_at}, --left > 0);
+    applier.add(shard_.applied, {written.key, value, record.index, effect.expires_at, effect.mark}, --left > 0);
   }
 }
 

@@ -8,7 +8,8 @@
 namespace skua::kv {
 
 bool ShardReads::fill(std::string_view key, const PinnedValue& value, MemoryTier::Ticket ticket) {
-  const MemoryTier::Version version{.index = value.version(), .expiry = value.expires_at(), .dirty = false};
+  const MemoryTier::Version version{
+      .index = value.version(), .expiry = value.expires_at(), .dirty = false, .mark = value.mark()};
   return shard_.worker.memory->fill_from_disk(shard_.item_key(key), value.bytes(), version, ticket);
 }
 

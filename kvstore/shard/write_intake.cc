@@ -51,13 +51,13 @@ void WriteIntake::evaluate_one(WriteOp& op, const CurrentState* known) {
       if (found.found == MemoryTier::Found::kMiss && known == nullptr) return park(op, found.ticket);
       pin = std::move(found.value);
       if (found.found == MemoryTier::Found::kMiss) current = *known;
-      if (found.found == MemoryTier::Found::kHit) current = {pin.version(), pin.bytes(), found.expiry};
+      if (found.found == MemoryTier::Found::kHit) current = {pin.version(), pin.bytes(), found.expiry, pin.mark()};
     }
   }
   const Evaluated evaluated = evaluate(op.mutation, current, shard_.worker.now_ms, op.scratch);
   op.result = evaluated.result;
   const bool has_effect = op.result.status == KvStatus::kOk;
-  if (has_effect) op.effect = {op.mutation.key, evaluated.value, evaluated.expires_at};
+  if (has_effect) op.effect = {op.mutation.key, evaluated.value, evaluated.expires_at, evaluated.mark};
   shard_.shard.take(op, has_effect);
 }
 
@@ -79,7 +79,10 @@ void WriteIntake::park(WriteOp& op, MemoryTier::Ticket ticket) {
 void WriteIntake::unpark(KeyFetch& fetch) {
   parked_.erase(fetch.key);
   CurrentState known;
-  if (fetch.status.ok()) known = {fetch.value.version(), fetch.value.bytes(), fetch.value.expires_at()};
+  const PinnedValue& read_value = fetch.value;
+  if (fetch.status.ok()) {
+    known = {read_value.version(), read_value.bytes(), read_value.expires_at(), read_value.mark()};
+  }
   const bool read = fetch.status.ok() || absl::IsNotFound(fetch.status);
   while (!fetch.writes.empty()) {
     WriteOp& op = fetch.writes.pop();
@@ -180,7 +183,7 @@ CurrentState WriteIntake::state_before(const BatchWork& work, std::string_view k
   SKUA_CHECK(found.found != MemoryTier::Found::kMiss, "a batch is evaluated when all that it rests on is at hand");
   if (found.found == MemoryTier::Found::kAbsent) return {};
   pin = std::move(found.value);
-  return {pin.version(), pin.bytes(), found.expiry};
+  return {pin.version(), pin.bytes(), found.expiry, pin.mark()};
 }
 
 }  // namespace skua::kv

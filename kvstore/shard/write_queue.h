@@ -52,7 +52,7 @@ class WriteQueue {
     if (found == pending_.end()) return std::nullopt;
     const WriteOp& op = *found->second.op;
     const Effect& newest = op.effects()[found->second.effect];
-    return newest.value ? CurrentState{op.index, *newest.value, newest.expires_at} : CurrentState{};
+    return newest.value ? CurrentState{op.index, *newest.value, newest.expires_at, newest.mark} : CurrentState{};
   }
   [[nodiscard]] bool is_pending(std::string_view key) const { return pending_.contains(key); }
   /// The effects of the write are pending from now on. The write's bytes stay where they are until withdraw().

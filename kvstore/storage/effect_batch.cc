@@ -19,8 +19,11 @@ constexpr size_t kIngestMin = 4096;
 bool EffectBatch::take(uint64_t index, int64_t time_ms, ByteSpan payload) {
   EffectReader reader(payload);
   while (const auto effect = reader.next()) {
-    effects_.push_back(
-        {.key = effect->key, .value = effect->value, .version = index, .expires_at = effect->expires_at});
+    effects_.push_back({.key = effect->key,
+                        .value = effect->value,
+                        .version = index,
+                        .expires_at = effect->expires_at,
+                        .mark = effect->mark});
   }
   if (!reader.complete()) return false;
   if (reader.completion())

@@ -262,6 +262,7 @@ bool OfflineStore::take_effects(ByteSpan payload, uint64_t index, const Selectio
     last.version = index;
     last.value.reset();
     if (effect->value) last.value.emplace(as_string_view(*effect->value));
+    last.mark = effect->mark;
   }
   return reader.complete();
 }
@@ -375,7 +376,8 @@ absl::StatusOr<uint64_t> OfflineStore::dump(const Selection& selection, DumpVisi
     const auto show_before = [&](const std::string_view* key) {
       for (; go_on && next != overlay.end() && (key == nullptr || next->first < *key); ++next) {
         if (!next->second.value) continue;
-        go_on = visit(shard->id, {next->first, next->second.version, as_byte_span(*next->second.value)});
+        const Unapplied& last = next->second;
+        go_on = visit(shard->id, {next->first, last.version, as_byte_span(*last.value), last.mark});
       }
     };
     const auto end = shard->db->db().scan({.start = selection.start}, [&](const ScanRow& row) {

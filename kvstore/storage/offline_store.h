@@ -116,6 +116,7 @@ class OfflineStore {
   struct Unapplied {
     uint64_t version = 0;
     std::optional<std::string> value;
+    RecordMark mark;
   };
   using Overlay = std::map<std::string, Unapplied, std::less<>>;
   /// Takes the effects of a record into `overlay`. False: this build does not know the payload.

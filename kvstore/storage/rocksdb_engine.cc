@@ -49,9 +49,9 @@ absl::StatusOr<Meta> decode_meta(std::string_view bytes) {
   meta.id.shard = reader.read<uint32_t>();
   meta.expiring_blobs = (reader.read<uint32_t>() & kExpiringBlobsFlag) != 0;
   meta.last_index = reader.read<uint64_t>();
-  if (reader.ok() && (meta.format < 1 || meta.format > kMetaFormat)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the shard's data has format ", meta.format, "; this build reads formats 1 to ", kMetaFormat));
+  if (reader.ok() && (meta.format < 1 || meta.format > kMetaFormatWithMarks)) {
+    return absl::FailedPreconditionError(absl::StrCat("the shard's data has format ", meta.format,
+                                                      "; this build reads formats 1 to ", kMetaFormatWithMarks));
   }
   if (!reader.complete()) {
     return absl::DataLossError(absl::StrCat("the shard's own record has ", bytes.size(), " bytes"));
@@ -75,12 +75,18 @@ absl::Status to_status(const rocksdb::Status& status, const char* what, const st
 
 std::optional<Versioned> split_version(const rocksdb::Slice& stored) {
   if (stored.size() < kVersionPrefixBytes) return std::nullopt;
-  const ByteSpan bytes = to_bytes(stored);
-  const auto word = load_le<uint64_t>(bytes.data());
-  if ((word & kHasExpiryBit) == 0) return Versioned{word, bytes.subspan(kVersionPrefixBytes), 0};
-  if (stored.size() < kValuePrefixBytesMax) return std::nullopt;
-  return Versioned{word & ~kHasExpiryBit, bytes.subspan(kValuePrefixBytesMax),
-                   load_le<uint64_t>(bytes.data() + kVersionPrefixBytes)};
+  ByteReader reader(to_bytes(stored));
+  const auto word = reader.read<uint64_t>();
+  Versioned out{.version = word & ~(kHasExpiryBit | kHasMarkBit), .value = {}, .expires_at = 0, .mark = {}};
+  if ((word & kHasExpiryBit) != 0) out.expires_at = reader.read<uint64_t>();
+  if ((word & kHasMarkBit) != 0) {
+    const auto mark = RecordMark::of_word(reader.read<uint64_t>());
+    if (!mark.has_value()) return std::nullopt;
+    out.mark = *mark;
+  }
+  if (!reader.ok()) return std::nullopt;
+  out.value = reader.read_rest();
+  return out;
 }
 
 absl::StatusOr<Meta> check_database(rocksdb::DB& db, const std::string& path, ShardId id) {

@@ -19,6 +19,7 @@
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/storage/rocksdb_engine.h"
 #include "kvstore/storage/shard_db.h"
+#include "kvstore/types/record_mark.h"
 
 namespace skua::kv::internal {
 
@@ -26,17 +27,21 @@ class Memtables;
 class RocksdbBackground;
 
 /// Every stored value starts with its version, u64 little endian. If the highest bit of the version is set (no index is
-/// so large), another u64 follows: the unix time in ms from which on the key is absent.
+/// so large), another u64 follows: the unix time in ms from which on the key is absent. If the bit below is set, a u64
+/// with the record's mark follows behind that (types/record_mark.h).
 inline constexpr size_t kVersionPrefixBytes = sizeof(uint64_t);
-inline constexpr size_t kValuePrefixBytesMax = 2 * sizeof(uint64_t);
+inline constexpr size_t kValuePrefixBytesMax = 2 * sizeof(uint64_t) + kMarkBytes;
 inline constexpr uint64_t kHasExpiryBit = uint64_t{1} << 63;
+inline constexpr uint64_t kHasMarkBit = uint64_t{1} << 62;
 
 /// The database's record about itself lies at the empty key, which is no user's key:
 ///    0 u32 format   4 u32 table_id   8 u32 shard   12 u32 flags (1: expiring_blobs)   16 u64 last_index
 /// Each batch writes it, so last_index survives deletes and restarts. A database of an older format is read, and gets
 /// format 5 when it is opened. Format 1 had RocksDB's own log. Format 2 had no expiry and no rows but users', format 3
-/// no row about the shard's lives, format 4 no floor of forgotten clients.
+/// no row about the shard's lives, format 4 no floor of forgotten clients. Format 6 is format 5 with marks: a database gets
+/// it with the first record that has one, and keeps it.
 inline constexpr uint32_t kMetaFormat = 5;
+inline constexpr uint32_t kMetaFormatWithMarks = 6;
 struct Meta {
   ShardId id;
   uint64_t last_index = 0;
@@ -71,12 +76,13 @@ struct Versioned {
   uint64_t version;
   ByteSpan value;
   uint64_t expires_at;  ///< 0: never
+  RecordMark mark;
 };
-/// nullopt if `stored` is shorter than what must stand before a value.
+/// nullopt if `stored` is shorter than what must stand before a value, or its mark is none.
 [[nodiscard]] std::optional<Versioned> split_version(const rocksdb::Slice& stored);
 
 /// What stands before a value, as a view of `buffer`.
-[[nodiscard]] std::string_view encode_value_prefix(uint64_t version, uint64_t expires_at,
+[[nodiscard]] std::string_view encode_value_prefix(uint64_t version, uint64_t expires_at, RecordMark mark,
                                                    std::array<char, kValuePrefixBytesMax>& buffer);
 
 /// True for the key of a row of the engine's own: it is longer than a user's key may be (completion_rows.h).

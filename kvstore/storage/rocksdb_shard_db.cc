@@ -1,5 +1,5 @@
 // One shard in one RocksDB database, without RocksDB's log. Keys are stored as they are. A stored value is the version,
-// then the expiry if there is one, then the bytes. The record about the shard itself, with the applied index, lies at
+// then the expiry and the mark if there are any, then the bytes. The record about the shard itself, with the applied index, lies at
 // the empty key and is in every batch (rocksdb_internal.h). So whatever prefix of the batches a crash leaves, the
 // database knows its applied index.
 #include <rocksdb/sst_file_writer.h>
@@ -56,6 +56,7 @@ class RocksdbShardDb final : public ShardDb {
         memtables_(memtables),
         expiring_blobs_(expiring_blobs != nullptr ? std::move(expiring_blobs)
                                                   : std::make_shared<std::atomic<bool>>(meta.expiring_blobs)),
+        format_(meta.format),
         applied_index_(meta.last_index) {
     write_options_.disableWAL = true;
     if (memtables_ != nullptr) memtables_->add(*db_, *background_);
@@ -77,6 +78,7 @@ class RocksdbShardDb final : public ShardDb {
     batch_.Clear();
     rocksdb::Status status;
     note_expiring_blobs(effects);
+    note_marks(effects);
     for (const AppliedEffect& effect : effects) {
       if (status = add_to_batch(effect); !status.ok()) break;
     }
@@ -99,6 +101,7 @@ class RocksdbShardDb final : public ShardDb {
     rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db_->GetOptions());
     rocksdb::Status status = writer.Open(path);
     note_expiring_blobs(sorted_effects);
+    note_marks(sorted_effects);
     // The empty key sorts first.
     if (status.ok()) status = writer.Put(to_slice(kMetaKey), encode_meta(meta(applied_index)));
     std::string value;
@@ -111,7 +114,7 @@ class RocksdbShardDb final : public ShardDb {
         continue;
       }
       std::array<char, kValuePrefixBytesMax> prefix;
-      value.assign(encode_value_prefix(effect.version, effect.expires_at, prefix));
+      value.assign(encode_value_prefix(effect.version, effect.expires_at, effect.mark, prefix));
       value.append(as_string_view(*effect.value));
       status = writer.Put(to_slice(effect.key), value);
     }
@@ -153,7 +156,8 @@ class RocksdbShardDb final : public ShardDb {
     if (!status.ok()) return to_status(status, "reading a key", db_->GetName());
     const auto versioned = split_version(*stored);
     if (!versioned) return truncated_value();
-    out = PinnedValue(versioned->value, versioned->version, stored.release(), &release_slice, versioned->expires_at);
+    out = PinnedValue(versioned->value, versioned->version, stored.release(), &release_slice, versioned->expires_at,
+                      versioned->mark);
     return absl::OkStatus();
   }
 
@@ -181,7 +185,7 @@ class RocksdbShardDb final : public ShardDb {
       const auto row = split_version(it->value());
       if (!row) return truncated_value();
       if (is_expired(row->expires_at, range.now_ms)) continue;
-      if (!visit({to_view(it->key()), row->version, row->value})) {
+      if (!visit({to_view(it->key()), row->version, row->value, row->mark})) {
         ended.has_more = true;
         return ended;
       }
@@ -256,8 +260,16 @@ class RocksdbShardDb final : public ShardDb {
     expiring_blobs_->store(true);
   }
 
+  /// Builds that know no marks refuse the database from the first one on: its record about itself, with the format, is
+  /// in the same batch.
+  void note_marks(std::span<const AppliedEffect> effects) {
+    const auto has_mark = [](const AppliedEffect& effect) { return effect.value && !effect.mark.empty(); };
+    if (format_ == kMetaFormatWithMarks || std::none_of(effects.begin(), effects.end(), has_mark)) return;
+    format_ = kMetaFormatWithMarks;
+  }
+
   [[nodiscard]] Meta meta(uint64_t applied_index) const {
-    return {.id = id_, .last_index = applied_index, .expiring_blobs = expiring_blobs_->load()};
+    return {.id = id_, .last_index = applied_index, .format = format_, .expiring_blobs = expiring_blobs_->load()};
   }
 
   rocksdb::Status add_to_batch(const AppliedEffect& effect) {
@@ -265,13 +277,14 @@ class RocksdbShardDb final : public ShardDb {
     if (!effect.value) return batch_.Delete(key);
     std::array<char, kValuePrefixBytesMax> prefix;
     const std::array<rocksdb::Slice, 2> value = {
-        to_slice(encode_value_prefix(effect.version, effect.expires_at, prefix)),
+        to_slice(encode_value_prefix(effect.version, effect.expires_at, effect.mark, prefix)),
         to_slice(as_string_view(*effect.value))};
     return batch_.Put(rocksdb::SliceParts(&key, 1), rocksdb::SliceParts(value.data(), 2));
   }
 
   [[nodiscard]] absl::Status truncated_value() const {
-    return absl::DataLossError(absl::StrCat("a value in ", db_->GetName(), " is shorter than its version"));
+    return absl::DataLossError(
+        absl::StrCat("a value in ", db_->GetName(), " is shorter than its version, or has a mark that is none"));
   }
 
   [[nodiscard]] absl::Status iterator_failed(const rocksdb::Iterator& it) const {
@@ -288,6 +301,7 @@ class RocksdbShardDb final : public ShardDb {
   const rocksdb::ReadOptions read_options_;
   rocksdb::WriteOptions write_options_;
   rocksdb::WriteBatch batch_;  // used by apply()
+  uint32_t format_;            // used by apply() and ingest()
   std::vector<InternalRow> internal_rows_;
   std::atomic<uint64_t> applied_index_;
 };

@@ -54,13 +54,13 @@ class ExpiryFilterFactory final : public rocksdb::CompactionFilterFactory {
 
 }  // namespace
 
-std::string_view encode_value_prefix(uint64_t version, uint64_t expires_at,
+std::string_view encode_value_prefix(uint64_t version, uint64_t expires_at, RecordMark mark,
                                      std::array<char, kValuePrefixBytesMax>& buffer) {
-  const MutableByteSpan bytes = std::as_writable_bytes(std::span(buffer));
-  store_le(bytes.data(), expires_at == 0 ? version : version | kHasExpiryBit);
-  if (expires_at == 0) return {buffer.data(), kVersionPrefixBytes};
-  store_le(bytes.data() + kVersionPrefixBytes, expires_at);
-  return {buffer.data(), kValuePrefixBytesMax};
+  ByteWriter writer(std::as_writable_bytes(std::span(buffer)));
+  writer.write(version | (expires_at == 0 ? 0 : kHasExpiryBit) | (mark.empty() ? 0 : kHasMarkBit));
+  if (expires_at != 0) writer.write(expires_at);
+  if (!mark.empty()) writer.write(mark.word());
+  return as_string_view(writer.written());
 }
 
 std::string internal_keys_begin() {

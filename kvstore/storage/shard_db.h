@@ -24,6 +24,7 @@
 #include "kvstore/codec/request.h"
 #include "kvstore/types/mutation.h"
 #include "kvstore/types/pinned_value.h"
+#include "kvstore/types/record_mark.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {
@@ -63,6 +64,7 @@ struct AppliedEffect {
   std::optional<ByteSpan> value{};  ///< nullopt: deleted
   uint64_t version = 0;
   uint64_t expires_at = 0;  ///< unix time in ms from which on the key is absent; 0: never
+  RecordMark mark{};
 };
 
 /// A row of the engine's own, which users do not see.

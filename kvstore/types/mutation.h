@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kvstore/types/record_mark.h"
 #include "kvstore/types/status.h"
 #include "rpc/base/bytes.h"
 
@@ -44,9 +45,9 @@ struct Mutation {
     kPut = 1,
     kDelete = 2,
     /// Adds to a counter, which is a value that is a decimal int64 in ASCII. A missing key counts as 0. The expiry of
-    /// the key stays.
+    /// the key stays, and its mark.
     kAdd = 3,
-    /// Appends to a value. A missing key is an empty value. The expiry stays.
+    /// Appends to a value. A missing key is an empty value. The expiry and the mark stay.
     kAppend = 4,
     /// Replaces or adds fields of a row (codec/row.h).
     kPatch = 5,
@@ -64,6 +65,8 @@ struct Mutation {
   uint64_t ttl_ms = 0;    ///< kPut, kExpire: the key is absent after this time; 0: never
   int64_t delta = 0;      ///< kAdd: added to the counter
   bool keep_ttl = false;  ///< kPut: the expiry of the key stays, as it does when kAppend changes the value; ttl_ms is 0
+  /// kPut: the record's mark. kPatch: only `row`: the record must be marked as a row, and one that is made will be.
+  RecordMark mark{};
 
   static Mutation put(std::string_view key, ByteSpan value, Condition condition = {}, uint64_t ttl_ms = 0) {
     return {Kind::kPut, false, condition, key, value, ttl_ms, 0, false};
@@ -96,7 +99,8 @@ struct Mutation {
 ///   kNotFound           DELETE, PATCH or EXPIRE of a key that is absent, or if_present, and the key is; version = 0
 ///   kAlreadyExists      if_absent, and the key exists; version = the key's
 ///   kVersionMismatch    if_version or a check, and the key has another version; version = the key's, 0 if absent
-///   kNotARow            PATCH of a value that is not a row; version = the key's
+///   kNotARow            PATCH of a value that is not a row, or that is not marked as one (RecordMark); version = the
+///                       key's
 ///   kNotANumber         ADD to a value that is no decimal int64; version = the key's
 ///   kCounterOverflow    ADD beyond an int64; version = the key's
 ///   kInvalidArgument    a key or value outside of codec/size_limits.h, also as the result of APPEND or PATCH; a

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "kvstore/types/record_mark.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {
@@ -22,13 +23,15 @@ class PinnedValue {
   PinnedValue() = default;
   /// `bytes` stay valid until `release(owner)`, which is called once. `release` may be null for bytes that are never
   /// freed.
-  PinnedValue(ByteSpan bytes, uint64_t version, void* owner, Release release, uint64_t expires_at = 0)
-      : bytes_(bytes), version_(version), expires_at_(expires_at), owner_(owner), release_(release) {}
+  PinnedValue(ByteSpan bytes, uint64_t version, void* owner, Release release, uint64_t expires_at = 0,
+              RecordMark mark = {})
+      : bytes_(bytes), version_(version), expires_at_(expires_at), mark_(mark), owner_(owner), release_(release) {}
 
   PinnedValue(PinnedValue&& other) noexcept
       : bytes_(std::exchange(other.bytes_, {})),
         version_(std::exchange(other.version_, 0)),
         expires_at_(other.expires_at_),
+        mark_(other.mark_),
         owner_(std::exchange(other.owner_, nullptr)),
         release_(std::exchange(other.release_, nullptr)) {}
   PinnedValue& operator=(PinnedValue&& other) noexcept {
@@ -37,6 +40,7 @@ class PinnedValue {
       bytes_ = std::exchange(other.bytes_, {});
       version_ = std::exchange(other.version_, 0);
       expires_at_ = other.expires_at_;
+      mark_ = other.mark_;
       owner_ = std::exchange(other.owner_, nullptr);
       release_ = std::exchange(other.release_, nullptr);
     }
@@ -52,6 +56,8 @@ class PinnedValue {
   /// The unix time in ms from which on the key is absent; 0: never. Set only for values from a database: the memory
   /// tier returns the expiry beside the value (MemoryTier::Lookup).
   [[nodiscard]] uint64_t expires_at() const { return expires_at_; }
+  /// The mark of the record that the value is of.
+  [[nodiscard]] RecordMark mark() const { return mark_; }
 
   /// A copy of the value in memory of its own. The copy may outlive the store.
   [[nodiscard]] PinnedValue copied() const {
@@ -61,7 +67,8 @@ class PinnedValue {
             version_,
             memory,
             [](void* owner) { delete[] static_cast<std::byte*>(owner); },
-            expires_at_};
+            expires_at_,
+            mark_};
   }
 
   /// Releases now and becomes empty.
@@ -91,6 +98,7 @@ class PinnedValue {
   ByteSpan bytes_;
   uint64_t version_ = 0;
   uint64_t expires_at_ = 0;
+  RecordMark mark_{};
   void* owner_ = nullptr;
   Release release_ = nullptr;
 };

@@ -28,7 +28,8 @@ class MemoryDb final : public ShardDb {
     for (const AppliedEffect& effect : effects) {
       std::map<std::string, Row, std::less<>>& rows = effect.key.size() > kKeyBytesMax ? internal_rows_ : rows_;
       if (effect.value) {
-        rows[std::string(effect.key)] = {effect.version, std::string(as_string_view(*effect.value)), effect.expires_at};
+        rows[std::string(effect.key)] = {effect.version, std::string(as_string_view(*effect.value)), effect.expires_at,
+                                         effect.mark};
       } else {
         rows.erase(std::string(effect.key));
       }
@@ -48,7 +49,8 @@ class MemoryDb final : public ShardDb {
   [[nodiscard]] absl::Status get(std::string_view key, PinnedValue& out) override {
     const auto row = rows_.find(key);
     if (row == rows_.end()) return absl::NotFoundError("no such key");
-    out = PinnedValue(as_byte_span(row->second.value), row->second.version, nullptr, nullptr, row->second.expires_at)
+    out = PinnedValue(as_byte_span(row->second.value), row->second.version, nullptr, nullptr, row->second.expires_at,
+                      row->second.mark)
               .copied();
     return absl::OkStatus();
   }
@@ -58,7 +60,7 @@ class MemoryDb final : public ShardDb {
       if (range.start_exclusive && key == range.start) continue;
       if (!range.end.empty() && key >= range.end) break;
       if (is_expired(row.expires_at, range.now_ms)) continue;
-      if (!visit({key, row.version, as_byte_span(row.value)})) return ScanEnd{true, index_};
+      if (!visit({key, row.version, as_byte_span(row.value), row.mark})) return ScanEnd{true, index_};
     }
     return ScanEnd{false, index_};
   }
@@ -71,6 +73,7 @@ class MemoryDb final : public ShardDb {
     uint64_t version = 0;
     std::string value;
     uint64_t expires_at = 0;
+    RecordMark mark{};
   };
   const ShardId id_;
   std::map<std::string, Row, std::less<>> rows_;

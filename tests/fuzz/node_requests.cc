@@ -95,6 +95,8 @@ Mutation make_parts(FuzzInput& in, Mutation::Kind kind, const std::string& key, 
   if (kind == Kind::kPut || kind == Kind::kExpire) mutation.ttl_ms = make_ttl(in);
   if (kind == Kind::kAdd) mutation.delta = in.number<int64_t>();
   if (kind == Kind::kPatch) mutation.create_if_missing = in.flag();
+  if (kind == Kind::kPut && in.pick(4) == 0) mutation.mark.tag = in.number<uint32_t>();
+  if ((kind == Kind::kPut || kind == Kind::kPatch) && in.pick(4) == 0) mutation.mark.row = true;
   if (kind == Kind::kCheck) mutation.condition = Condition::if_version(in.near(in.byte()));
   if (kind == Kind::kPut && mutation.ttl_ms == 0) mutation.keep_ttl = in.flag();
   return mutation;
@@ -127,14 +129,14 @@ std::string make_multi_get(FuzzInput& in, const Route& route) {
   for (size_t i = 1 + in.pick(8); i > 0; --i) texts.push_back(make_key(in));
   const std::vector<std::string_view> keys(texts.begin(), texts.end());
   std::vector<std::byte> buffer(multi_get_bytes(keys));
-  return text_of(encode_multi_get(route, keys, buffer));
+  return text_of(encode_multi_get(route, keys, buffer, in.flag()));
 }
 
 std::string make_scan(FuzzInput& in, const Route& route) {
   const std::string start = make_key(in);
   const std::string end = make_key(in);
   const std::string token = in.pick(4) == 0 ? in.short_text() : std::string();
-  const ScanRequest request{route, start, end, in.number<uint16_t>(), in.number<uint32_t>(), token};
+  const ScanRequest request{route, start, end, in.number<uint16_t>(), in.number<uint32_t>(), token, in.flag()};
   std::vector<std::byte> buffer(scan_bytes(request));
   return text_of(encode_scan(request, buffer));
 }
@@ -144,7 +146,7 @@ std::string make_client_request(FuzzInput& in, const Route& route, Method method
     case Method::kGet: {
       HeadBuffer head;
       const std::string key = make_key(in);
-      return text_of(encode_get({route, key, in.flag() ? in.near(1) : 0, in.flag()}, head));
+      return text_of(encode_get({route, key, in.flag() ? in.near(1) : 0, in.flag(), in.flag()}, head));
     }
     case Method::kPut:
     case Method::kDelete:
@@ -230,6 +232,7 @@ std::string make_payload(FuzzInput& in, EntryId id) {
     const bool deletes = in.flag();
     Effect effect{key, {}, 0};
     if (!deletes) effect = {key, as_byte_span(value), make_ttl(in)};
+    if (!deletes && in.pick(4) == 0) effect.mark = {in.number<uint32_t>(), in.flag()};
     encode_effect_head(effect, head);
     payload.append(as_string_view(head.written())).append(key).append(deletes ? "" : value);
   }

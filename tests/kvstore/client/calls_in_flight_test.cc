@@ -75,7 +75,7 @@ TEST(Moves, ALateAnswerOfTheOldPrimaryIsDropped) {
   HeadBuffer buffer;
   const std::string stale = "stale";
   rpc::MessagePtr message = rpc::MessagePtr::make();
-  message->append_copy(encode_get_reply_head({.version = 3, .epoch = 1, .index = 3}, stale.size(), buffer, 0));
+  message->append_copy(encode_get_reply_head({.version = 3, .epoch = 1, .index = 3}, stale.size(), buffer));
   message->append_copy(as_byte_span(stale));
   kept[0].reply.reply(std::move(message));
   world.continue_node(0);

@@ -209,6 +209,20 @@ TEST(Batch, DoesNothingIfOneCannotBeDoneAndSaysWhich) {
   EXPECT_EQ(get(world, "a").status.code(), absl::StatusCode::kNotFound);
 }
 
+TEST(Mark, IsWrittenAndReadIfAskedFor) {
+  OneNode world;
+  ASSERT_TRUE(put(world, "a", "1", {.mark = {.tag = 7, .row = false}}).ok());
+  ASSERT_TRUE(batch(world, Batch().put("b", "2", {.mark = {.tag = 8, .row = false}}).put("c", "3")).ok());
+  EXPECT_EQ(get(world, "a").mark, RecordMark());
+  EXPECT_EQ(get(world, "a", {.with_mark = true}).mark.tag, 7u);
+  EXPECT_EQ(get(world, "a", {.with_mark = true}).value.bytes(), "1");
+  EXPECT_EQ(get(world, "c", {.with_mark = true}).mark, RecordMark());
+  const FieldUpdate fields[] = {{"f", "v"}};
+  ASSERT_TRUE(
+      batch(world, Batch().patch("d", fields, {.create_if_missing = true, .mark = {.tag = 0, .row = true}})).ok());
+  EXPECT_EQ(get(world, "d", {.with_mark = true}).mark, (RecordMark{0, true}));
+}
+
 TEST(Batch, IsAppliedOnlyIfCheckedKeysHaveTheVersions) {
   OneNode world;
   const WriteResult read = put(world, "read", "x");

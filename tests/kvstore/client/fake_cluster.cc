@@ -76,8 +76,10 @@ void FakeNode::get(rpc::IncomingCall& call) {
   HeadBuffer buffer;
   const FakeStore::Entry& entry = found->second;
   const ReplyHead head = {.version = entry.version, .epoch = request->route.epoch, .index = store_->next_version - 1};
-  call.reply.reply(copied(
-      encode_get_reply_head(head, entry.value.size(), buffer, request->wants_ttl ? entry.ttl_ms : 0), entry.value));
+  call.reply.reply(copied(encode_get_reply_head(head, entry.value.size(), buffer,
+                                                {.ttl_ms = request->wants_ttl ? entry.ttl_ms : 0,
+                                                 .mark = request->wants_mark ? entry.mark : RecordMark()}),
+                          entry.value));
 }
 
 namespace {
@@ -177,6 +179,7 @@ MutationResult FakeNode::apply(const Mutation& op) {
   if (op.kind == Kind::kCheck) return {KvStatus::kOk, entry.version};
   MutationResult done;
   if (op.kind == Kind::kPut) entry.value = as_string_view(op.value);
+  if (op.kind == Kind::kPut || (op.kind == Kind::kPatch && missing)) entry.mark = op.mark;
   if ((op.kind == Kind::kPut && !op.keep_ttl) || op.kind == Kind::kExpire) entry.ttl_ms = op.ttl_ms;
   if (op.kind == Kind::kAppend) entry.value.append(as_string_view(op.value));
   if ((op.kind == Kind::kExpire || op.kind == Kind::kDelete) && missing) return {KvStatus::kNotFound};
@@ -216,12 +219,13 @@ void FakeNode::multi_get(rpc::IncomingCall& call) {
       entries.push_back({KvStatus::kResourceExhausted, 0, {}});
     } else {
       bytes += found->second.value.size();
-      entries.push_back({KvStatus::kOk, found->second.version, as_byte_span(found->second.value)});
+      entries.push_back({KvStatus::kOk, found->second.version, as_byte_span(found->second.value), found->second.mark});
     }
   }
   for (const MultiGetEntry& entry : entries) values.append(as_string_view(entry.value));
-  std::string head(multi_get_reply_head_bytes(entries.size()), '\0');
-  call.reply.reply(copied(encode_multi_get_reply_head({}, entries, std::as_writable_bytes(std::span(head))), values));
+  std::string head(multi_get_reply_head_bytes(entries.size(), request->wants_marks), '\0');
+  call.reply.reply(copied(
+      encode_multi_get_reply_head({}, entries, std::as_writable_bytes(std::span(head)), request->wants_marks), values));
 }
 
 void FakeNode::scan(rpc::IncomingCall& call) {
@@ -233,12 +237,12 @@ void FakeNode::scan(rpc::IncomingCall& call) {
     SKUA_CHECK(after.ok(), "a resume token that no node made");
     at = store_->entries.upper_bound(std::string(*after));
   }
-  ScanReplyBuilder page(request->rows_max, request->bytes_max);
+  ScanReplyBuilder page(request->rows_max, request->bytes_max, request->wants_marks);
   bool has_more = false;
   for (; at != store_->entries.end(); ++at) {
     if (!request->end_key.empty() && at->first >= request->end_key) break;
     if (shard_of_key(at->first, shard_count) != request->route.shard) continue;
-    if (!page.add({at->first, at->second.version, as_byte_span(at->second.value)})) {
+    if (!page.add({at->first, at->second.version, as_byte_span(at->second.value), at->second.mark})) {
       has_more = true;
       break;
     }

@@ -24,6 +24,7 @@ struct FakeStore {
     std::string value;
     uint64_t version = 0;
     uint64_t ttl_ms = 0;  // no time passes
+    RecordMark mark{};
   };
   /// What it has answered to a client's writes in one shard.
   struct Answers {

@@ -216,9 +216,9 @@ class SkuactlTest(unittest.TestCase):
             self.refused(2, ["line 2", "DELTA"], "batch", "t", "--file", file.name)
 
     def test_Help_OfCommandsThatWriteHasExamples(self):
-        for command, words in {"put": ("--ttl", "--durability", "--if-absent"), "add": ("DELTA", "skuactl add"),
+        for command, words in {"put": ("--ttl", "--durability", "--if-absent", "--tag"), "add": ("DELTA", "skuactl add"),
                                "append": ("--file",), "expire": ("never",), "del": ("--if-version",),
-                               "ttl": ("skuactl ttl",), "batch": ("add left -5", "--file", "--create")}.items():
+                               "ttl": ("skuactl ttl",), "tag": ("skuactl tag",), "batch": ("add left -5", "--file", "--create")}.items():
             result = skuactl(command, "--help")
             self.assertEqual(result.returncode, 0)
             for word in words:

@@ -34,6 +34,12 @@ inline std::string random_text(Rng& rng, size_t size) {
   return text;
 }
 
+/// Half of them are empty.
+inline RecordMark random_mark(Rng& rng) {
+  if (rng.chance(0.5)) return {};
+  return {static_cast<uint32_t>(rng.chance(0.3) ? 0 : rng.next()), rng.chance(0.5)};
+}
+
 /// Head and body as one message, as it travels.
 inline std::string joined(ByteSpan head, ByteSpan body) {
   return std::string(as_string_view(head)).append(as_string_view(body));
@@ -46,7 +52,7 @@ inline std::string joined(ByteSpan head, ByteSpan body) {
 inline std::optional<std::string> recode_get(ByteSpan bytes) {
   const auto request = decode_get(bytes);
   GetRequest plain;
-  const bool is_plain = request.ok() && request->at_least_index == 0 && !request->wants_ttl;
+  const bool is_plain = request.ok() && request->at_least_index == 0 && !request->wants_ttl && !request->wants_mark;
   SKUA_CHECK(decode_plain_get(bytes, plain) == is_plain, "one decoder takes what the other one does not");
   HeadBuffer head;
   if (!request.ok()) return std::nullopt;
@@ -84,7 +90,7 @@ inline std::optional<std::string> recode_multi_get(ByteSpan bytes) {
   std::vector<std::string_view> keys;
   for (std::string_view key : request->keys) keys.push_back(key);
   std::vector<std::byte> buffer(multi_get_bytes(keys));
-  return std::string(as_string_view(encode_multi_get(request->route, keys, buffer).value()));
+  return std::string(as_string_view(encode_multi_get(request->route, keys, buffer, request->wants_marks).value()));
 }
 
 inline std::optional<std::string> recode_scan(ByteSpan bytes) {
@@ -128,12 +134,13 @@ inline std::optional<std::string> recode_batch_reply(ByteSpan bytes) {
 inline std::optional<std::string> recode_get_reply(ByteSpan bytes) {
   const auto reply = decode_get_reply(bytes);
   GetReply plain;
-  const bool is_plain = reply.ok() && reply->head.status == KvStatus::kOk && reply->ttl_ms == 0;
+  const bool is_plain = reply.ok() && reply->head.status == KvStatus::kOk && reply->ttl_ms == 0 && reply->mark.empty();
   SKUA_CHECK(decode_plain_get_reply(bytes, plain) == is_plain, "one decoder takes what the other one does not");
   HeadBuffer head;
   if (!reply.ok()) return std::nullopt;
   if (reply->head.status != KvStatus::kOk) return recode_error(reply->head);
-  std::string all = joined(encode_get_reply_head(reply->head, reply->value.size(), head, reply->ttl_ms), reply->value);
+  const GetExtras extras = {reply->ttl_ms, reply->mark};
+  std::string all = joined(encode_get_reply_head(reply->head, reply->value.size(), head, extras), reply->value);
   if (is_plain) {
     write_get_reply_head(plain.head, plain.value.size(), head.data());
     SKUA_CHECK(joined(ByteSpan(head).first(kReplyHeaderBytes), plain.value) == all, "a plain reply is another one");
@@ -151,15 +158,16 @@ inline std::optional<std::string> recode_multi_get_reply(ByteSpan bytes) {
     entries.push_back(*entry);
     values.append(as_string_view(entry->value));
   }
-  std::vector<std::byte> buffer(multi_get_reply_head_bytes(entries.size()));
-  return joined(encode_multi_get_reply_head(reply->head, entries, buffer), as_byte_span(values));
+  const bool with_marks = reply->has_marks;
+  std::vector<std::byte> buffer(multi_get_reply_head_bytes(entries.size(), with_marks));
+  return joined(encode_multi_get_reply_head(reply->head, entries, buffer, with_marks), as_byte_span(values));
 }
 
 inline std::optional<std::string> recode_scan_reply(ByteSpan bytes) {
   auto reply = decode_scan_reply(bytes);
   if (!reply.ok()) return std::nullopt;
   if (reply->head.status != KvStatus::kOk) return recode_error(reply->head);
-  ScanReplyBuilder builder(SIZE_MAX, SIZE_MAX);
+  ScanReplyBuilder builder(SIZE_MAX, SIZE_MAX, reply->has_marks);
   std::string_view last_key;
   while (auto row = reply->rows.next()) {
     if (!builder.add(*row)) return std::string("a row did not fit an unlimited page");

@@ -26,6 +26,8 @@ TEST(Effect, Encode_IsTheDocumentedLayout) {
   EXPECT_EQ(encoded({"key", std::nullopt}), std::string("\x02\0\x03\0\0\0\0\0key", 11));
   EXPECT_EQ(encoded({"key", as_byte_span("value"), 0x0102030405060708}),
             std::string("\x01\x01\x03\0\x05\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01keyvalue", 24));
+  EXPECT_EQ(encoded({"k", as_byte_span("v"), 1, {0x01020304, true}}),
+            std::string("\x01\x03\x01\0\x01\0\0\0\x01\0\0\0\0\0\0\0\x04\x03\x02\x01\x01\0\0\0kv", 26));
 }
 
 std::string encoded(const Completion& completion) {
@@ -98,6 +100,21 @@ TEST(Effect, Next_ReadsWhatWasWritten) {
   EXPECT_TRUE(reader.complete());
 }
 
+TEST(Effect, Next_ReadsMarks) {
+  const std::string bytes = encoded({"a", as_byte_span("1"), 9, {7, false}}) + encoded({"b", ByteSpan{}, 0, {0, true}});
+  EXPECT_EQ(encoded_bytes({"a", as_byte_span("1"), 9, {7, false}}) + encoded_bytes({"b", ByteSpan{}, 0, {0, true}}),
+            bytes.size());
+  EffectReader reader(as_byte_span(bytes));
+  auto effect = reader.next();
+  ASSERT_TRUE(effect);
+  EXPECT_EQ(effect->mark, (RecordMark{7, false}));
+  EXPECT_EQ(effect->expires_at, 9u);
+  effect = reader.next();
+  ASSERT_TRUE(effect);
+  EXPECT_EQ(effect->mark, (RecordMark{0, true}));
+  EXPECT_TRUE(reader.complete());
+}
+
 TEST(Effect, Next_StopsAtWhatIsNone) {
   const std::string good = encoded({"key", as_byte_span("value")});
   for (size_t size = 1; size < good.size(); ++size) {
@@ -105,7 +122,10 @@ TEST(Effect, Next_StopsAtWhatIsNone) {
     EXPECT_FALSE(reader.next());
     EXPECT_FALSE(reader.complete());
   }
-  for (const std::string& bad : {std::string("\x03\0\x01\0\0\0\0\0k", 9), std::string("\x01\x02\x01\0\0\0\0\0k", 9),
+  for (const std::string& bad : {std::string("\x03\0\x01\0\0\0\0\0k", 9), std::string("\x01\x04\x01\0\0\0\0\0k", 9),
+                                 std::string("\x01\x02\x01\0\0\0\0\0\0\0\0\0\0\0\0\0k", 17),
+                                 std::string("\x01\x02\x01\0\0\0\0\0\0\0\0\0\2\0\0\0k", 17),
+                                 std::string("\x02\x02\x01\0\0\0\0\0\1\0\0\0\0\0\0\0k", 17),
                                  std::string("\x01\0\0\0\0\0\0\0", 8), std::string("\x02\0\x01\0\x01\0\0\0kv", 10)}) {
     EffectReader reader(as_byte_span(bad));
     EXPECT_FALSE(reader.next());

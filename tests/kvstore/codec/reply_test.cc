@@ -31,9 +31,9 @@ std::vector<std::pair<Recode, std::string>> random_replies(Rng& rng) {
   all.emplace_back(recode_write_reply, as_string_view(encode_write_reply(write, buffer)));
   all.emplace_back(recode_add_reply,
                    as_string_view(encode_add_reply({write, static_cast<int64_t>(rng.next())}, buffer)));
-  const uint64_t ttl_ms = rng.chance(0.5) ? 0 : rng.next();
+  const GetExtras extras = {rng.chance(0.5) ? 0 : rng.next(), random_mark(rng)};
   all.emplace_back(recode_get_reply,
-                   joined(encode_get_reply_head(head, value.size(), buffer, ttl_ms), as_byte_span(value)));
+                   joined(encode_get_reply_head(head, value.size(), buffer, extras), as_byte_span(value)));
 
   std::vector<MultiGetEntry> entries(rng.below(10));
   std::string values;
@@ -42,18 +42,19 @@ std::vector<std::pair<Recode, std::string>> random_replies(Rng& rng) {
       entry.status = KvStatus::kNotFound;
       continue;
     }
-    entry = {KvStatus::kOk, rng.next(), as_byte_span(value)};
+    entry = {KvStatus::kOk, rng.next(), as_byte_span(value), random_mark(rng)};
     values += value;
   }
-  std::vector<std::byte> table(multi_get_reply_head_bytes(entries.size()));
+  const bool with_marks = rng.chance(0.5);
+  std::vector<std::byte> table(multi_get_reply_head_bytes(entries.size(), with_marks));
   all.emplace_back(recode_multi_get_reply,
-                   joined(encode_multi_get_reply_head(head, entries, table), as_byte_span(values)));
+                   joined(encode_multi_get_reply_head(head, entries, table, with_marks), as_byte_span(values)));
 
   std::map<std::string, std::string> rows;
   for (uint64_t i = rng.between(1, 10); i > 0; --i) rows[random_text(rng, rng.between(1, 30))] = value;
-  ScanReplyBuilder builder(kScanRowsMax, kScanBytesMax);
+  ScanReplyBuilder builder(kScanRowsMax, kScanBytesMax, rng.chance(0.5));
   for (const auto& [key, row_value] : rows) {
-    EXPECT_TRUE(builder.add({key, rng.next(), as_byte_span(row_value)}));
+    EXPECT_TRUE(builder.add({key, rng.next(), as_byte_span(row_value), random_mark(rng)}));
   }
   all.emplace_back(recode_scan_reply, as_string_view(builder.finish(head, rng.chance(0.5))));
 
@@ -63,6 +64,50 @@ std::vector<std::pair<Recode, std::string>> random_replies(Rng& rng) {
   all.emplace_back(kReplyRecoders[rng.below(std::size(kReplyRecoders))],
                    as_string_view(encode_error_reply(head, buffer)));
   return all;
+}
+
+TEST(ReplyTest, Marks_GoldenBytes) {
+  HeadBuffer buffer;
+  EXPECT_EQ(hex(encode_get_reply_head(kHead, 3, buffer, {.mark = {.tag = 0x01020304, .row = true}})),
+            std::string("02"
+                        "00"
+                        "0200"
+                        "03000000") +
+                kHeadHex + "0403020101000000");
+  const std::vector<MultiGetEntry> entries = {{KvStatus::kNotFound, 0, {}}, {KvStatus::kOk, 1, {}, {7, false}}};
+  std::vector<std::byte> table(multi_get_reply_head_bytes(2, true));
+  EXPECT_EQ(hex(encode_multi_get_reply_head(kHead, entries, table, true)), std::string("02"
+                                                                                       "00"
+                                                                                       "0200"
+                                                                                       "02000000") +
+                                                                               kHeadHex +
+                                                                               "05000000000000000000000000000000"
+                                                                               "00000000000000000100000000000000"
+                                                                               "0000000000000000"
+                                                                               "0700000000000000");
+  ScanReplyBuilder page(1, 1, true);
+  ASSERT_TRUE(page.add({"k", 1, {}, {7, false}}));
+  EXPECT_EQ(hex(page.finish(kHead, false)), std::string("02"
+                                                        "00"
+                                                        "0200"
+                                                        "01000000") +
+                                                kHeadHex +
+                                                "1900000000000000"
+                                                "01000000000000000100000000000000"
+                                                "0700000000000000"
+                                                "6b");
+}
+
+TEST(ReplyTest, Get_RefusesAMarkThatIsNone) {
+  HeadBuffer buffer;
+  const std::string good(as_string_view(encode_get_reply_head(kHead, 0, buffer, {.mark = {.tag = 1, .row = false}})));
+  EXPECT_EQ(decode_get_reply(as_byte_span(good))->mark, (RecordMark{1, false}));
+  std::string empty = good;
+  empty[kReplyHeaderBytes] = 0;
+  EXPECT_FALSE(decode_get_reply(as_byte_span(empty)).ok()) << "an empty mark is not encoded";
+  std::string unknown = good;
+  unknown[kReplyHeaderBytes + 4] = 2;
+  EXPECT_FALSE(decode_get_reply(as_byte_span(unknown)).ok()) << "a flag of later builds";
 }
 
 TEST(ReplyTest, Write_GoldenBytes) {
@@ -90,11 +135,12 @@ TEST(ReplyTest, Add_GoldenBytes) {
 
 TEST(ReplyTest, Get_WithTimeToLive_GoldenBytes) {
   HeadBuffer buffer;
-  EXPECT_EQ(hex(encode_get_reply_head(kHead, 3, buffer, 0x0102)), std::string("02"
-                                                                              "00"
-                                                                              "0100"
-                                                                              "03000000") +
-                                                                      kHeadHex + "0201000000000000");
+  EXPECT_EQ(hex(encode_get_reply_head(kHead, 3, buffer, {.ttl_ms = 0x0102, .mark = {}})), std::string("02"
+                                                                                                      "00"
+                                                                                                      "0100"
+                                                                                                      "03000000") +
+                                                                                              kHeadHex +
+                                                                                              "0201000000000000");
 }
 
 TEST(ReplyTest, Error_GoldenBytes) {

@@ -57,12 +57,17 @@ std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
   const uint64_t ttl_ms = rng.chance(0.5) ? 0 : rng.below(kTtlMsMax);
   const uint64_t index = rng.chance(0.5) ? 0 : rng.next();
   const ByteSpan body = as_byte_span(value);
-  add(recode_get, encode_get({route, key, index, rng.chance(0.5)}, head).value(), {});
+  add(recode_get, encode_get({route, key, index, rng.chance(0.5), rng.chance(0.5)}, head).value(), {});
   const auto add_mutation = [&](Recode recode, const Mutation& mutation) {
     add(recode, encode_mutation_head({route, mutation, id, durability}, head).value(), mutation.value);
   };
   add_mutation(recode_mutation<Method::kPut>, Mutation::put(key, body, conditions[rng.below(4)], ttl_ms));
-  add_mutation(recode_mutation<Method::kPut>, Mutation::put_keeping_ttl(key, body, conditions[rng.below(4)]));
+  Mutation marked = Mutation::put_keeping_ttl(key, as_byte_span(fields), conditions[rng.below(4)]);
+  marked.mark = random_mark(rng);
+  add_mutation(recode_mutation<Method::kPut>, marked);
+  Mutation row = Mutation::patch(key, as_byte_span(fields), rng.chance(0.5), conditions[rng.below(2)]);
+  row.mark.row = true;
+  add_mutation(recode_mutation<Method::kPatch>, row);
   add_mutation(recode_mutation<Method::kDelete>, Mutation::remove(key, conditions[rng.below(3)]));
   add_mutation(recode_mutation<Method::kPatch>,
                Mutation::patch(key, as_byte_span(fields), rng.chance(0.5), conditions[rng.below(2)]));
@@ -70,14 +75,31 @@ std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
                Mutation::add(key, static_cast<int64_t>(rng.next()), conditions[rng.below(4)]));
   add_mutation(recode_mutation<Method::kAppend>, Mutation::append(key, body, conditions[rng.below(4)]));
   add_mutation(recode_mutation<Method::kExpire>, Mutation::expire(key, ttl_ms, conditions[rng.below(3)]));
-  add(recode_multi_get, encode_multi_get(route, keys, buffer).value(), {});
+  add(recode_multi_get, encode_multi_get(route, keys, buffer, rng.chance(0.5)).value(), {});
   add(recode_scan,
       encode_scan({route, key, end, static_cast<uint32_t>(rng.between(1, kScanRowsMax)),
-                   static_cast<uint32_t>(rng.between(1, kScanBytesMax)), token},
+                   static_cast<uint32_t>(rng.between(1, kScanBytesMax)), token, rng.chance(0.5)},
                   buffer)
           .value(),
       {});
   return all;
+}
+
+TEST(RequestTest, Mark_GoldenBytes) {
+  HeadBuffer head;
+  Mutation put = Mutation::put("k", {});
+  put.mark = {.tag = 0x01020304, .row = true};
+  const std::string bytes(as_string_view(encode_mutation_head({kRoute, put}, head).value()));
+  EXPECT_EQ(static_cast<uint8_t>(bytes[25]), 64);
+  EXPECT_EQ(hex(as_byte_span(bytes).subspan(kRequestHeaderBytes + kMutationHeadBytes)),
+            "0403020101000000"
+            "6b");
+  std::string later = bytes;
+  later[kRequestHeaderBytes + kMutationHeadBytes + 4] = 2;
+  EXPECT_FALSE(decode_mutation(Method::kPut, as_byte_span(later)).ok()) << "a flag of later builds";
+  std::string empty = bytes;
+  empty.replace(kRequestHeaderBytes + kMutationHeadBytes, kMarkBytes, kMarkBytes, '\0');
+  EXPECT_FALSE(decode_mutation(Method::kPut, as_byte_span(empty)).ok()) << "an empty mark is not encoded";
 }
 
 TEST(RequestTest, Get_GoldenBytes) {
@@ -204,6 +226,20 @@ TEST(RequestTest, Mutations_RefuseWhatTheyCannotHave) {
   Mutation append = Mutation::append("k", as_byte_span("v"));
   append.keep_ttl = true;
   EXPECT_FALSE(is_taken(append));
+  Mutation marked = Mutation::put("k", as_byte_span("v"));
+  marked.mark.tag = 1;
+  EXPECT_TRUE(is_taken(marked));
+  marked.mark.row = true;
+  EXPECT_FALSE(is_taken(marked)) << "the value is no row";
+  marked.value = as_byte_span(fields);
+  EXPECT_TRUE(is_taken(marked));
+  marked.kind = Mutation::Kind::kPatch;
+  EXPECT_FALSE(is_taken(marked)) << "PATCH keeps the tag";
+  marked.mark.tag = 0;
+  EXPECT_TRUE(is_taken(marked));
+  Mutation add = Mutation::add("k", 1);
+  add.mark.tag = 1;
+  EXPECT_FALSE(is_taken(add));
   EXPECT_FALSE(is_taken(Mutation::add("k", 1), {0, 1, 0})) << "a seq of nobody";
   EXPECT_FALSE(is_taken(Mutation::add("k", 1), {5, 0, 0})) << "seqs start at 1";
   EXPECT_FALSE(is_taken(Mutation::add("k", 1), {5, 2, 3})) << "this one is not answered";

@@ -124,6 +124,9 @@ TEST(ParseBatch, NamesTheLineAndWhatIsWrong) {
   EXPECT_THAT(failure("add k 1 --keep-ttl"), HasSubstr("--keep-ttl is for put"));
   EXPECT_THAT(failure("patch k f=v --create --if-present"), HasSubstr("--if-present forbids"));
   EXPECT_EQ(failure("put k v --if-present --keep-ttl"), "");
+  EXPECT_EQ(failure("put k v --tag 4294967295"), "");
+  EXPECT_THAT(failure("put k v --tag 4294967296"), HasSubstr("--tag wants a number of 32 bits"));
+  EXPECT_THAT(failure("add k 1 --tag 1"), HasSubstr("--tag is for put"));
   EXPECT_THAT(failure("del k --if-absent"), HasSubstr("line 1"));
   EXPECT_THAT(failure("add n 1 --ttl 5s"), HasSubstr("time to live"));
 }

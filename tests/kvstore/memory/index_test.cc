@@ -35,7 +35,7 @@ class IndexTest : public testing::Test {
              .value_bytes = 0,
              .key_bytes = static_cast<uint16_t>(key.text.size()),
              .flags = 0,
-             .unused = 0};
+             .tag = 0};
     copy_bytes(item->key_start(), as_byte_span(key.text));
     const ItemPlace place = used_ / kItemAlignment + 1;
     used_ += item->bytes();

@@ -34,7 +34,7 @@ class MemoryRoomTest : public testing::Test {
              .value_bytes = static_cast<uint32_t>(bytes - Item::value_offset(key.size(), false)),
              .key_bytes = static_cast<uint16_t>(key.size()),
              .flags = 0,
-             .unused = 0};
+             .tag = 0};
     copy_bytes(item->key_start(), as_byte_span(key));
     EXPECT_TRUE(index_.insert(item_key.hash, arena_->place_of(item)));
     region->add_item(bytes);

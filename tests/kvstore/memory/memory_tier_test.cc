@@ -217,6 +217,26 @@ TEST(MemoryTierTest, Get_ExpiredItemsAreAbsent) {
   EXPECT_EQ(get(*tier, shard, "key", 100), "(absent)");
 }
 
+TEST(MemoryTierTest, Get_HasTheMark) {
+  auto tier = make_tier();
+  const uint32_t shard = tier->add_shard(0);
+  const RecordMark mark = {0xfeedf00d, true};
+  const ItemKey put_key(shard, "put");
+  ASSERT_EQ(tier->put(put_key, as_byte_span("v"), {.index = 1, .expiry = 9, .mark = mark}), Put::kDone);
+  const ItemKey filled_key(shard, "filled");
+  ASSERT_TRUE(tier->fill_from_disk(filled_key, as_byte_span("v"), {.index = 1, .mark = {1, false}},
+                                   tier->get(filled_key, 0).ticket));
+  std::vector<MemoryTier::BatchWrite> writes(2);
+  writes[0] = {.key = ItemKey(shard, "batched"), .value = as_byte_span("v"), .mark = {0, true}};
+  writes[1] = {.key = ItemKey(shard, "plain"), .value = as_byte_span("v")};
+  ASSERT_EQ(tier->put_all(writes, 2), Put::kDone);
+  EXPECT_EQ(tier->get(put_key, 0).value.mark(), mark);
+  EXPECT_EQ(tier->get(put_key, 0).value.copied().mark(), mark);
+  EXPECT_EQ(tier->get(filled_key, 0).value.mark(), (RecordMark{1, false}));
+  EXPECT_EQ(tier->get(ItemKey(shard, "batched"), 0).value.mark(), (RecordMark{0, true}));
+  EXPECT_EQ(tier->get(ItemKey(shard, "plain"), 0).value.mark(), RecordMark());
+}
+
 TEST(MemoryTierTest, GetBatch_AnswersLikeGet) {
   auto tier = make_tier();
   const uint32_t shard = tier->add_shard(0);

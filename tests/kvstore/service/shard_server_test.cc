@@ -225,6 +225,47 @@ TEST_F(RocksdbServerTest, Get_TellsWhatIsLeftOfItsTime) {
   }
 }
 
+TEST_F(RocksdbServerTest, Reads_TellMarksIfTheyAreAskedFor) {
+  HeadBuffer head;
+  const std::vector<std::string_view> keys = {"key", "none", "plain"};
+  put("plain", "p");
+  for (const size_t size : {size_t{3}, size_t{212}, size_t{1000}, size_t{20'000}}) {
+    const std::string value(size, 'v');
+    Mutation put = Mutation::put("key", as_byte_span(value), {}, 100);
+    put.mark.tag = 0xfeedf00d;
+    world_->ask(Method::kPut, encoded_mutation({kRoute, put}));
+    GetRequest request{kRoute, "key"};
+    request.wants_ttl = true;
+    request.wants_mark = true;
+    const std::string with_both(as_string_view(encode_get(request, head).value()));
+    const auto check = [&] {
+      const Answer answer = world_->ask(Method::kGet, with_both);
+      const GetReply reply = get_reply(answer);
+      EXPECT_EQ(reply.mark, (RecordMark{0xfeedf00d, false})) << size;
+      EXPECT_EQ(reply.ttl_ms, 100u) << size;
+      EXPECT_EQ(as_string_view(reply.value), value) << size;
+      EXPECT_EQ(get("key").value(), value);
+      std::vector<std::byte> buffer(1000);
+      const std::string many(as_string_view(encode_multi_get(kRoute, keys, buffer, true).value()));
+      const Answer page = world_->ask(Method::kMultiGet, many);
+      auto entries = decode_multi_get_reply(as_byte_span(page.bytes)).value().entries;
+      const auto first = entries.next();
+      EXPECT_EQ(first->mark.tag, 0xfeedf00d);
+      EXPECT_EQ(as_string_view(first->value), value);
+      EXPECT_EQ(entries.next()->status, KvStatus::kNotFound);
+      EXPECT_TRUE(entries.next()->mark.empty());
+      const std::string scan(as_string_view(encode_scan({kRoute, "", "", 10, 100'000, "", true}, buffer).value()));
+      const Answer rows = world_->ask(Method::kScan, scan);
+      auto walk = decode_scan_reply(as_byte_span(rows.bytes)).value().rows;
+      EXPECT_EQ(walk.next()->mark.tag, 0xfeedf00d);
+      EXPECT_TRUE(walk.next()->mark.empty());
+    };
+    check();
+    serve_again();
+    check();
+  }
+}
+
 TEST_F(RocksdbServerTest, Get_BehindATokenIsTold) {
   const uint64_t index = put("key", "value").head().index;
   EXPECT_EQ(index, 1u);

@@ -28,7 +28,8 @@ void Database::take(std::span<const AppliedEffect> effects, uint64_t index) {
     Change& change = batch.changes.emplace_back();
     change.key = effect.key;
     change.deleted = !effect.value;
-    if (effect.value) change.row = {effect.version, std::string(as_string_view(*effect.value)), effect.expires_at};
+    if (effect.value)
+      change.row = {effect.version, std::string(as_string_view(*effect.value)), effect.expires_at, effect.mark};
   }
   change(rows_, internal_rows_, batch);
 }
@@ -112,7 +113,7 @@ class OpenDatabase final : public ShardDb {
     auto* copy = new std::string(std::move(row->value));
     out = PinnedValue(
         as_byte_span(*copy), row->version, copy, [](void* text) { delete static_cast<std::string*>(text); },
-        row->expires_at);
+        row->expires_at, row->mark);
     return absl::OkStatus();
   }
   [[nodiscard]] std::vector<InternalRow> take_internal_rows() override {

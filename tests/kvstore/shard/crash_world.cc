@@ -185,7 +185,7 @@ void CrashWorld::adopt(Shard& shard) {
                                " was ever written"));
   }
   Database::Rows rows;
-  for (const auto& [key, row] : twin.rows()) rows[key] = {row.version, row.value, row.expires_at};
+  for (const auto& [key, row] : twin.rows()) rows[key] = {row.version, row.value, row.expires_at, row.mark};
   if (rows != database.rows()) {
     for (const auto& [key, row] : rows) {
       const auto found = database.rows().find(key);
@@ -336,7 +336,7 @@ void CrashWorld::check_at_rest() {
   for (Shard& shard : shards_) {
     if (shard.open == nullptr || !shard.open->health().ok()) continue;
     Database::Rows rows;
-    for (const auto& [key, row] : shard.twin.rows()) rows[key] = {row.version, row.value, row.expires_at};
+    for (const auto& [key, row] : shard.twin.rows()) rows[key] = {row.version, row.value, row.expires_at, row.mark};
     if (rows != machine_.database(shard.id).rows())
       broken(absl::StrCat("shard ", shard.id.shard, " was not applied as answered"));
   }

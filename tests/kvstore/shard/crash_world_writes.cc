@@ -98,13 +98,19 @@ Mutation CrashWorld::random_mutation(const Shard& shard, Write& write) {
       for (uint64_t n = rng_.between(1, 3); n > 0; --n) {
         append_field(fields, {absl::StrCat("f", rng_.below(4)), as_byte_span(absl::StrCat("v", rng_.next()))});
       }
-      return Mutation::patch(key, keep(fields), rng_.chance(0.5));
+      Mutation patch = Mutation::patch(key, keep(fields), rng_.chance(0.5));
+      patch.mark.row = rng_.chance(0.2);
+      return patch;
     }
     case 2: return Mutation::add(key, static_cast<int64_t>(rng_.below(100)) - 50, version_only);
     case 3: return Mutation::append(key, keep(absl::StrCat(rng_.below(10))), version_only);
     case 4: return Mutation::expire(key, rng_.below(3) * 20, version_only);
     case 5: return Mutation::put_keeping_ttl(key, keep(random_value()), condition);
-    default: return Mutation::put(key, keep(random_value()), condition, rng_.chance(0.2) ? rng_.between(1, 60) : 0);
+    default: {
+      Mutation put = Mutation::put(key, keep(random_value()), condition, rng_.chance(0.2) ? rng_.between(1, 60) : 0);
+      if (rng_.chance(0.4)) put.mark = {static_cast<uint32_t>(rng_.below(3)), rng_.chance(0.5)};
+      return put;
+    }
   }
 }
 
@@ -356,7 +362,7 @@ void CrashWorld::acknowledged(Shard& shard, Write& write, Verdict verdict) {
 
 CrashWorld::Row CrashWorld::twin_row(const Shard& shard, std::string_view key) const {
   const testing::TwinShard::Row* row = shard.twin.find(key, now_ms_);
-  return row == nullptr ? Row{} : Row{row->version, row->value, row->expires_at};
+  return row == nullptr ? Row{} : Row{row->version, row->value, row->expires_at, row->mark};
 }
 
 void CrashWorld::read(Shard& shard, const std::string& key) {
@@ -374,8 +380,9 @@ void CrashWorld::read(Shard& shard, const std::string& key) {
     return shard.open->reads().fetch(read.op, found.ticket);
   }
   const bool hit = found.found == MemoryTier::Found::kHit;
-  const Row is =
-      hit ? Row{found.value.version(), std::string(as_string_view(found.value.bytes())), found.expiry} : Row{};
+  const Row is = hit ? Row{found.value.version(), std::string(as_string_view(found.value.bytes())), found.expiry,
+                           found.value.mark()}
+                     : Row{};
   const Row expected = twin_row(shard, key);
   if (is != expected) {
     broken(absl::StrCat("shard ", shard.id.shard, " ", key, ": memory has version ", is.version, " instead of ",
@@ -390,7 +397,8 @@ void CrashWorld::fetched(Read& read) {
   const absl::Status& status = read.op.status;
   Row is;
   if (status.ok()) {
-    is = {read.op.value.version(), std::string(as_string_view(read.op.value.bytes())), read.op.expires_at};
+    is = {read.op.value.version(), std::string(as_string_view(read.op.value.bytes())), read.op.expires_at,
+          read.op.value.mark()};
   }
   note(is.version);
   const bool may_fail = !machine_.running() || database_faults_.get_error > 0 || absl::IsResourceExhausted(status);

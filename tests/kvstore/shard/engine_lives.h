@@ -270,7 +270,8 @@ class World : public EntryObserver {
       shard.history = {{index, shard.twin}};
       forget_lost(i, index);
       std::map<std::string, FakeDisk::Row, std::less<>> expected;
-      for (const auto& [key, row] : shard.twin.rows()) expected[key] = {row.version, row.value, row.expires_at};
+      for (const auto& [key, row] : shard.twin.rows())
+        expected[key] = {row.version, row.value, row.expires_at, row.mark};
       ASSERT_EQ(databases_.disk(kIds[i]).state().rows, expected);
     }
   }

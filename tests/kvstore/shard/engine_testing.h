@@ -47,6 +47,7 @@ class TwinShard {
     uint64_t version = 0;
     std::string value;
     uint64_t expires_at = 0;
+    RecordMark mark{};
   };
   using Rows = std::map<std::string, Row, std::less<>>;
 
@@ -106,6 +107,7 @@ class TwinShard {
       case Mutation::Kind::kPut:
         next.value = as_string_view(mutation.value);
         if (!mutation.keep_ttl) next.expires_at = expires_at;
+        next.mark = mutation.mark;
         break;
       case Mutation::Kind::kDelete:
         if (row == nullptr) return {KvStatus::kNotFound, 0};
@@ -113,6 +115,8 @@ class TwinShard {
         return done;
       case Mutation::Kind::kPatch: {
         if (row == nullptr && !mutation.create_if_missing) return {KvStatus::kNotFound, 0};
+        if (mutation.mark.row && row != nullptr && !row->mark.row) return {KvStatus::kNotARow, version};
+        if (row == nullptr) next.mark = mutation.mark;
         std::string patched;
         const absl::Status status = patch_row(as_byte_span(next.value), mutation.value, patched);
         if (absl::IsFailedPrecondition(status)) return {KvStatus::kNotARow, version};
@@ -174,7 +178,9 @@ class MutationMaker {
           const std::string name = "f" + std::to_string(rng_.below(4));
           append_field(fields, {name, as_byte_span("v" + std::to_string(rng_.below(1000)))});
         }
-        return Mutation::patch(key, as_byte_span(keep(fields)), rng_.chance(0.5));
+        Mutation patch = Mutation::patch(key, as_byte_span(keep(fields)), rng_.chance(0.5));
+        patch.mark.row = rng_.chance(0.2);
+        return patch;
       }
       default: {
         // Rows mostly, and some values that are none.
@@ -187,9 +193,12 @@ class MutationMaker {
           append_field(value, {"f0", as_byte_span(std::string(rng_.below(200), 'x'))});
         }
         const uint64_t ttl_ms = rng_.chance(0.3) ? rng_.between(1, 60) : 0;
-        if (rng_.chance(0.2)) return Mutation::put_keeping_ttl(key, as_byte_span(keep(value)), condition());
-        return Mutation::put(key, as_byte_span(keep(value)), rng_.chance(0.2) ? Condition::if_absent() : condition(),
-                             ttl_ms);
+        Mutation put = Mutation::put(key, as_byte_span(keep(value)),
+                                     rng_.chance(0.2) ? Condition::if_absent() : condition(), ttl_ms);
+        if (rng_.chance(0.2)) put = Mutation::put_keeping_ttl(key, put.value, condition());
+        if (rng_.chance(0.4)) put.mark.tag = static_cast<uint32_t>(rng_.below(3));
+        if (rng_.chance(0.2)) put.mark.row = check_row(put.value).ok();
+        return put;
       }
     }
   }

@@ -23,7 +23,7 @@ absl::Status FakeDisk::apply(std::span<const AppliedEffect> effects, uint64_t in
       if (!effect.value) next.internal_rows.erase(std::string(effect.key));
     } else if (effect.value) {
       next.rows[std::string(effect.key)] = {effect.version, std::string(as_string_view(*effect.value)),
-                                            effect.expires_at};
+                                            effect.expires_at, effect.mark};
     } else {
       next.rows.erase(std::string(effect.key));
     }
@@ -110,7 +110,7 @@ class FakeShardDb final : public ShardDb {
     auto* copy = new std::string(row->second.value);
     out = PinnedValue(
         as_byte_span(*copy), row->second.version, copy, [](void* text) { delete static_cast<std::string*>(text); },
-        row->second.expires_at);
+        row->second.expires_at, row->second.mark);
     return absl::OkStatus();
   }
   [[nodiscard]] absl::StatusOr<ScanEnd> scan(const KeyRange& range, RowVisitor visit) override {
@@ -119,7 +119,7 @@ class FakeShardDb final : public ShardDb {
       if (key < range.start || (range.start_exclusive && key == range.start)) continue;
       if (!range.end.empty() && key >= range.end) break;
       if (is_expired(row.expires_at, range.now_ms)) continue;
-      if (!visit({key, row.version, as_byte_span(row.value)})) return ScanEnd{true, state.index};
+      if (!visit({key, row.version, as_byte_span(row.value), row.mark})) return ScanEnd{true, state.index};
     }
     return ScanEnd{false, state.index};
   }

@@ -31,6 +31,7 @@ class FakeDisk {
     uint64_t version = 0;
     std::string value;
     uint64_t expires_at = 0;
+    RecordMark mark{};
     friend bool operator==(const Row&, const Row&) = default;
   };
   using Rows = std::map<std::string, Row, std::less<>>;

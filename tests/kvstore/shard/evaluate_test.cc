@@ -66,6 +66,36 @@ TEST(Evaluate, Put_KeepsTheTimeToLiveIfAsked) {
   EXPECT_EQ(evaluate(put, {}, 1, scratch).expires_at, 0u);
 }
 
+TEST(Evaluate, Mark_IsSetByPutsAndKeptByTheOthers) {
+  std::string scratch;
+  std::string fields;
+  append_field(fields, {"f", as_byte_span("v")});
+  const RecordMark mark = {7, true};
+  const CurrentState counter = {5, as_byte_span("7"), 0, mark};
+  const CurrentState row = {5, as_byte_span(fields), 0, mark};
+  EXPECT_EQ(evaluate(Mutation::put("k", {}), counter, 1, scratch).mark, RecordMark());
+  Mutation put = Mutation::put_keeping_ttl("k", {});
+  put.mark = {1, false};
+  EXPECT_EQ(evaluate(put, counter, 1, scratch).mark, (RecordMark{1, false}));
+  EXPECT_EQ(evaluate(Mutation::add("k", 1), counter, 1, scratch).mark, mark);
+  EXPECT_EQ(evaluate(Mutation::append("k", {}), counter, 1, scratch).mark, mark);
+  EXPECT_EQ(evaluate(Mutation::expire("k", 1), counter, 1, scratch).mark, mark);
+  EXPECT_EQ(evaluate(Mutation::patch("k", as_byte_span(fields), false), row, 1, scratch).mark, mark);
+  EXPECT_EQ(evaluate(Mutation::add("k", 1), {}, 1, scratch).mark, RecordMark());
+}
+
+TEST(Evaluate, Patch_OfRowsOnlyTakesWhatIsMarked) {
+  std::string scratch;
+  std::string fields;
+  append_field(fields, {"f", as_byte_span("v")});
+  Mutation patch = Mutation::patch("k", as_byte_span(fields), true);
+  patch.mark.row = true;
+  EXPECT_EQ(evaluate(patch, {}, 1, scratch).mark, (RecordMark{0, true}));
+  EXPECT_EQ(evaluate(patch, {5, as_byte_span(fields), 0, {3, true}}, 1, scratch).mark, (RecordMark{3, true}));
+  EXPECT_EQ(evaluate(patch, {5, as_byte_span(fields), 0, {3, false}}, 1, scratch).result,
+            (MutationResult{KvStatus::kNotARow, 5}));
+}
+
 TEST(Evaluate, IfPresent_WritesOnlyWhatIsThere) {
   std::string scratch;
   const CurrentState current = {5, as_byte_span("7"), 100};
@@ -107,7 +137,7 @@ TEST(Evaluate, Evaluate_AgreesWithTwin) {
     CurrentState current;
     const TwinShard::Row* row = twin.find(mutation.key);
     const TwinShard::Row before = row == nullptr ? TwinShard::Row{} : *row;
-    if (row != nullptr) current = {before.version, as_byte_span(before.value), before.expires_at};
+    if (row != nullptr) current = {before.version, as_byte_span(before.value), before.expires_at, before.mark};
     Evaluated evaluated = evaluate(mutation, current, i, scratch);
     if (evaluated.result.status == KvStatus::kOk) evaluated.result.version = twin.last_index() + 1;
     ASSERT_EQ(evaluated.result, twin.apply(mutation, i));
@@ -117,6 +147,7 @@ TEST(Evaluate, Evaluate_AgreesWithTwin) {
     if (after != nullptr) {
       ASSERT_EQ(as_string_view(*evaluated.value), after->value);
       ASSERT_EQ(evaluated.expires_at, after->expires_at);
+      ASSERT_EQ(evaluated.mark, after->mark);
     }
   }
 }

@@ -33,7 +33,8 @@ TEST(MetaTest, EncodeMeta_GoldenAndRefusals) {
   EXPECT_TRUE(internal::decode_meta(with_blobs)->expiring_blobs);
   EXPECT_EQ(internal::decode_meta("\x01" + bytes.substr(1))->format, 1U);
   EXPECT_EQ(internal::decode_meta("\x04" + bytes.substr(1))->format, 4U);
-  EXPECT_EQ(internal::decode_meta("\x06" + bytes.substr(1)).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(internal::decode_meta("\x06" + bytes.substr(1))->format, internal::kMetaFormatWithMarks);
+  EXPECT_EQ(internal::decode_meta("\x07" + bytes.substr(1)).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(internal::decode_meta(bytes.substr(0, 23)).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(internal::decode_meta(bytes + "x").status().code(), absl::StatusCode::kDataLoss);
 }

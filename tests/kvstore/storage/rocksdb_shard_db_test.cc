@@ -204,6 +204,49 @@ TEST_F(RocksdbShardDbTest, Stats_CountKeysAndIndex) {
   EXPECT_GE(db_->stats().keys_estimate, 10u);
 }
 
+TEST(RocksdbFormatTest, AMarkIsKeptAndRaisesTheFormat) {
+  const TemporaryDirectory dir;
+  const auto format_of = [&] {
+    rocksdb::DB* raw = nullptr;
+    EXPECT_TRUE(rocksdb::DB::OpenForReadOnly({}, dir.path() + "/1-0", &raw).ok());
+    const std::unique_ptr<rocksdb::DB> db(raw);
+    std::string meta;
+    EXPECT_TRUE(db->Get({}, "", &meta).ok());
+    return internal::decode_meta(meta)->format;
+  };
+  const auto with_db = [&](const auto& what) {
+    auto engine = make_rocksdb_engine(small_options());
+    auto db = engine->open_db(dir.path(), kId).value();
+    what(*db);
+  };
+  const std::array<AppliedEffect, 2> plain = {{{"a", as_byte_span("1"), 1}, {"gone", std::nullopt, 1}}};
+  with_db([&](ShardDb& db) { ASSERT_TRUE(db.apply(plain, 1).ok()); });
+  EXPECT_EQ(format_of(), internal::kMetaFormat);
+  const std::array<AppliedEffect, 3> marked = {{{"b", as_byte_span("2"), 2, 0, {7, false}},
+                                                {"c", as_byte_span("3"), 2, 9000, {8, true}},
+                                                {"d", as_byte_span("4"), 2, 9000}}};
+  with_db([&](ShardDb& db) { ASSERT_TRUE(db.apply(marked, 2).ok()); });
+  EXPECT_EQ(format_of(), internal::kMetaFormatWithMarks);
+  const std::array<AppliedEffect, 1> ingested = {{{"e", as_byte_span("5"), 3, 0, {9, false}}}};
+  with_db([&](ShardDb& db) {
+    ASSERT_TRUE(db.ingest(ingested, 3).ok());
+    std::string all;
+    const auto end = db.scan({}, [&](const ScanRow& row) {
+      all += absl::StrCat(std::string(row.key), as_string_view(row.value)[0] == 0 ? "?" : "", row.version, ":",
+                          row.mark.tag, row.mark.row ? "r " : " ");
+      PinnedValue value;
+      EXPECT_TRUE(db.get(row.key, value).ok());
+      EXPECT_EQ(value.mark(), row.mark);
+      EXPECT_EQ(as_string_view(value.bytes()), as_string_view(row.value));
+      EXPECT_EQ(value.expires_at(), row.key == "c" || row.key == "d" ? 9000u : 0u);
+      return true;
+    });
+    EXPECT_TRUE(end.ok());
+    EXPECT_EQ(all, "a1:0 b2:7 c2:8r d2:0 e3:9 ");
+  });
+  EXPECT_EQ(format_of(), internal::kMetaFormatWithMarks);
+}
+
 TEST(RocksdbFormatTest, OpenDb_TakesOverDataWithALogOfItsOwn) {
   const TemporaryDirectory dir;
   {
