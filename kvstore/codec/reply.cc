@@ -13,6 +13,7 @@ namespace {
 constexpr uint16_t kGetHasTtl = 1;
 constexpr uint16_t kScanHasMore = 1;
 constexpr uint16_t kHasMarks = 2;
+constexpr uint16_t kScanIsCount = 4;
 constexpr char kResumeAfterKey = 1;
 constexpr size_t kScanFixedBytes = sizeof(uint32_t) + 2 * sizeof(uint16_t);
 constexpr size_t kScanRowHeaderBytes = 2 * sizeof(uint16_t) + sizeof(uint32_t) + sizeof(uint64_t);
@@ -198,6 +199,7 @@ void ScanReplyBuilder::reset(size_t rows_max, size_t bytes_max, bool with_marks)
   rows_max_ = rows_max;
   bytes_max_ = bytes_max;
   with_marks_ = with_marks;
+  is_count_ = false;
   row_count_ = 0;
   payload_bytes_ = 0;
 }
@@ -214,11 +216,18 @@ bool ScanReplyBuilder::add(const ScanRow& row) {
   writer.write(row.version);
   if (with_marks_) writer.write(row.mark.word());
   bytes_.append(as_string_view(writer.written()));
-  last_key_at_ = bytes_.size();
-  last_key_bytes_ = row.key.size();
+  last_key_.assign(row.key);
   bytes_.append(row.key);
   bytes_.append(as_string_view(row.value));
   payload_bytes_ += row_bytes;
+  ++row_count_;
+  return true;
+}
+
+bool ScanReplyBuilder::count(std::string_view key) {
+  is_count_ = true;
+  if (row_count_ >= rows_max_) return false;
+  last_key_.assign(key);
   ++row_count_;
   return true;
 }
@@ -228,15 +237,15 @@ ByteSpan ScanReplyBuilder::finish(const ReplyHead& head, bool has_more) {
   SKUA_CHECK(!has_more || row_count_ > 0, "a page that has more holds one row at least");
   const size_t rows_bytes = bytes_.size() - kReplyHeaderBytes - kScanFixedBytes;
   if (has_more) {
-    const std::string last_key = bytes_.substr(last_key_at_, last_key_bytes_);
     bytes_.push_back(kResumeAfterKey);
-    bytes_.append(last_key);
+    bytes_.append(last_key_);
   }
   ByteWriter writer(std::as_writable_bytes(std::span(bytes_)));
-  const auto flags = static_cast<uint16_t>((has_more ? kScanHasMore : 0) | (with_marks_ ? kHasMarks : 0));
+  const auto flags = static_cast<uint16_t>((has_more ? kScanHasMore : 0) | (with_marks_ ? kHasMarks : 0) |
+                                           (is_count_ ? kScanIsCount : 0));
   write_reply_header(writer, head, flags, row_count_);
   writer.write(static_cast<uint32_t>(rows_bytes));
-  writer.write(static_cast<uint16_t>(has_more ? 1 + last_key_bytes_ : 0));
+  writer.write(static_cast<uint16_t>(has_more ? 1 + last_key_.size() : 0));
   writer.write(uint16_t{0});
   return as_byte_span(bytes_);
 }
@@ -331,7 +340,8 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
   ScanReply reply;
   uint16_t flags = 0;
   uint32_t count = 0;
-  if (absl::Status status = read_reply_header(bytes, kScanHasMore | kHasMarks, reader, reply.head, flags, count);
+  if (absl::Status status =
+          read_reply_header(bytes, kScanHasMore | kHasMarks | kScanIsCount, reader, reply.head, flags, count);
       !status.ok()) {
     return status;
   }
@@ -350,6 +360,14 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
     return malformed_reply("its resume token disagrees with its flags", bytes.size());
   }
 
+  reply.is_count = (flags & kScanIsCount) != 0;
+  if (reply.is_count) {
+    if (count == 0 || rows_bytes != 0 || reply.has_marks) {
+      return malformed_reply("a count is 0, or has rows or marks", bytes.size());
+    }
+    reply.counted = count;
+    return reply;
+  }
   ByteReader row_reader(rows);
   std::string_view previous;
   for (uint32_t i = 0; i < count; ++i) {

@@ -5,7 +5,7 @@
 //    0  u8  format = 2
 //    1  u8  status          KvStatus; not OK: `count` bytes of text follow and nothing else
 //    2  u16 flags           SCAN: 1 = has_more. GET: 1 = u64 remaining ttl_ms follows the header. GET, MULTI_GET,
-//                           SCAN: 2 = marks (types/record_mark.h) are in it. Writes: bits 0-1 achieved durability,
+//                           SCAN: 2 = marks (types/record_mark.h) are in it. SCAN: 4 = counted rows are not in it. Writes: bits 0-1 achieved durability,
 //                           4 = from a completion record, 8 = BATCH that was not applied. Else 0
 //    4  u32 count           GET: value bytes; MULTI_GET, BATCH: entries; SCAN: rows; other writes: 0
 //    8  u64 version         GET: the key's; writes: the new one; ALREADY_EXISTS, VERSION_MISMATCH: the present one
@@ -148,6 +148,8 @@ class ScanRows {
 struct ScanReply {
   ReplyHead head;
   ScanRows rows;
+  uint32_t counted = 0;   ///< of a SCAN that counts: the rows of the page, which are not in it
+  bool is_count = false;  ///< not if there were no rows
   bool has_more = false;
   bool has_marks = false;
   std::string_view resume_token;  ///< for the next page; empty unless has_more
@@ -203,6 +205,9 @@ class ScanReplyBuilder {
   /// key and value of this one.
   [[nodiscard]] bool add(const ScanRow& row);
 
+  /// Instead of add(), for a SCAN that counts. False, and the row is not counted, if the page has rows_max rows.
+  [[nodiscard]] bool count(std::string_view key);
+
   /// Completes the reply. With `has_more` the reply has the token with which the scan resumes after the last row.
   /// Returns the whole reply, valid until the next reset() or the end of the builder.
   ByteSpan finish(const ReplyHead& head, bool has_more);
@@ -218,8 +223,8 @@ class ScanReplyBuilder {
   bool with_marks_ = false;
   size_t row_count_ = 0;
   size_t payload_bytes_ = 0;  // keys and values so far
-  size_t last_key_at_ = 0;
-  size_t last_key_bytes_ = 0;
+  std::string last_key_;
+  bool is_count_ = false;
 };
 
 /// The key after which the scan goes on, as a view of the token. INVALID_ARGUMENT if this service did not make the

@@ -11,6 +11,8 @@ namespace {
 constexpr uint8_t kGetAtLeast = 1;
 constexpr uint8_t kGetWantsTtl = 2;
 constexpr uint8_t kWantsMarks = 4;
+constexpr uint8_t kScanKeysOnly = 8;
+constexpr uint8_t kScanCountOnly = 16;
 constexpr size_t kScanFixedBytes = sizeof(uint32_t) + 2 * sizeof(uint16_t);
 
 static_assert(kRequestHeaderBytes + kMutationHeadBytes + kMarkBytes + kKeyBytesMax <= kHeadBytesMax);
@@ -18,6 +20,9 @@ static_assert(kHeadBytesMax + kValueBytesMax <= kMessageBytesMax);
 static_assert(kRequestHeaderBytes + kBatchOpsMax * (sizeof(uint16_t) + kKeyBytesMax) <= kMessageBytesMax);
 
 absl::Status check_scan(const ScanRequest& request) {
+  if (request.count_only && (request.keys_only || request.wants_marks)) {
+    return absl::InvalidArgumentError("a SCAN that counts has neither keys nor marks");
+  }
   if (request.start_key.size() > kKeyBytesMax) {
     return beyond_limit("the start key", "byte", request.start_key.size(), kKeyBytesMax);
   }
@@ -101,8 +106,10 @@ absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const st
 absl::StatusOr<ByteSpan> encode_scan(const ScanRequest& request, MutableByteSpan buffer) {
   if (absl::Status status = check_scan(request); !status.ok()) return status;
   ByteWriter writer(buffer);
+  const auto flags = static_cast<uint8_t>(marks_flag(request.wants_marks) | (request.keys_only ? kScanKeysOnly : 0) |
+                                          (request.count_only ? kScanCountOnly : 0));
   write_request_header(writer, {.route = request.route,
-                                .flags = marks_flag(request.wants_marks),
+                                .flags = flags,
                                 .key_bytes = static_cast<uint16_t>(request.start_key.size()),
                                 .count = request.rows_max});
   writer.write(request.bytes_max);
@@ -186,11 +193,14 @@ absl::StatusOr<MultiGetRequest> decode_multi_get(ByteSpan bytes) {
 absl::StatusOr<ScanRequest> decode_scan(ByteSpan bytes) {
   ByteReader reader(bytes);
   RequestHeader header;
-  if (absl::Status status = read_request_header(Method::kScan, bytes, kWantsMarks, reader, header); !status.ok()) {
+  constexpr uint8_t kAllowed = kWantsMarks | kScanKeysOnly | kScanCountOnly;
+  if (absl::Status status = read_request_header(Method::kScan, bytes, kAllowed, reader, header); !status.ok()) {
     return status;
   }
   ScanRequest request{.route = header.route, .rows_max = header.count};
   request.wants_marks = (header.flags & kWantsMarks) != 0;
+  request.keys_only = (header.flags & kScanKeysOnly) != 0;
+  request.count_only = (header.flags & kScanCountOnly) != 0;
   request.bytes_max = reader.read<uint32_t>();
   const auto end_bytes = reader.read<uint16_t>();
   const auto token_bytes = reader.read<uint16_t>();

@@ -8,7 +8,7 @@
 //   16  u64 map_revision    a server that has seen an older map refreshes its map before it refuses
 //   24  u8  format = 2
 //   25  u8  flags           GET: 1 = at_least_index follows, 2 = tell the time to live. GET, MULTI_GET, SCAN: 4 = tell
-//                           marks. Mutations: bits 0-1 condition (0 none, 1 if_version, 2 if_absent, 3 if_present),
+//                           marks. SCAN: 8 = no values, 16 = only count. Mutations: bits 0-1 condition (0 none, 1 if_version, 2 if_absent, 3 if_present),
 //                           4 = create if missing (PATCH), 8 = keep the time to live (PUT), bits 4-5 durability,
 //                           64 = u64 mark (types/record_mark.h) follows the head (PUT, PATCH)
 //   26  u16 key_bytes       SCAN: the start key's; MULTI_GET, BATCH: 0
@@ -101,6 +101,8 @@ struct ScanRequest {
   std::string_view resume_token{};  ///< of the previous page's reply, with the same start and end;
                                     ///< empty: the first page
   bool wants_marks = false;         ///< the rows shall have the records' marks
+  bool keys_only = false;           ///< the rows shall have no values; bytes_max is of keys
+  bool count_only = false;          ///< the reply shall have the number of rows only; bytes_max has no meaning
 };
 
 /// The keys of a decoded MULTI_GET. They were checked; iterating over them allocates nothing.

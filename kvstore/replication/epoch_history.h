@@ -37,8 +37,8 @@ class EpochHistory {
   /// The most runs that are accepted from a disk. A log keeps kRunsMax runs, and one more for each reign that committed
   /// nothing.
   static constexpr size_t kRunsStoredMax = 1024;
-  /// The highest index. No log grows that long, so larger values from outside are refused; sums of two indices do not
-  /// overflow.
+  /// The highest index. No log grows that long, so larger values from outside are refused: sums of two indices do not
+  /// overflow, and stored versions have two bits for flags (storage/rocksdb_internal.h).
   static constexpr uint64_t kIndexMax = (uint64_t{1} << 62) - 1;
 
   EpochHistory() = default;

@@ -136,7 +136,8 @@ std::string make_scan(FuzzInput& in, const Route& route) {
   const std::string start = make_key(in);
   const std::string end = make_key(in);
   const std::string token = in.pick(4) == 0 ? in.short_text() : std::string();
-  const ScanRequest request{route, start, end, in.number<uint16_t>(), in.number<uint32_t>(), token, in.flag()};
+  const ScanRequest request{route, start,     end,       in.number<uint16_t>(), in.number<uint32_t>(),
+                            token, in.flag(), in.flag(), in.pick(8) == 0};
   std::vector<std::byte> buffer(scan_bytes(request));
   return text_of(encode_scan(request, buffer));
 }

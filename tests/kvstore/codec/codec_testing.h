@@ -2,6 +2,7 @@
 #ifndef SKUA_TESTS_KVSTORE_CODEC_CODEC_TESTING_H_
 #define SKUA_TESTS_KVSTORE_CODEC_CODEC_TESTING_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -167,7 +168,11 @@ inline std::optional<std::string> recode_scan_reply(ByteSpan bytes) {
   auto reply = decode_scan_reply(bytes);
   if (!reply.ok()) return std::nullopt;
   if (reply->head.status != KvStatus::kOk) return recode_error(reply->head);
+  // Without rows nobody knows after which key the next page starts.
+  if (reply->is_count && (reply->has_more || reply->counted == 0)) return std::string(as_string_view(bytes));
   ScanReplyBuilder builder(SIZE_MAX, SIZE_MAX, reply->has_marks);
+  for (uint32_t i = 0; i < std::min(reply->counted, uint32_t{1000}); ++i) SKUA_CHECK(builder.count("k"), "unlimited");
+  if (reply->counted > 1000) return std::string(as_string_view(bytes));
   std::string_view last_key;
   while (auto row = reply->rows.next()) {
     if (!builder.add(*row)) return std::string("a row did not fit an unlimited page");

@@ -98,6 +98,24 @@ TEST(ReplyTest, Marks_GoldenBytes) {
                                                 "6b");
 }
 
+TEST(ReplyTest, Scan_ACountHasNoRows) {
+  ScanReplyBuilder page(3, 1);
+  for (const char* key : {"a", "b", "c"}) EXPECT_TRUE(page.count(key));
+  EXPECT_FALSE(page.count("d"));
+  const std::string bytes(as_string_view(page.finish(kHead, true)));
+  const auto reply = decode_scan_reply(as_byte_span(bytes));
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_TRUE(reply->is_count);
+  EXPECT_EQ(reply->counted, 3u);
+  EXPECT_EQ(reply->rows.size(), 0u);
+  EXPECT_EQ(decode_resume_token(reply->resume_token).value(), "c");
+  std::string none = bytes;
+  none[4] = 0;
+  EXPECT_FALSE(decode_scan_reply(as_byte_span(none)).ok());
+  page.reset(3, 1);
+  EXPECT_FALSE(decode_scan_reply(page.finish(kHead, false))->is_count);
+}
+
 TEST(ReplyTest, Get_RefusesAMarkThatIsNone) {
   HeadBuffer buffer;
   const std::string good(as_string_view(encode_get_reply_head(kHead, 0, buffer, {.mark = {.tag = 1, .row = false}})));

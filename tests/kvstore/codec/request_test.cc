@@ -78,11 +78,26 @@ std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
   add(recode_multi_get, encode_multi_get(route, keys, buffer, rng.chance(0.5)).value(), {});
   add(recode_scan,
       encode_scan({route, key, end, static_cast<uint32_t>(rng.between(1, kScanRowsMax)),
-                   static_cast<uint32_t>(rng.between(1, kScanBytesMax)), token, rng.chance(0.5)},
+                   static_cast<uint32_t>(rng.between(1, kScanBytesMax)), token, rng.chance(0.5), rng.chance(0.5)},
                   buffer)
           .value(),
       {});
   return all;
+}
+
+TEST(RequestTest, Scan_CountsOrReturnsKeys) {
+  std::vector<std::byte> buffer(100);
+  ScanRequest request{.route = kRoute, .rows_max = 1, .bytes_max = 1, .count_only = true};
+  const std::string bytes(as_string_view(encode_scan(request, buffer).value()));
+  EXPECT_EQ(static_cast<uint8_t>(bytes[25]), 16);
+  EXPECT_TRUE(decode_scan(as_byte_span(bytes))->count_only);
+  for (const char flags : {'\x14', '\x18', '\x20'}) {
+    std::string bad = bytes;
+    bad[25] = flags;
+    EXPECT_FALSE(decode_scan(as_byte_span(bad)).ok());
+  }
+  request.keys_only = true;
+  EXPECT_FALSE(encode_scan(request, buffer).ok());
 }
 
 TEST(RequestTest, Mark_GoldenBytes) {

@@ -259,6 +259,18 @@ TEST_F(RocksdbServerTest, Reads_TellMarksIfTheyAreAskedFor) {
       auto walk = decode_scan_reply(as_byte_span(rows.bytes)).value().rows;
       EXPECT_EQ(walk.next()->mark.tag, 0xfeedf00d);
       EXPECT_TRUE(walk.next()->mark.empty());
+      ScanRequest keys_only{.route = kRoute, .rows_max = 10, .bytes_max = 100, .keys_only = true};
+      const std::string wants_keys(as_string_view(encode_scan(keys_only, buffer).value()));
+      const Answer bare = world_->ask(Method::kScan, wants_keys);
+      auto bare_rows = decode_scan_reply(as_byte_span(bare.bytes)).value().rows;
+      ASSERT_EQ(bare_rows.size(), 2u);
+      EXPECT_TRUE(bare_rows.next()->value.empty());
+      ScanRequest counts{.route = kRoute, .rows_max = 1, .bytes_max = 1, .count_only = true};
+      const std::string wants_count(as_string_view(encode_scan(counts, buffer).value()));
+      const Answer count = world_->ask(Method::kScan, wants_count);
+      const auto counted = decode_scan_reply(as_byte_span(count.bytes)).value();
+      EXPECT_EQ(counted.counted, 1u);
+      EXPECT_TRUE(counted.has_more);
     };
     check();
     serve_again();
