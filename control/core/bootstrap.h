@@ -33,6 +33,8 @@ struct NodeDescription {
   /// Empty until the node has joined a cluster.
   std::string cluster_id;
   std::vector<WorkerDescription> workers;
+  /// Bits whose meaning the store gives them (kvstore/types/features.h).
+  uint64_t features = 0;
 
   friend bool operator==(const NodeDescription&, const NodeDescription&) = default;
 };

@@ -329,6 +329,7 @@ v1::DescribeReply to_proto(const NodeDescription& node) {
   to.set_incarnation(node.incarnation);
   to.set_cluster_id(node.cluster_id);
   *to.mutable_versions() = to_proto(kProtocolVersions);
+  to.set_features(node.features);
   for (const WorkerDescription& worker : node.workers) {
     v1::WorkerInfo& added = *to.add_workers();
     added.set_worker(worker.worker);
@@ -340,7 +341,7 @@ v1::DescribeReply to_proto(const NodeDescription& node) {
 }
 
 NodeDescription from_proto(const v1::DescribeReply& reply) {
-  NodeDescription to{reply.node_uuid(), reply.incarnation(), reply.cluster_id(), {}};
+  NodeDescription to{reply.node_uuid(), reply.incarnation(), reply.cluster_id(), {}, reply.features()};
   for (const v1::WorkerInfo& worker : reply.workers()) {
     WorkerDescription& added = to.workers.emplace_back();
     added.worker = worker.worker();

@@ -62,7 +62,7 @@ class Batch {
   Batch& expire(std::string_view key, std::chrono::nanoseconds ttl, const BatchOpOptions& options = {});
   /// The batch is applied only if the key has this version; 0: only if the key is absent. Otherwise FAILED_PRECONDITION,
   /// as of an operation with if_version. A check of a key must stand before the batch's writes of that key, because it
-  /// sees them. Nodes that do not know checks refuse the batch with INVALID_ARGUMENT.
+  /// sees them. UNIMPLEMENTED: the node's version is too old for checks.
   Batch& check(std::string_view key, uint64_t version);
   /// Removes all operations and resets status(). Keeps its memory for the next operations.
   void clear();

@@ -23,6 +23,11 @@ absl::Status BatchOperation::accept(const BatchCall& call, BatchCallback&& callb
   if (!call.batch.status().ok()) return call.batch.status();
   if (call.batch.size() == 0) return absl::InvalidArgumentError("BATCH needs one operation at least");
   ops_ = call.batch.ops_;
+  features = 0;
+  for (const Mutation& op : ops_.ops()) {
+    if (op.kind == Mutation::Kind::kCheck) features |= kFeatureBatchCheck;
+    if (!op.mark.empty()) features |= kFeatureMarks;
+  }
   durability_ = call.options.durability;
   done_ = std::move(callback);
   return absl::OkStatus();

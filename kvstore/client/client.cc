@@ -103,6 +103,7 @@ struct Client::Impl {
     for (const Row& row : from.rows) {
       to.rows.push_back({std::string(row.key), std::string(row.value), row.version, row.mark});
     }
+    to.count = from.count;
     to.has_more = from.has_more;
     to.next_start = from.next_start;
     to.tokens = std::move(from.tokens);

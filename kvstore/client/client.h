@@ -54,6 +54,7 @@ struct OwnedRow {
 /// ScanResult with rows that are copies.
 struct RowsResult : Outcome {
   std::vector<OwnedRow> rows;
+  uint64_t count = 0;
   bool has_more = false;
   std::string next_start;
   std::vector<Token> tokens;

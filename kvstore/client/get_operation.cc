@@ -17,6 +17,7 @@ absl::Status GetOperation::accept(const GetCall& call, GetCallback&& callback) {
   at_least_ = call.options.at_least;
   wants_ttl_ = call.options.with_ttl;
   wants_mark_ = call.options.with_mark;
+  features = wants_mark_ ? kFeatureMarks : 0;
   done_ = std::move(callback);
   return absl::OkStatus();
 }
@@ -26,6 +27,7 @@ void GetOperation::ask_for(std::string_view key, bool wants_mark, MultiGetOperat
   at_least_ = {};
   wants_ttl_ = false;
   wants_mark_ = wants_mark;
+  features = wants_mark_ ? kFeatureMarks : 0;
   parent_ = &parent;
   key_index_ = index;
 }

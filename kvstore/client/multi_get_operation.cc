@@ -84,6 +84,7 @@ bool MultiGetOperation::start_part() {
     MultiGetPart& part = runner->pools().multi_get_parts.take();
     part.parent = this;
     part.group = next_group_++;
+    part.features = wants_marks_ ? kFeatureMarks : 0;
     run_part(part, Method::kMultiGet, groups_[part.group].shard);
     return true;
   }

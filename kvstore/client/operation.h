@@ -39,6 +39,7 @@
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/reply.h"
 #include "kvstore/codec/request.h"
+#include "kvstore/types/features.h"
 #include "rpc/base/clock.h"
 #include "rpc/base/intrusive_list.h"
 #include "rpc/endpoint.h"
@@ -130,6 +131,9 @@ class CallOperation : public Operation {
   [[nodiscard]] virtual absl::StatusOr<Request> encode(const Route& route, HeadBuffer& buffer) = 0;
   /// The node has answered the attempt.
   virtual void on_reply(rpc::Lease&& reply) = 0;
+
+  /// What a node must know that is asked. Set with the operation's options.
+  Features features = 0;
 
   ListHook call_hook;  // in CallsInFlight
   // The current attempt.

@@ -273,6 +273,13 @@ bool OperationRunner::may_read(GetOperation& operation, const TableRoutes& table
 
 bool OperationRunner::encode(CallOperation& operation, const TableRoutes& table, const Route& told, HeadBuffer& buffer,
                              CallOperation::Request& request) {
+  if (const Features lacking = operation.features & ~sessions_.features(operation.target); lacking != 0) {
+    const Features one = lacking & (~lacking + 1);
+    fail(operation, absl::StatusCode::kUnimplemented,
+         absl::StrCat("the node does not know ", feature_name(one),
+                      ", because its version is too old; upgrade all nodes"));
+    return false;
+  }
   if (operation.is_write()) {
     auto& write = static_cast<NumberedOperation&>(operation);
     write.id = lanes_.identify(write, table.id, write.shard, static_cast<uint32_t>(table.shards.size()));

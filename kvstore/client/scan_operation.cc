@@ -1,5 +1,6 @@
 #include "kvstore/client/scan_operation.h"
 
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,9 @@ std::string key_after(std::string_view key) {
 }
 
 absl::Status check_range(const ScanRange& range) {
+  if (range.count_only && range.keys_only) {
+    return absl::InvalidArgumentError("SCAN counts rows, or returns their keys, not both");
+  }
   if (range.limit == 0 || range.limit > kScanLimitMax) {
     return absl::InvalidArgumentError(absl::StrCat("SCAN with a limit of ", with_commas(range.limit),
                                                    "; it takes 1 to ", with_commas(kScanLimitMax),
@@ -69,25 +73,45 @@ absl::Status ScanOperation::accept(const ScanCall& call, ScanCallback&& callback
   end_.assign(call.range.end);
   limit_ = call.range.limit;
   wants_marks_ = call.options.with_mark;
+  keys_only_ = call.range.keys_only;
+  count_only_ = call.range.count_only;
   done_ = std::move(callback);
   return absl::OkStatus();
 }
 
 void ScanOperation::divide(uint32_t shard_count) {
+  if (count_only_) {
+    tokens_.assign(shard_count, std::string());
+    uncounted_.resize(shard_count);
+    std::iota(uncounted_.begin(), uncounted_.end(), 0);
+    return;
+  }
   merge_.begin(shard_count, limit_, kScanResultBytesMax);
 }
 
 bool ScanOperation::start_part() {
   if (!failure.ok()) return false;
+  if (count_only_) {
+    if (uncounted_.empty()) return false;
+    const uint32_t shard_to_count = uncounted_.back();
+    uncounted_.pop_back();
+    start_page(shard_to_count);
+    return true;
+  }
   while (const std::optional<ScanRow> row = merge_.next()) {
     result_.rows.push_back({row->key, as_string_view(row->value), row->version, row->mark});
   }
   const std::optional<uint32_t> of_shard = merge_.next_wanted();
   if (!of_shard.has_value()) return false;
+  start_page(*of_shard);
+  return true;
+}
+
+void ScanOperation::start_page(uint32_t of_shard) {
   ScanPage& page = runner->pools().scan_pages.take();
   page.parent = this;
-  run_part(page, Method::kScan, *of_shard);
-  return true;
+  page.features = (wants_marks_ ? kFeatureMarks : 0) | (keys_only_ || count_only_ ? kFeatureScanKeys : 0);
+  run_part(page, Method::kScan, of_shard);
 }
 
 ScanRequest ScanOperation::request_of(const ScanPage& page, const Route& route) const {
@@ -95,14 +119,30 @@ ScanRequest ScanOperation::request_of(const ScanPage& page, const Route& route) 
   request.route = route;
   request.start_key = start_;
   request.end_key = end_;
-  request.rows_max = merge_.page_rows();
+  request.rows_max = count_only_ ? uint32_t{kScanRowsMax} : merge_.page_rows();
   request.bytes_max = kScanPageBytes;
-  request.resume_token = merge_.resume_token(page.shard);
+  request.resume_token = count_only_ ? tokens_[page.shard] : merge_.resume_token(page.shard);
   request.wants_marks = wants_marks_;
+  request.keys_only = keys_only_;
+  request.count_only = count_only_;
   return request;
 }
 
+absl::Status ScanOperation::add_count(ScanPage& page, const ScanReply& reply) {
+  if (reply.rows.size() > 0) return absl::InternalError("a scan page has rows that were only to be counted");
+  result_.count += reply.counted;
+  result_.tokens.push_back(page.token_of(reply.head));
+  if (reply.has_more) {
+    tokens_[page.shard].assign(reply.resume_token);
+    uncounted_.push_back(page.shard);
+  }
+  part_ended(page);
+  return absl::OkStatus();
+}
+
 absl::Status ScanOperation::add_page(ScanPage& page, const ScanReply& reply, rpc::Lease&& lease) {
+  if (count_only_) return add_count(page, reply);
+  if (reply.is_count) return absl::InternalError("a scan page has a count in the place of its rows");
   absl::Status status = merge_.add_page(page.shard, reply.rows, reply.has_more, reply.resume_token);
   if (!status.ok()) return status;
   result_.tokens.push_back(page.token_of(reply.head));
@@ -125,7 +165,8 @@ void ScanOperation::finish(Outcome&& outcome) {
     result_.rows.clear();
     result_.tokens.clear();
     result_.memory.clear();
-  } else if (merge_.has_more()) {
+    result_.count = 0;
+  } else if (!count_only_ && merge_.has_more()) {
     result_.next_start = key_after(result_.rows.back().key);
     result_.has_more = !result_.next_start.empty();
   }
@@ -135,6 +176,7 @@ void ScanOperation::finish(Outcome&& outcome) {
   callback(std::move(result_));
   // NOLINTNEXTLINE(bugprone-use-after-move): clears what the callback left in it
   result_.rows.clear();
+  result_.count = 0;
   result_.tokens.clear();
   result_.memory.clear();
   static_cast<Outcome&>(result_) = Outcome();

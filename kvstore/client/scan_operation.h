@@ -41,10 +41,18 @@ class ScanOperation final : public PartedOperation {
   bool start_part() override;
 
  private:
+  void start_page(uint32_t of_shard);
+  [[nodiscard]] absl::Status add_count(ScanPage& page, const ScanReply& reply);
+
   std::string start_;
   std::string end_;
   uint32_t limit_ = 0;
   bool wants_marks_ = false;
+  bool keys_only_ = false;
+  bool count_only_ = false;
+  // If it only counts:
+  std::vector<std::string> tokens_;  // of each shard: where its next page starts
+  std::vector<uint32_t> uncounted_;  // shards of which a page is to be asked for
   ScanMerge merge_;
   ScanResult result_;
   ScanCallback done_;

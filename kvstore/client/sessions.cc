@@ -65,6 +65,7 @@ void Sessions::on_described(TargetId target, uint64_t opening, const absl::Statu
                 absl::FailedPreconditionError(absl::StrCat("node ", node->node_uuid, " answers at ", whom.grpc_address,
                                                            " now: a newer shard map will tell")));
   }
+  entry.features = node->features;
   const rpc::Descriptor self = endpoint_.local_descriptor();
   const control::TransportDescriptor* found = nullptr;
   std::string spoken;

@@ -23,6 +23,7 @@
 #include "kvstore/client/cluster_access.h"
 #include "kvstore/client/route_table.h"
 #include "kvstore/client/types.h"
+#include "kvstore/types/features.h"
 #include "rpc/base/rng.h"
 #include "rpc/endpoint.h"
 
@@ -61,6 +62,9 @@ class Sessions {
   /// to call this again at the latest. If something changes before that time, the host is told.
   TimeNs ensure_open(TargetId target, TimeNs now);
 
+  /// What the node knows that the target's session is with.
+  [[nodiscard]] Features features(TargetId target) const { return entries_[target].features; }
+
   /// A call was started on the target's session, or has ended. `heard`: it ended with an answer of the node, good or
   /// bad.
   void call_started(TargetId target) { ++entries_[target].calls; }
@@ -88,6 +92,7 @@ class Sessions {
     uint32_t failures = 0;  // in a row, since a session answered a call
     uint32_t calls = 0;
     TimeNs retry_at_ns = 0;
+    Features features = 0;  // what the node said
     absl::Status last_error;
   };
 

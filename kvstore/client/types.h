@@ -110,7 +110,7 @@ struct ReadOptions {
   Token at_least{};
   /// GET only: the result says how long the key has to live.
   bool with_ttl = false;
-  /// The results have the records' marks. Nodes that know no marks refuse the read with INVALID_ARGUMENT.
+  /// The results have the records' marks. UNIMPLEMENTED: the node's version is too old for marks.
   bool with_mark = false;
 };
 
@@ -129,8 +129,8 @@ struct WriteOptions {
   /// PUT only: the key keeps the time to live that it has. Not together with ttl.
   bool keep_ttl = false;
   /// PUT only: the record's mark, a tag of 32 bits and whether the value is a row (RecordMark). Writes that change a
-  /// record keep its mark, but for PUT: without a mark of its own it leaves none. Nodes that know no marks refuse it
-  /// with INVALID_ARGUMENT.
+  /// record keep its mark, but for PUT: without a mark of its own it leaves none. UNIMPLEMENTED: the node's
+  /// version is too old for marks.
   RecordMark mark{};
   /// How safe the write must be before it is answered. The result says how safe it was then.
   Durability durability = Durability::kDefault;
@@ -169,6 +169,11 @@ struct ScanRange {
   std::string_view end{};
   /// Most rows to return: 1..kScanLimitMax.
   uint32_t limit = 100;
+  /// The rows have no values. UNIMPLEMENTED: a node's version is too old for that.
+  bool keys_only = false;
+  /// The result has the number of rows only (ScanResult::count), of all that are in the range: `limit` has no meaning.
+  /// The timeout must be long enough for the whole range. UNIMPLEMENTED as with keys_only.
+  bool count_only = false;
 };
 inline constexpr uint32_t kScanLimitMax = 100'000;
 
@@ -336,6 +341,8 @@ struct Row {
 struct ScanResult : Outcome {
   /// In key order. Views into `memory`: valid as long as this object. Empty unless OK.
   std::vector<Row> rows;
+  /// With ScanRange::count_only: how many rows the range has. Each page of 10,000 is counted at a moment of its own.
+  uint64_t count = 0;
   /// One for each page, in no order. If a shard sent several pages, its token with the greatest index covers them all.
   /// Empty unless OK.
   std::vector<Token> tokens;

@@ -37,6 +37,7 @@ absl::Status WriteOperation::take_options(const WriteOptions& options) {
   }
   condition_ = *condition;
   mark_ = options.mark;
+  features = mark_.empty() ? 0 : kFeatureMarks;
   ttl_ms_ = *ttl_ms;
   keep_ttl_ = options.keep_ttl;
   durability_ = options.durability;

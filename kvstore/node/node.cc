@@ -12,6 +12,7 @@
 #include "control/core/uuid.h"
 #include "kvstore/node/admin_service.h"
 #include "kvstore/node/node_impl.h"
+#include "kvstore/types/features.h"
 #include "rpc/transport/sealed/seal.h"
 
 namespace skua::kv {
@@ -53,6 +54,7 @@ absl::Status NodeImpl::start() {
     const std::lock_guard lock(mutex_);
     description_.node_uuid = options_.node_uuid;
     description_.incarnation = incarnation_;
+    description_.features = kNodeFeatures;
   }
   engine_ = make_rocksdb_engine(options_.storage);
   copies_ = std::make_unique<NodeCopies>(

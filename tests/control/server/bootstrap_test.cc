@@ -40,7 +40,7 @@ class EchoAcceptor final : public SessionAcceptor {
   }
 
   NodeDescription node{
-      "node-uuid", 7, "cluster", {{0, {{"tcp", std::string("\0\1", 2)}}}, {1, {{"tcp", "b"}, {"verbs", "qp"}}}}};
+      "node-uuid", 7, "cluster", {{0, {{"tcp", std::string("\0\1", 2)}}}, {1, {{"tcp", "b"}, {"verbs", "qp"}}}}, 5};
   bool blocked = false;
 
  private:

@@ -209,35 +209,6 @@ TEST(Batch, DoesNothingIfOneCannotBeDoneAndSaysWhich) {
   EXPECT_EQ(get(world, "a").status.code(), absl::StatusCode::kNotFound);
 }
 
-TEST(Mark, IsWrittenAndReadIfAskedFor) {
-  OneNode world;
-  ASSERT_TRUE(put(world, "a", "1", {.mark = {.tag = 7, .row = false}}).ok());
-  ASSERT_TRUE(batch(world, Batch().put("b", "2", {.mark = {.tag = 8, .row = false}}).put("c", "3")).ok());
-  EXPECT_EQ(get(world, "a").mark, RecordMark());
-  EXPECT_EQ(get(world, "a", {.with_mark = true}).mark.tag, 7u);
-  EXPECT_EQ(get(world, "a", {.with_mark = true}).value.bytes(), "1");
-  EXPECT_EQ(get(world, "c", {.with_mark = true}).mark, RecordMark());
-  const FieldUpdate fields[] = {{"f", "v"}};
-  ASSERT_TRUE(
-      batch(world, Batch().patch("d", fields, {.create_if_missing = true, .mark = {.tag = 0, .row = true}})).ok());
-  EXPECT_EQ(get(world, "d", {.with_mark = true}).mark, (RecordMark{0, true}));
-}
-
-TEST(Batch, IsAppliedOnlyIfCheckedKeysHaveTheVersions) {
-  OneNode world;
-  const WriteResult read = put(world, "read", "x");
-  const BatchResult done = batch(world, Batch().check("read", read.version).check("none", 0).put("a", "1"));
-  ASSERT_TRUE(done.ok()) << done.status;
-  EXPECT_EQ(done.ops[0].version, read.version);
-  ASSERT_TRUE(put(world, "read", "y").ok());
-  const BatchResult refused = batch(world, Batch().put("a", "2").check("read", read.version));
-  EXPECT_EQ(refused.status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(refused.status.ToString(),
-              AllOf(HasSubstr("operation 2"), HasSubstr("check \"read\""), HasSubstr("VERSION_MISMATCH")));
-  EXPECT_EQ(get(world, "a").value.bytes(), "1");
-  EXPECT_EQ(Batch().check("", 1).status().code(), absl::StatusCode::kInvalidArgument);
-}
-
 TEST(Batch, OfSeveralShardsIsRefusedNamingTheKeys) {
   OneNode world(64);
   std::string other;

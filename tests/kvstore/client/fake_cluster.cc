@@ -242,7 +242,10 @@ void FakeNode::scan(rpc::IncomingCall& call) {
   for (; at != store_->entries.end(); ++at) {
     if (!request->end_key.empty() && at->first >= request->end_key) break;
     if (shard_of_key(at->first, shard_count) != request->route.shard) continue;
-    if (!page.add({at->first, at->second.version, as_byte_span(at->second.value), at->second.mark})) {
+    const ByteSpan value = request->keys_only ? ByteSpan{} : as_byte_span(at->second.value);
+    const bool is_taken =
+        request->count_only ? page.count(at->first) : page.add({at->first, at->second.version, value, at->second.mark});
+    if (!is_taken) {
       has_more = true;
       break;
     }
@@ -355,6 +358,7 @@ class FakeAccess final : public ClusterAccess {
     control::NodeDescription description;
     description.node_uuid = (*node)->uuid();
     description.incarnation = (*node)->incarnation();
+    description.features = (*node)->features;
     {
       std::lock_guard lock(control_.mutex_);
       const std::string& kind = control_.transport_kind_.empty() ? descriptor.transport : control_.transport_kind_;

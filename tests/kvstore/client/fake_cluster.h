@@ -14,6 +14,7 @@
 #include "kvstore/codec/batch.h"
 #include "kvstore/codec/reply.h"
 #include "kvstore/codec/request.h"
+#include "kvstore/types/features.h"
 #include "rpc/endpoint.h"
 
 namespace skua::kv {
@@ -54,6 +55,7 @@ class FakeNode {
   std::map<uint32_t, uint64_t> owned;
   uint32_t shard_count = 1;
   uint64_t map_revision = 1;
+  Features features = kNodeFeatures;  // what it says that it knows
   Script script;
   /// Looks at a write that was executed, before it is answered. True: the answer is lost, or was another.
   Script before_answer;

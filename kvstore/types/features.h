@@ -1,0 +1,34 @@
+// What nodes learn to do from version to version, as bits. A node says which it knows in its answer to Describe
+// (control/proto/bootstrap.proto), before the first packet of a session. So a client can refuse what a node of before
+// would refuse as malformed, and say what to upgrade. Nodes of before these bits say 0.
+//
+// A bit is never used again for something else. What all nodes know that this build works with needs no bit.
+#ifndef SKUA_KVSTORE_TYPES_FEATURES_H_
+#define SKUA_KVSTORE_TYPES_FEATURES_H_
+
+#include <cstdint>
+
+namespace skua::kv {
+
+using Features = uint64_t;  ///< a set of the bits below
+
+inline constexpr Features kFeatureBatchCheck = 1;  ///< checks in batches
+inline constexpr Features kFeatureMarks = 2;       ///< marks of records (record_mark.h)
+inline constexpr Features kFeatureScanKeys = 4;    ///< SCANs without values, and SCANs that only count
+
+/// What a node of this build knows.
+inline constexpr Features kNodeFeatures = kFeatureBatchCheck | kFeatureMarks | kFeatureScanKeys;
+
+/// What the feature of this bit is called in messages.
+[[nodiscard]] inline const char* feature_name(Features one) {
+  switch (one) {
+    case kFeatureBatchCheck: return "checks in batches";
+    case kFeatureMarks: return "marks of records";
+    case kFeatureScanKeys: return "scans without values";
+    default: return "what this client asks for";
+  }
+}
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_TYPES_FEATURES_H_

@@ -1,0 +1,114 @@
+// What nodes learned from version to version: checks in batches, marks of records, scans without values. And that old
+// nodes are not asked for it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "kvstore/client/batch.h"
+#include "kvstore/client/client_core.h"
+#include "tests/kvstore/client/client_calls_testing.h"
+#include "tests/kvstore/client/client_world.h"
+
+namespace skua::kv {
+namespace {
+
+using ::testing::AllOf;
+using testing::get;
+using ::testing::HasSubstr;
+using testing::put;
+
+BatchResult ask_batch(ClientWorld& world, const Batch& batch) {
+  Got<BatchResult> got;
+  EXPECT_TRUE(world.client->batch("t", batch, {}, got.callback()).ok());
+  EXPECT_TRUE(world.run_until([&] { return got.here(); }));
+  return std::move(got.result);
+}
+
+ScanResult ask_scan(ClientWorld& world, const ScanRange& range) {
+  Got<ScanResult> got;
+  EXPECT_TRUE(world.client->scan("t", range, {}, got.callback()).ok());
+  EXPECT_TRUE(world.run_until([&] { return got.here(); }));
+  return std::move(got.result);
+}
+
+/// A node, its shards, and a client.
+struct OneNode : ClientWorld {
+  explicit OneNode(uint32_t shards = 1) : ClientWorld(1, {}) {
+    publish(shards);
+    start_client();
+  }
+};
+
+TEST(Batch, IsAppliedOnlyIfCheckedKeysHaveTheVersions) {
+  OneNode world;
+  const WriteResult read = put(world, "read", "x");
+  const BatchResult done = ask_batch(world, Batch().check("read", read.version).check("none", 0).put("a", "1"));
+  ASSERT_TRUE(done.ok()) << done.status;
+  EXPECT_EQ(done.ops[0].version, read.version);
+  ASSERT_TRUE(put(world, "read", "y").ok());
+  const BatchResult refused = ask_batch(world, Batch().put("a", "2").check("read", read.version));
+  EXPECT_EQ(refused.status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(refused.status.ToString(),
+              AllOf(HasSubstr("operation 2"), HasSubstr("check \"read\""), HasSubstr("VERSION_MISMATCH")));
+  EXPECT_EQ(get(world, "a").value.bytes(), "1");
+  EXPECT_EQ(Batch().check("", 1).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Mark, IsWrittenAndReadIfAskedFor) {
+  OneNode world;
+  ASSERT_TRUE(put(world, "a", "1", {.mark = {.tag = 7, .row = false}}).ok());
+  ASSERT_TRUE(ask_batch(world, Batch().put("b", "2", {.mark = {.tag = 8, .row = false}}).put("c", "3")).ok());
+  EXPECT_EQ(get(world, "a").mark, RecordMark());
+  EXPECT_EQ(get(world, "a", {.with_mark = true}).mark.tag, 7u);
+  EXPECT_EQ(get(world, "a", {.with_mark = true}).value.bytes(), "1");
+  EXPECT_EQ(get(world, "c", {.with_mark = true}).mark, RecordMark());
+  const FieldUpdate fields[] = {{"f", "v"}};
+  ASSERT_TRUE(
+      ask_batch(world, Batch().patch("d", fields, {.create_if_missing = true, .mark = {.tag = 0, .row = true}})).ok());
+  EXPECT_EQ(get(world, "d", {.with_mark = true}).mark, (RecordMark{0, true}));
+}
+
+TEST(Scan, WithoutValuesAndOnlyCounting) {
+  OneNode world(3);
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(put(world, "key" + std::to_string(i), "value").ok());
+  const ScanResult keys = ask_scan(world, {.limit = 7, .keys_only = true});
+  ASSERT_EQ(keys.rows.size(), 7u);
+  EXPECT_EQ(keys.rows[0].key, "key0");
+  EXPECT_EQ(keys.rows[0].value, "");
+  EXPECT_TRUE(keys.has_more);
+  const ScanResult count = ask_scan(world, {.limit = 7, .count_only = true});
+  ASSERT_TRUE(count.ok()) << count.status;
+  EXPECT_EQ(count.count, 40u);
+  EXPECT_TRUE(count.rows.empty());
+  EXPECT_FALSE(count.has_more);
+  EXPECT_EQ(ask_scan(world, {.start = "key1", .end = "key2", .count_only = true}).count, 11u);
+  Got<ScanResult> got;
+  EXPECT_EQ(world.client->scan("t", {.keys_only = true, .count_only = true}, {}, got.callback()).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Features, OfLaterVersionsAreNotAskedOfOldNodes) {
+  OneNode world;
+  world.node(0).features = 0;
+  const auto is_refused = [&](const Outcome& outcome) {
+    EXPECT_EQ(outcome.status.code(), absl::StatusCode::kUnimplemented) << outcome.status;
+    EXPECT_THAT(outcome.status.ToString(), HasSubstr("upgrade all nodes"));
+    EXPECT_FALSE(outcome.may_have_been_applied);
+  };
+  is_refused(put(world, "a", "1", {.mark = {.tag = 7, .row = false}}));
+  is_refused(get(world, "a", {.with_mark = true}));
+  is_refused(ask_batch(world, Batch().put("a", "1", {.mark = {.tag = 7, .row = false}})));
+  is_refused(ask_batch(world, Batch().check("a", 0).put("a", "1")));
+  is_refused(ask_scan(world, {.keys_only = true}));
+  is_refused(ask_scan(world, {.count_only = true}));
+  EXPECT_TRUE(ask_scan(world, {}).ok());
+  EXPECT_EQ(world.node(0).executed, 0u);
+  EXPECT_TRUE(put(world, "a", "1").ok()) << "what old nodes know is asked for";
+  EXPECT_TRUE(ask_batch(world, Batch().put("a", "1")).ok());
+  EXPECT_TRUE(get(world, "a").ok());
+}
+
+}  // namespace
+}  // namespace skua::kv
