@@ -142,7 +142,8 @@ CommandTask scan(CommandRun& run) {
       co_await run.store({.kind = Kind::kScan,
                           .key = std::max(*start, prefix),
                           .end = end,
-                          .rows_max = static_cast<uint32_t>(std::min(options->count, kScanRowsPerCallMax))});
+                          .rows_max = static_cast<uint32_t>(std::min(options->count, kScanRowsPerCallMax)),
+                          .keys_only = true});
   if (!reply_failure(run, page)) reply_page(run, *page.scan, *options);
 }
 
@@ -160,7 +161,8 @@ CommandTask keys(CommandRun& run) {
   size_t count = 0;
   std::string start = prefix;
   for (bool has_more = true; has_more;) {
-    const StoreResult page = co_await run.store({.kind = Kind::kScan, .key = start, .end = end, .rows_max = kPageRows});
+    const StoreResult page =
+        co_await run.store({.kind = Kind::kScan, .key = start, .end = end, .rows_max = kPageRows, .keys_only = true});
     if (reply_failure(run, page)) co_return;
     for (const Row& row : page.scan->rows) {
       if (!glob_matches(pattern, row.key)) continue;
@@ -179,16 +181,8 @@ CommandTask keys(CommandRun& run) {
 }
 
 CommandTask dbsize(CommandRun& run) {
-  int64_t count = 0;
-  std::string start;
-  for (bool has_more = true; has_more;) {
-    const StoreResult page = co_await run.store({.kind = Kind::kScan, .key = start, .rows_max = kPageRows});
-    if (reply_failure(run, page)) co_return;
-    count += static_cast<int64_t>(page.scan->rows.size());
-    has_more = page.scan->has_more;
-    start = page.scan->next_start;
-  }
-  run.reply().integer(count);
+  const StoreResult all = co_await run.store({.kind = Kind::kScan, .count_only = true});
+  if (!reply_failure(run, all)) run.reply().integer(static_cast<int64_t>(all.scan->count));
 }
 
 }  // namespace skua::kv::gateway::handlers

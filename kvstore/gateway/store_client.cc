@@ -11,6 +11,9 @@ namespace {
 
 using Kind = StoreRequest::Kind;
 
+/// A count looks at a whole table, so it has longer than the operations of --timeout.
+constexpr std::chrono::minutes kCountTimeout{5};
+
 StoreResult result_of(Kind kind, const Outcome& outcome) {
   StoreResult result;
   result.status = store_status(kind, outcome);
@@ -90,8 +93,15 @@ absl::Status StoreClient::submit(const StoreRequest& request, const std::string&
     });
   }
   if (request.kind == Kind::kScan) {
-    const ScanRange range{.start = request.key, .end = request.end, .limit = request.rows_max};
-    return client_.scan(table, range, {}, [this, place](ScanResult&& page) {
+    ScanRange range{.start = request.key, .end = request.end, .keys_only = request.keys_only};
+    ReadOptions options;
+    if (request.count_only) {
+      range.count_only = true;
+      options.timeout = kCountTimeout;
+    } else {
+      range.limit = request.rows_max;
+    }
+    return client_.scan(table, range, options, [this, place](ScanResult&& page) {
       StoreResult result = result_of(Kind::kScan, page);
       result.scan = std::make_unique<ScanResult>(std::move(page));
       finish(place, std::move(result));

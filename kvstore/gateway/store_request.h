@@ -32,6 +32,8 @@ struct StoreRequest {
   bool drops_value = false;   ///< GET: the result has value_bytes, but not the value
   std::string_view end = {};  ///< SCAN: the range ends before this key; empty: with the table
   uint32_t rows_max = 0;      ///< SCAN
+  bool keys_only = false;     ///< SCAN: the rows have no values
+  bool count_only = false;    ///< SCAN: the result has the count of the whole range, and no rows; no rows_max
   /// Number of the database; the connection fills it in.
   uint32_t database = 0;
 };

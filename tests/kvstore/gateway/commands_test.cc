@@ -138,6 +138,10 @@ TEST_F(Commands, NumbersAndParts) {
 TEST_F(Commands, Scans) {
   for (int i = 0; i < 25; ++i) ask("SET key:" + std::to_string(100 + i) + " v");
   ask("SET other v");
+  gateway.store.on_request = [](const StoreRequest& request) -> std::optional<StoreResult> {
+    if (request.kind == StoreRequest::Kind::kScan) EXPECT_TRUE(request.keys_only || request.count_only);
+    return std::nullopt;
+  };
   EXPECT_EQ(ask("DBSIZE"), ":26\r\n");
   EXPECT_EQ(ask("KEYS o*"), "*1\r\n$5\r\nother\r\n");
   EXPECT_EQ(ask("KEYS key:10[13]"), "*2\r\n$7\r\nkey:101\r\n$7\r\nkey:103\r\n");

@@ -131,12 +131,15 @@ class FakeStore {
     auto& table = tables[request.database];
     auto at = table.lower_bound(std::string(request.key));
     for (; at != table.end() && (request.end.empty() || at->first < request.end); ++at) {
+      ++out.scan->count;
+      if (request.count_only) continue;
       if (out.scan->rows.size() == request.rows_max) {
         out.scan->has_more = true;
         out.scan->next_start = at->first;
         break;
       }
-      out.scan->rows.push_back({keep(at->first), keep(at->second.value), at->second.version});
+      out.scan->rows.push_back(
+          {keep(at->first), request.keys_only ? std::string_view() : keep(at->second.value), at->second.version});
     }
     return out;
   }
