@@ -11,7 +11,8 @@
 // A check writes nothing, and lets the batch be applied only if a key still has the version that was read. With checks
 // of all keys that were read, a batch is a transaction:
 //
-//   batch.check("rate", rate.version).check("veto", 0).put("price", price_at(rate.value), {.if_version = price.version});
+//   batch.check("rate", rate.version).check("veto", 0);
+//   batch.put("price", price_at(rate.value), {.if_version = price.version});
 //
 // All keys must be in one shard. A key's shard follows from the hash of the key, so batches fit tables of one shard,
 // several writes to one key, and keys that are known to be in one shard. A batch with keys of several shards fails with
@@ -60,9 +61,9 @@ class Batch {
   Batch& patch(std::string_view key, std::span<const FieldUpdate> fields, const BatchOpOptions& options = {});
   /// `ttl` 0: the key does not expire. `options.ttl` is ignored.
   Batch& expire(std::string_view key, std::chrono::nanoseconds ttl, const BatchOpOptions& options = {});
-  /// The batch is applied only if the key has this version; 0: only if the key is absent. Otherwise FAILED_PRECONDITION,
-  /// as of an operation with if_version. A check of a key must stand before the batch's writes of that key, because it
-  /// sees them. UNIMPLEMENTED: the node's version is too old for checks.
+  /// The batch is applied only if the key has this version; 0: only if the key is absent. Otherwise the batch fails
+  /// with FAILED_PRECONDITION, as by an operation with if_version. A check of a key must stand before the batch's
+  /// writes of that key, because it sees them. UNIMPLEMENTED: the node's version is too old for checks.
   Batch& check(std::string_view key, uint64_t version);
   /// Removes all operations and resets status(). Keeps its memory for the next operations.
   void clear();

@@ -4,7 +4,8 @@
 //
 //    0  u8  kind            1 put, 2 delete, 3 add, 4 append, 5 patch, 6 expire, 7 check
 //    1  u8  condition       0 none, 1 if_version, 2 if_absent, 3 if_present; check: 1
-//    2  u8  flags           1 = create if missing (patch), 2 = keep the time to live (put), 4 = mark follows (put, patch)
+//    2  u8  flags           1 = create if missing (patch), 2 = keep the time to live (put),
+//                           4 = mark follows (put, patch)
 //    3  u8  0
 //    4  u16 key bytes
 //    6  u16 0
@@ -13,14 +14,15 @@
 //   20  u64 ttl_ms          put, expire; add: i64 delta; else 0
 //   28  [u64 mark], key, value
 //
-// A check writes nothing. It lets the batch be applied only if the key has the version; version 0: only if it is absent.
-// Nodes of before checks refuse the batch as malformed.
+// A check writes nothing. It lets the batch be applied only if the key has the version; version 0: only if it is
+// absent. Nodes of before checks refuse the batch as malformed.
 //
 //   reply     header, count = operations, the flags of a write reply, and flag 8: nothing was applied, because some
 //             operation could not be | { u8 status, u8 0, u16 0, u32 0, u64 version, i64 value } x count
 //
 // Operations are evaluated in their order. Each operation sees the effects of the operations before it. A key may occur
-// more than once; a check of a key stands before the batch's writes of that key, whose version nobody knows before. The rules for conditions and times to live are those of the single mutations (request.h).
+// more than once. A check of a key stands before the batch's writes of that key, because nobody knows their version
+// before. The rules for conditions and times to live are those of the single mutations (request.h).
 //
 // Errors, lifetimes of views, and threads are as in request.h and reply.h.
 #ifndef SKUA_KVSTORE_CODEC_BATCH_H_

@@ -5,8 +5,9 @@
 //    0  u8  format = 2
 //    1  u8  status          KvStatus; not OK: `count` bytes of text follow and nothing else
 //    2  u16 flags           SCAN: 1 = has_more. GET: 1 = u64 remaining ttl_ms follows the header. GET, MULTI_GET,
-//                           SCAN: 2 = marks (types/record_mark.h) are in it. SCAN: 4 = counted rows are not in it. Writes: bits 0-1 achieved durability,
-//                           4 = from a completion record, 8 = BATCH that was not applied. Else 0
+//                           SCAN: 2 = marks (types/record_mark.h) are in it. SCAN: 4 = counted rows are not in
+//                           it. Writes: bits 0-1 achieved durability, 4 = from a completion record, 8 = BATCH that
+//                           was not applied. Else 0
 //    4  u32 count           GET: value bytes; MULTI_GET, BATCH: entries; SCAN: rows; other writes: 0
 //    8  u64 version         GET: the key's; writes: the new one; ALREADY_EXISTS, VERSION_MISMATCH: the present one
 //   16  u64 epoch           the server's for this shard; after WRONG_SHARD it tells the client who is behind

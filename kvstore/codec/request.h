@@ -8,9 +8,10 @@
 //   16  u64 map_revision    a server that has seen an older map refreshes its map before it refuses
 //   24  u8  format = 2
 //   25  u8  flags           GET: 1 = at_least_index follows, 2 = tell the time to live. GET, MULTI_GET, SCAN: 4 = tell
-//                           marks. SCAN: 8 = no values, 16 = only count. Mutations: bits 0-1 condition (0 none, 1 if_version, 2 if_absent, 3 if_present),
-//                           4 = create if missing (PATCH), 8 = keep the time to live (PUT), bits 4-5 durability,
-//                           64 = u64 mark (types/record_mark.h) follows the head (PUT, PATCH)
+//                           marks. SCAN: 8 = no values, 16 = only count. Mutations: bits 0-1 condition (0 none,
+//                           1 if_version, 2 if_absent, 3 if_present), 4 = create if missing (PATCH), 8 = keep the
+//                           time to live (PUT), bits 4-5 durability, 64 = u64 mark (types/record_mark.h) follows
+//                           the head (PUT, PATCH)
 //   26  u16 key_bytes       SCAN: the start key's; MULTI_GET, BATCH: 0
 //   28  u32 count           PUT, APPEND: value bytes; PATCH: bytes of fields; MULTI_GET: keys; SCAN: rows_max;
 //                           BATCH: operations; else 0
@@ -177,8 +178,8 @@ struct MultiGetRequest {
 [[nodiscard]] absl::StatusOr<Route> decode_route(ByteSpan bytes);
 
 [[nodiscard]] absl::StatusOr<GetRequest> decode_get(ByteSpan bytes);
-/// As encode_get(), for a request without an index and without wishes for more than the value. The key must be within its
-/// limits (not checked).
+/// As encode_get(), for a request without an index and without wishes for more than the value. The key must be within
+/// its limits (not checked).
 [[nodiscard]] inline ByteSpan encode_plain_get(const Route& route, std::string_view key, HeadBuffer& buffer) {
   std::byte* to = buffer.data();
   store_le(to, route.table_id);

@@ -7,8 +7,9 @@
 //                                                                             8 bytes, only   value and end: multiples
 //                                                                             if kHasExpiry   of 8
 //
-// A 24-byte key with a 100-byte value takes 32 + 24 + 104 = 160 bytes. Key, value, version, expiry and mark (types/record_mark.h:
-// the tag and kRow) never change once the item is in the index; only the other flags do, and only on the owner's thread.
+// A 24-byte key with a 100-byte value takes 32 + 24 + 104 = 160 bytes. Key, value, version, expiry and
+// mark (types/record_mark.h: the tag and kRow) never change once the item is in the index; only the other flags do, and
+// only on the owner's thread.
 #ifndef SKUA_KVSTORE_MEMORY_ITEM_H_
 #define SKUA_KVSTORE_MEMORY_ITEM_H_
 

@@ -41,8 +41,9 @@ struct Evaluated {
 /// Whether a check holds: kOk or kVersionMismatch, with the key's version. A check has no effect.
 [[nodiscard]] MutationResult evaluate_check(const Mutation& check, const CurrentState& current, uint64_t now_ms);
 
-/// `mutation` is no check (otherwise INVALID_ARGUMENT). `current` is not used if needs_current() is false. `now_ms` is unix time. A value that is computed (by any mutation
-/// but a PUT) is built in `scratch`; `current` must not lie in `scratch`.
+/// `mutation` is no check (otherwise INVALID_ARGUMENT). `current` is not used if needs_current() is false. `now_ms` is
+/// unix time. A value that is computed (by any mutation but a PUT) is built in `scratch`; `current` must not lie in
+/// `scratch`.
 [[nodiscard]] Evaluated evaluate(const Mutation& mutation, const CurrentState& current, uint64_t now_ms,
                                  std::string& scratch);
 

@@ -38,8 +38,8 @@ inline constexpr uint64_t kHasMarkBit = uint64_t{1} << 62;
 ///    0 u32 format   4 u32 table_id   8 u32 shard   12 u32 flags (1: expiring_blobs)   16 u64 last_index
 /// Each batch writes it, so last_index survives deletes and restarts. A database of an older format is read, and gets
 /// format 5 when it is opened. Format 1 had RocksDB's own log. Format 2 had no expiry and no rows but users', format 3
-/// no row about the shard's lives, format 4 no floor of forgotten clients. Format 6 is format 5 with marks: a database gets
-/// it with the first record that has one, and keeps it.
+/// no row about the shard's lives, format 4 no floor of forgotten clients. Format 6 is format 5 with marks: a database
+/// gets it with the first record that has one, and keeps it.
 inline constexpr uint32_t kMetaFormat = 5;
 inline constexpr uint32_t kMetaFormatWithMarks = 6;
 struct Meta {

@@ -1,7 +1,7 @@
 // One shard in one RocksDB database, without RocksDB's log. Keys are stored as they are. A stored value is the version,
-// then the expiry and the mark if there are any, then the bytes. The record about the shard itself, with the applied index, lies at
-// the empty key and is in every batch (rocksdb_internal.h). So whatever prefix of the batches a crash leaves, the
-// database knows its applied index.
+// then the expiry and the mark if there are any, then the bytes. The record about the shard itself, with the applied
+// index, lies at the empty key and is in every batch (rocksdb_internal.h). So whatever prefix of the batches a crash
+// leaves, the database knows its applied index.
 #include <rocksdb/sst_file_writer.h>
 #include <rocksdb/utilities/checkpoint.h>
 #include <rocksdb/write_batch.h>

@@ -4,20 +4,22 @@
 //    row   the value is a row (codec/row.h), and whoever reads may rely on it. Without it a value may look like a row
 //          by accident
 //
-// A PUT sets both, and they are empty if it names none. Everything else that changes a record keeps them: ADD, APPEND,
-// EXPIRE and PATCH. A PATCH may ask for `row`: the record that it makes has it then, and one that lacks it is NOT_A_ROW.
+// A PUT sets both; a PUT that names none clears them. Everything else that changes a record keeps them: ADD, APPEND,
+// EXPIRE and PATCH. A PATCH may ask for `row`: a record that it makes has the bit then, and a record that is there and
+// lacks it gives NOT_A_ROW.
 //
 // Records of before had no mark, and most have none. So an empty mark is never encoded, and a record without one has
 // the bytes that it always had. A mark that is not empty is one word behind what is there already, and a bit says so:
 //
 //    0 u32 tag    4 u32 flags (1: row; else 0)
 //
-//    where                                  the bit that says that the word follows        file
-//    requests: PUT, PATCH; BATCH            flag 64 of the header; flag 4 of the operation  codec/request.h, codec/batch.h
-//    replies: GET, MULTI_GET, SCAN          flag 2, only if the request asked by flag 4     codec/reply.h
-//    effects, in logs and between replicas  flag 2 of the effect                            codec/effect.h
-//    databases, and copies of them          bit 62 of the version                           storage/rocksdb_internal.h
-//    memory                                 none: the item's header has room                memory/item.h
+//    where                                  the bit that says that the word follows     file
+//    PUT, PATCH                             flag 64 of the request's header             codec/request.h
+//    BATCH                                  flag 4 of the operation                     codec/batch.h
+//    replies: GET, MULTI_GET, SCAN          flag 2, only if the request asked (flag 4)  codec/reply.h
+//    effects, in logs and between replicas  flag 2 of the effect                        codec/effect.h
+//    databases, and copies of them          bit 62 of the version                       storage/rocksdb_internal.h
+//    memory                                 none: the item's header has room            memory/item.h
 //
 // A build that knows no marks refuses each of these: the flags as unknown ones, and the database by its format number,
 // which is 6 from the first mark on. So nodes are upgraded first, and then the clients that write marks. A node cannot
