@@ -21,11 +21,11 @@ namespace skua::app {
 
 namespace {
 
-std::unique_ptr<CommandState> root_state(ProgramInfo info) {
+std::unique_ptr<CommandState> root_state(const ProgramInfo& info) {
   auto state = std::make_unique<CommandState>();
-  state->name = std::move(info.name);
-  state->summary = std::move(info.summary);
-  state->description = std::move(info.description);
+  state->name = info.name;
+  state->summary = info.summary;
+  state->description = info.description;
   return state;
 }
 
@@ -144,7 +144,8 @@ bool is_around(const Command& outer, const Command& inner) {
 
 }  // namespace
 
-Program::Program(ProgramInfo info) : Command(root_state(std::move(info))), selected_(this) {
+Program::Program(const ProgramInfo& info)
+    : Command(root_state(info)), manual_section_(info.manual_section), selected_(this) {
   declare_standard_options();
 }
 
@@ -155,6 +156,7 @@ void Program::declare_standard_options() {
   add_string("completion", &completion_shell_, "Print a completion script for this shell, and exit.")
       .one_of({"bash", "zsh", "fish"})
       .flag_only();
+  add_bool("man", &man_, "Print the manual page (for man -l), and exit.").flag_only();
   add_bool("help", &help_, "Print this help and exit.").short_name('h').flag_only();
   add_bool("version", &version_, "Print the version and exit.").flag_only();
   for (const auto& option : state().options) option->state().standard = true;
@@ -187,6 +189,10 @@ ParseOutcome Program::parse(const std::vector<std::string>& arguments, const Env
   ParseOutcome outcome{.warnings = warning_lines()};
   if (!completion_shell_.empty()) {
     outcome.out = completion_script(*this, completion_shell_);
+    return outcome;
+  }
+  if (man_) {
+    outcome.out = man_page(*this, manual_section_);
     return outcome;
   }
   if (print_config_) {

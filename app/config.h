@@ -7,7 +7,7 @@
 // A program declares its options once, each bound to a variable whose value is the default; from
 // the declaration come parsing, range checks, --help, --print-config (each value and where it came
 // from),
-// --completion bash|zsh|fish and --version. Whatever is not declared is an error that names the
+// --completion bash|zsh|fish, --man and --version. Whatever is not declared is an error that names the
 // nearest declared name, printed as exactly one line, with exit code 2:
 //
 //   skuad: unknown option --data-dri; did you mean --data-dir? (see skuad --help)
@@ -159,13 +159,15 @@ struct ProgramInfo {
   std::string summary;
   /// Paragraphs, optional.
   std::string description = "";
+  /// Of the manual: 1 commands of users, 8 servers.
+  int manual_section = 1;
 };
 
 /// What parsing came to. Either the program goes on, or it prints and ends.
 struct ParseOutcome {
   bool go_on = false;
   int exit_code = 0;
-  /// For stdout: help, version, completion script, configuration.
+  /// For stdout: help, version, completion script, manual page, configuration.
   std::string out = "";
   /// For stderr: one line with its line break, or nothing.
   std::string err = "";
@@ -178,7 +180,7 @@ using Environment = std::map<std::string, std::string>;
 
 class Program : public Command {
  public:
-  explicit Program(ProgramInfo info);
+  explicit Program(const ProgramInfo& info);
 
   /// Parses `arguments` (without the program's name) and sets the bound variables. Reads the file
   /// that --config names; prints nothing. Call once.
@@ -208,7 +210,9 @@ class Program : public Command {
 
   std::string config_file_;
   std::string completion_shell_;
+  const int manual_section_;
   bool print_config_ = false;
+  bool man_ = false;
   bool help_ = false;
   bool version_ = false;
   const Command* selected_;

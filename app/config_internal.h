@@ -121,11 +121,17 @@ struct Arguments {
 /// `text` as a TOML string with its quotes.
 [[nodiscard]] std::string toml_quoted(std::string_view text);
 
-// ---- help_text.cc, completion.cc
+// ---- help_text.cc, completion.cc, man_page.cc
 
+/// The option's sentence with its range and its default.
+[[nodiscard]] std::string option_text(const OptionState& option);
+/// A switch that is on unless it is turned off: --no-NAME.
+[[nodiscard]] bool is_on_by_default(const OptionState& option);
 [[nodiscard]] std::string help_text(const Command& command);
 /// `shell` is bash, zsh or fish.
 [[nodiscard]] std::string completion_script(const Command& root, std::string_view shell);
+/// In mdoc. `section` of the manual: 1 commands, 8 servers.
+[[nodiscard]] std::string man_page(const Command& root, int section);
 
 }  // namespace skua::app
 

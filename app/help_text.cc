@@ -66,21 +66,10 @@ std::string default_text(const OptionState& option) {
 std::string option_left(const OptionState& option) {
   std::string left = option.short_name == '\0' ? "" : absl::StrCat("-", std::string(1, option.short_name), ", ");
   // What is on by default is given to be turned off.
-  const bool is_on = option.type == OptionType::kBool && option.default_texts[0] == "true";
-  absl::StrAppend(&left, is_on ? "--[no-]" : "--", option.name);
+  absl::StrAppend(&left, is_on_by_default(option) ? "--[no-]" : "--", option.name);
   const std::string value = value_name(option);
   if (!value.empty()) absl::StrAppend(&left, " ", value);
   return left;
-}
-
-std::string option_text(const OptionState& option) {
-  std::vector<std::string> facts;
-  if (std::string range = range_text(option); option.ranged && !range.empty()) facts.push_back(std::move(range));
-  if (std::string text = default_text(option); !text.empty() && !option.standard) {
-    facts.push_back(std::move(text));
-  }
-  if (option.type == OptionType::kList) facts.emplace_back("may be repeated");
-  return absl::StrCat(option.help, facts.empty() ? "" : " (", absl::StrJoin(facts, ", "), facts.empty() ? "" : ")");
 }
 
 void append_options(std::string& out, const Command& command, const std::string& title, bool standard) {
@@ -133,6 +122,20 @@ void append_description(std::string& out, const std::string& description) {
 }
 
 }  // namespace
+
+bool is_on_by_default(const OptionState& option) {
+  return option.type == OptionType::kBool && option.default_texts[0] == "true";
+}
+
+std::string option_text(const OptionState& option) {
+  std::vector<std::string> facts;
+  if (std::string range = range_text(option); option.ranged && !range.empty()) facts.push_back(std::move(range));
+  if (std::string text = default_text(option); !text.empty() && !option.standard) {
+    facts.push_back(std::move(text));
+  }
+  if (option.type == OptionType::kList) facts.emplace_back("may be repeated");
+  return absl::StrCat(option.help, facts.empty() ? "" : " (", absl::StrJoin(facts, ", "), facts.empty() ? "" : ")");
+}
 
 std::string help_text(const Command& command) {
   const CommandState& state = command.state();

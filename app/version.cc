@@ -6,4 +6,8 @@ std::string_view version() {
   return SKUA_VERSION;
 }
 
+std::string_view version_date() {
+  return SKUA_VERSION_DATE;
+}
+
 }  // namespace skua::app

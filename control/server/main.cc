@@ -211,7 +211,8 @@ void parse(int argc, char** argv, ControlOptions& settings) {
        .summary = "Skua control plane: which nodes there are and who serves which shard.",
        .description = "Storage nodes register here and send heartbeats; clients fetch the shard map and follow its "
                       "changes; operators create and drop tables. Reads and writes of data never pass through it: "
-                      "while it is down, running clients and nodes go on with the map they have."});
+                      "while it is down, running clients and nodes go on with the map they have.",
+       .manual_section = 8});
   declare(program, settings);
   program.parse_or_exit(argc, argv);
 }

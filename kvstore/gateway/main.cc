@@ -74,7 +74,8 @@ int run(int argc, const char* const* argv) {
                         .description =
                             "Speaks Redis's protocol (RESP2 and RESP3) to redis-cli and the client libraries, "
                             "and reads and writes keys of a cluster for them. docs/gateway.md says which "
-                            "commands there are, and what differs."});
+                            "commands there are, and what differs.",
+                        .manual_section = 8});
   declare(program, options);
   program.parse_or_exit(argc, argv);
   return serve(options, value_or_fail(gateway_options(options)), *stop);

@@ -246,7 +246,8 @@ int run(int argc, const char* const* argv) {
   app::Program program({.name = kSkuad,
                         .summary = "Skua storage node",
                         .description = "Serves shards of tables to clients, from memory and RocksDB, as the control "
-                                       "plane assigns them. Waits for a control plane that is away."});
+                                       "plane assigns them. Waits for a control plane that is away.",
+                        .manual_section = 8});
   declare(program, config);
   program.parse_or_exit(argc, argv);
   ok_or_fail(app::check_transport_flags(program.selected(), name_of(config.transport)));

@@ -51,7 +51,7 @@ std::string bash_offers(const std::string& words) {
 
 TEST(Completion, Bash_CommandsAndOptions) {
   EXPECT_EQ(bash_offers("skua-tool ''"),
-            "table status --config --print-config --completion --help --version --output "
+            "table status --config --print-config --completion --man --help --version --output "
             "--data-dir\n");
   EXPECT_EQ(bash_offers("skua-tool ta"), "table\n");
   EXPECT_EQ(bash_offers("skua-tool table l"), "list\n");

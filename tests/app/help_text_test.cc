@@ -50,6 +50,7 @@ general options:
   --config FILE               Read the configuration from this TOML file.
   --print-config              Print every value and where it came from (as valid TOML), and exit.
   --completion bash|zsh|fish  Print a completion script for this shell, and exit.
+  --man                       Print the manual page (for man -l), and exit.
   -h, --help                  Print this help and exit.
   --version                   Print the version and exit.
 

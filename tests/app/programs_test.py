@@ -6,6 +6,7 @@ import http.server
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -29,7 +30,7 @@ def files_limited_to(count):
 class StreamsTest(mistakes.MistakesTest):
     def test_help_to_a_full_device(self):
         for name in PROGRAMS:
-            for words in (["--help"], ["--version"], ["--completion", "bash"], ["--print-config"]):
+            for words in (["--help"], ["--version"], ["--completion", "bash"], ["--man"], ["--print-config"]):
                 with self.subTest(name=name, words=words), open("/dev/full", "wb") as full:
                     self.refused(self.program(name), *words, code=1, stdout=full,
                                  words=["cannot write to standard output: No space left on device"])
@@ -44,6 +45,19 @@ class StreamsTest(mistakes.MistakesTest):
         result = mistakes.run(self.program("skuad"), "--help", stdout=write)
         os.close(write)
         self.assertEqual(result.stderr, "")
+
+
+class ManualTest(mistakes.MistakesTest):
+    def test_mandoc_finds_nothing(self):
+        if shutil.which("mandoc") is None:
+            self.skipTest("mandoc is not installed")
+        for name in (*PROGRAMS, "skua-tally"):
+            with self.subTest(name=name):
+                page = self.ok(mistakes.run(self.program(name), "--man"))
+                self.assertIn(f".Dt {name.upper()} ", page)
+                lint = subprocess.run(["mandoc", "-Tlint", "-Wwarning"], input=page, text=True, capture_output=True,
+                                      check=False)
+                self.assertEqual((lint.stdout, lint.stderr, lint.returncode), ("", "", 0))
 
 
 class LimitsTest(mistakes.MistakesTest):
