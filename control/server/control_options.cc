@@ -107,6 +107,7 @@ void declare(app::Program& program, ControlOptions& options) {
                   "Where it is written who changed the cluster, and, with .refused behind its name, who was refused; "
                   "audit.jsonl in the data directory by default, \"off\": nowhere.")
       .value_name("FILE");
+  app::add_http_options(program, &options.http);
   add_limits(program, options);
   app::add_log_options(program, &options.log);
   program.add_bool("check-config", &options.check_config, "Check the configuration and end.").flag_only();

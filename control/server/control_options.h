@@ -7,6 +7,7 @@
 
 #include "app/config.h"
 #include "app/log.h"
+#include "app/operator_pages.h"
 #include "control/security/certificate_issuer.h"
 #include "control/security/credential_files.h"
 #include "control/security/security_choice.h"
@@ -39,6 +40,7 @@ struct ControlOptions {
   DurationNs heartbeat_interval_ns = 500 * kMillisecond;
   DurationNs suspect_after_ns = 3 * kSecond;
   DurationNs replace_after_ns = 30 * kSecond;
+  app::HttpOptions http;
   size_t watches_per_host = kWatchersPerSourceMax;
   app::LogOptions log;
   bool check_config = false;

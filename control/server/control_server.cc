@@ -11,6 +11,7 @@
 #include "control/core/cluster_limits.h"
 #include "control/core/uuid.h"
 #include "control/server/certificate_services.h"
+#include "control/server/control_health.h"
 #include "control/server/control_services.h"
 #include "control/server/controller_limits.h"
 #include "control/server/grpc_listener.h"
@@ -95,6 +96,10 @@ class RunningServer final : public ControlServer {
   const std::string& cluster_id() const override { return cluster_id_; }
   const std::string& cluster_name() const override { return cluster_name_; }
 
+  std::string metrics() override { return health_.metrics(); }
+  std::vector<HealthCheck> readiness() override { return health_.readiness(); }
+  bool is_alive() override { return health_.is_alive(); }
+
   void shutdown() override {
     if (election_ != nullptr) election_->stop();
     hub_.close();
@@ -117,6 +122,7 @@ class RunningServer final : public ControlServer {
   const std::unique_ptr<Election> election_;
   MapHub hub_;
   Controller controller_;
+  ControlHealth health_{controller_, hub_};
   const std::vector<std::unique_ptr<grpc::Service>> services_;
   const std::shared_ptr<std::atomic<uint16_t>> join_port_ = std::make_shared<std::atomic<uint16_t>>(0);
   const CertificateServiceOptions certificates_;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "control/core/program_security.h"
@@ -19,6 +20,7 @@
 #include "control/server/state_store.h"
 #include "control/store/election.h"
 #include "control/store/metadata_store.h"
+#include "rpc/base/health_check.h"
 
 namespace skua::control {
 
@@ -74,6 +76,13 @@ class ControlServer {
   [[nodiscard]] virtual const std::string& join_address() const = 0;
   [[nodiscard]] virtual const std::string& cluster_id() const = 0;
   [[nodiscard]] virtual const std::string& cluster_name() const = 0;
+
+  /// For operators. They wait for the control thread, for kControlAnswerTimeoutNs at most. metrics(): in Prometheus'
+  /// text format. readiness(): whether it leads or follows a leader, and the metadata can be reached. is_alive():
+  /// whether the control thread answers.
+  [[nodiscard]] virtual std::string metrics() = 0;
+  [[nodiscard]] virtual std::vector<HealthCheck> readiness() = 0;
+  [[nodiscard]] virtual bool is_alive() = 0;
 
   /// Closes watches, answers what is queued, stops listening. Idempotent; also done by the
   /// destructor.

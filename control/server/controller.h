@@ -108,6 +108,9 @@ class Controller {
 
   [[nodiscard]] TimeNs now_ns() const { return clock_.now_ns(); }
 
+  /// Whether the metadata store failed at the last tick. Thread: the control thread only, that is from inside a QueryFn.
+  [[nodiscard]] bool has_store_trouble() const { return tick_failed_; }
+
   /// Grows with every change of the map, of a node's life, or of what a node serves. Thread: any.
   [[nodiscard]] uint64_t generation() const { return generation_.load(); }
 

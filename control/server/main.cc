@@ -22,7 +22,10 @@
 #include "app/exit.h"
 #include "app/lock_file.h"
 #include "app/log.h"
+#include "app/notify.h"
+#include "app/operator_pages.h"
 #include "app/process.h"
+#include "app/service_reporter.h"
 #include "app/signals.h"
 #include "app/uuid.h"
 #include "app/version.h"
@@ -139,6 +142,7 @@ void check_before_start(const ControlOptions& settings) {
   }
   std::vector<std::string> addresses = {settings.listen_address};
   if (!settings.authority.empty()) addresses.push_back(join_address_of(settings));
+  if (!settings.http.address.empty()) addresses.push_back(settings.http.address);
   for (const std::string& address : addresses) {
     absl::Status status = check_listen(address);
     if (status.ok()) continue;
@@ -185,10 +189,20 @@ ControlServerOptions server_options(const ControlOptions& settings, ClusterIdent
   return options;
 }
 
+/// What it shows its operator. The server must outlive the pages.
+app::OperatorPages pages_of(ControlServer& server) {
+  return {.is_alive = [&server] { return server.is_alive(); },
+          .readiness = [&server] { return server.readiness(); },
+          .metrics = [&server] { return server.metrics(); }};
+}
+
 /// Until a stop is asked for.
 void serve(ControlServer& server, const ControlOptions& settings, Admission admission,
-           const std::shared_ptr<Auditor>& auditor, const app::Logger& logger, app::StopSignal& stop) {
+           const std::shared_ptr<Auditor>& auditor, const app::Logger& logger, app::StopSignal& stop,
+           app::ServiceReporter& reporter) {
+  std::unique_ptr<app::HttpServer> http = value_or_give_up(app::serve_pages(settings.http, pages_of(server)));
   logger.info("serving", {{"address", server.address()},
+                          {"http_address", http == nullptr ? "none" : http->address()},
                           {"cluster_id", server.cluster_id()},
                           {"cluster_name", server.cluster_name()},
                           {"data_dir", settings.data_dir},
@@ -197,7 +211,10 @@ void serve(ControlServer& server, const ControlOptions& settings, Admission admi
                           {"version", app::version()}});
   log_audit_head(auditor, logger);
   warn_if_unsafe(settings, admission, logger);
+  reporter.ready(app::service_probe(pages_of(server)));
   const int signal = stop.wait(kUnsafeReminderNs, [&] { warn_if_unsafe(settings, admission, logger); });
+  reporter.stopping();
+  http.reset();  // its pages ask the server
   logger.info("stopping", {{"signal", signal}});
   server.shutdown();
   if (auditor != nullptr) auditor->stops();
@@ -224,9 +241,9 @@ int run(int argc, char** argv) {
   ControlOptions settings;
   parse(argc, argv, settings);
   const app::Logger logger = app::Logger(settings.log).with_component("control");
-  for (const absl::Status& status :
-       {check_metadata_options(settings), check_addresses(settings), check_data_dir(settings.data_dir),
-        ControlServer::check(server_options(settings, named_cluster(settings), logger))}) {
+  for (const absl::Status& status : {app::check_http(settings.http), check_metadata_options(settings),
+                                     check_addresses(settings), check_data_dir(settings.data_dir),
+                                     ControlServer::check(server_options(settings, named_cluster(settings), logger))}) {
     if (!status.ok()) give_up(status);
   }
   const CredentialsPtr credentials = load_credentials(settings);
@@ -237,6 +254,7 @@ int run(int argc, char** argv) {
     return app::finish_output(kSkuaControl);
   }
 
+  app::ServiceReporter reporter(app::Notifier::from_environment());
   const SteadyClock clock;
   // Its own, gRPC's and RocksDB's, and some that gRPC makes when there is much to do.
   constexpr size_t kThreads = 48;
@@ -270,7 +288,7 @@ int run(int argc, char** argv) {
     give_up(status);
   }
 
-  serve(*server, settings, admission, options.auditor, logger, *stop);
+  serve(*server, settings, admission, options.auditor, logger, *stop, reporter);
   return app::kExitOk;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "kvstore/client/admin.h"
+#include "rpc/base/metrics_text.h"
 
 namespace skua::kv::gateway {
 namespace {
@@ -43,6 +44,8 @@ absl::Status check_tables(const GatewayOptions& options) {
 
 }  // namespace
 
+Gateway::Gateway() = default;
+
 absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& options) {
   if (absl::Status status = check_tables(options); !status.ok()) return status;
   // Sockets of this process share the address; another process of the same user could share it as well, unnoticed.
@@ -58,6 +61,10 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& op
   identity.connections_max = options.connections_max;
   identity.databases = options.databases;
   identity.cursors = std::make_unique<ScanCursors>(draw_number());
+  gateway->admin_ = std::make_unique<Admin>(
+      options.client.control_address,
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(kHealthTimeoutNs)),
+      options.client.credentials);
   if (absl::Status status = gateway->make_threads(options); !status.ok()) return status;
   for (const std::unique_ptr<GatewayThread>& thread : gateway->threads_) {
     gateway->running_.emplace_back([&thread = *thread] { thread.run(); });
@@ -76,6 +83,31 @@ absl::Status Gateway::make_threads(const GatewayOptions& options) {
     threads_.push_back(*std::move(thread));
   }
   return absl::OkStatus();
+}
+
+std::string Gateway::metrics() const {
+  const auto value = [](const std::atomic<uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
+  MetricsText out;
+  out.single("skua_gateway_connections", "Connections of clients.", value(identity_.connections_now));
+  out.single("skua_gateway_connections_received_total", "Connections that were accepted.",
+             value(identity_.connections_received));
+  out.single("skua_gateway_connections_refused_total", "Connections that were refused: there were too many.",
+             value(identity_.connections_refused));
+  out.single("skua_gateway_connections_max", "Connections that there may be (--connections-max).",
+             identity_.connections_max);
+  out.single("skua_gateway_commands_total", "Commands of clients.", value(identity_.commands));
+  out.single("skua_gateway_threads", "Threads that serve.", identity_.threads);
+  return out.text();
+}
+
+std::vector<HealthCheck> Gateway::readiness() {
+  const std::lock_guard lock(admin_mutex_);
+  const absl::Status cluster = admin_->list_tables().status();
+  return {{.name = "cluster", .passes = cluster.ok(), .detail = std::string(cluster.message())}};
+}
+
+bool Gateway::is_alive() {
+  return std::ranges::all_of(threads_, [](const auto& thread) { return thread->answers(kHealthTimeoutNs); });
 }
 
 Gateway::~Gateway() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,8 +14,16 @@
 #include "kvstore/client/types.h"
 #include "kvstore/gateway/gateway_context.h"
 #include "kvstore/gateway/gateway_thread.h"
+#include "rpc/base/clock.h"
+#include "rpc/base/health_check.h"
+
+namespace skua::kv {
+class Admin;
+}  // namespace skua::kv
 
 namespace skua::kv::gateway {
+
+inline constexpr DurationNs kHealthTimeoutNs = 2 * kSecond;
 
 struct GatewayOptions {
   /// Where clients connect. Port 0: the system chooses one.
@@ -43,14 +52,22 @@ class Gateway {
 
   [[nodiscard]] uint16_t port() const { return identity_.port; }
   [[nodiscard]] const GatewayIdentity& identity() const { return identity_; }
+  /// For operators. Thread: any; no later than stop(). metrics(): in Prometheus' text format. readiness(): whether the
+  /// control plane answers; waits for it, for kHealthTimeoutNs at most. is_alive(): whether each thread goes through its
+  /// loop; waits for each, for as long.
+  [[nodiscard]] std::string metrics() const;
+  [[nodiscard]] std::vector<HealthCheck> readiness();
+  [[nodiscard]] bool is_alive();
   /// Commands that were read are answered, for a few seconds at most; then all connections end.
   void stop();
 
  private:
-  Gateway() = default;
+  Gateway();
   absl::Status make_threads(const GatewayOptions& options);
 
   GatewayIdentity identity_;
+  std::mutex admin_mutex_;
+  std::unique_ptr<Admin> admin_;  // protected by admin_mutex_
   std::vector<std::unique_ptr<GatewayThread>> threads_;
   std::vector<std::thread> running_;
 };

@@ -88,6 +88,7 @@ void declare(app::Program& program, ProgramOptions& options) {
       "security", &options.allows_everybody, {{"auto", false}, {"off-unsafe", true}},
       "auto: listens on loopback only. off-unsafe: on any address: whoever reaches it may read, change and delete "
       "all that the tables have.");
+  app::add_http_options(program, &options.http);
   app::add_security_options(program, &options.credentials);
   app::add_packets_option(program, &options.packets);
   app::add_log_options(program, &options.log);
@@ -115,6 +116,7 @@ absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options) {
                      " can be reached from other machines, and whoever does is let in, for there are neither passwords "
                      "nor TLS: listen on 127.0.0.1, or allow it with --security off-unsafe"));
   }
+  if (absl::Status http = app::check_http(options.http); !http.ok()) return http;
   absl::StatusOr<std::map<uint32_t, std::string>> databases = parse_databases(options.databases);
   if (!databases.ok()) return databases.status();
   GatewayOptions out;

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "app/config.h"
 #include "app/log.h"
+#include "app/operator_pages.h"
 #include "control/security/credential_files.h"
 #include "kvstore/gateway/gateway.h"
 #include "rpc/base/clock.h"
@@ -26,6 +27,7 @@ struct ProgramOptions {
   uint32_t connections_max = 10'000;
   DurationNs timeout_ns = 5 * kSecond;
   bool allows_everybody = false;
+  app::HttpOptions http;
   control::CredentialFiles credentials;
   rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
   app::LogOptions log;

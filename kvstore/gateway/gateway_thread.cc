@@ -18,7 +18,7 @@ namespace {
 // What epoll says of descriptors that are no connection. Slots count from 0 and generations from 1.
 constexpr uint64_t kClientEvent = 1;
 constexpr uint64_t kListenerEvent = 2;
-constexpr uint64_t kStopEvent = 3;
+constexpr uint64_t kWakeEvent = 3;
 
 constexpr size_t kReadBytes = 64 * 1024;
 /// Reads of one connection before others have their turn.
@@ -49,22 +49,22 @@ absl::StatusOr<std::unique_ptr<GatewayThread>> GatewayThread::create(GatewayIden
   absl::StatusOr<std::unique_ptr<AsyncClient>> client = AsyncClient::create(std::move(options));
   if (!client.ok()) return client.status();
   OwnedFd epoll(epoll_create1(EPOLL_CLOEXEC));
-  OwnedFd stop_event(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!epoll.is_open() || !stop_event.is_open()) {
+  OwnedFd wake_event(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!epoll.is_open() || !wake_event.is_open()) {
     return absl::ResourceExhaustedError("no file descriptor is left: raise the limit of open files (ulimit -n)");
   }
   std::unique_ptr<GatewayThread> made(
-      new GatewayThread(identity, *std::move(client), std::move(listener), std::move(epoll), std::move(stop_event)));
+      new GatewayThread(identity, *std::move(client), std::move(listener), std::move(epoll), std::move(wake_event)));
   if (absl::Status status = made->watch_own(); !status.ok()) return status;
   return made;
 }
 
 GatewayThread::GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client, OwnedFd listener,
-                             OwnedFd epoll, OwnedFd stop_event)
+                             OwnedFd epoll, OwnedFd wake_event)
     : identity_(identity),
       context_(identity),
       epoll_(std::move(epoll)),
-      stop_event_(std::move(stop_event)),
+      wake_event_(std::move(wake_event)),
       listener_(std::move(listener)),
       client_(std::move(client)),
       store_(*client_, identity.databases,
@@ -89,7 +89,7 @@ absl::Status GatewayThread::watch_own() {
     return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   };
   const bool is_watched = add(client_->wait_fd(), kClientEvent) && add(listener_.get(), kListenerEvent) &&
-                          add(stop_event_.get(), kStopEvent);
+                          add(wake_event_.get(), kWakeEvent);
   return is_watched ? absl::OkStatus() : absl::ResourceExhaustedError("epoll watches nothing: no memory is left");
 }
 
@@ -106,8 +106,28 @@ void GatewayThread::run() {
 
 void GatewayThread::stop() {
   const uint64_t one = 1;
+  is_stopped_ = true;
   // Fails only if the counter is full: then the event is there.
-  (void)!write(stop_event_.get(), &one, sizeof one);
+  (void)!write(wake_event_.get(), &one, sizeof one);
+}
+
+bool GatewayThread::answers(DurationNs timeout_ns) {
+  const uint64_t one = 1;
+  std::unique_lock lock(mutex_);
+  const uint64_t mine = ++asked_count_;
+  (void)!write(wake_event_.get(), &one, sizeof one);
+  return answered_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] { return answered_count_ >= mine; });
+}
+
+void GatewayThread::wake_up() {
+  uint64_t count = 0;
+  (void)!read(wake_event_.get(), &count, sizeof count);
+  {
+    const std::lock_guard lock(mutex_);
+    answered_count_ = asked_count_;
+  }
+  answered_.notify_all();
+  if (is_stopped_) begin_stop();
 }
 
 void GatewayThread::begin_stop() {
@@ -116,7 +136,7 @@ void GatewayThread::begin_stop() {
   accept_again_ms_ = 0;
   listener_ = OwnedFd();  // epoll forgets it
   // A descriptor that stays readable would wake the loop for ever.
-  (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stop_event_.get(), nullptr);
+  (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, wake_event_.get(), nullptr);
   for (Slot& slot : slots_) {
     if (slot.connection == nullptr) continue;
     slot.connection->has_ended = true;
@@ -147,7 +167,7 @@ void GatewayThread::handle(const epoll_event& event) {
   switch (event.data.u64) {
     case kClientEvent: return;  // the next poll() sees what it is
     case kListenerEvent: return accept_all();
-    case kStopEvent: return begin_stop();
+    case kWakeEvent: return wake_up();
     default: break;
   }
   Connection* const connection = find(event.data.u64);

@@ -14,8 +14,10 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,7 @@
 #include "kvstore/gateway/gateway_sockets.h"
 #include "kvstore/gateway/redis_connection.h"
 #include "kvstore/gateway/store_client.h"
+#include "rpc/base/clock.h"
 
 namespace skua::kv::gateway {
 
@@ -41,6 +44,8 @@ class GatewayThread {
   /// Serves until stop(). Then commands that were read are answered, for at most kStopMs, and all connections end.
   void run();
   void stop();
+  /// Whether the thread goes through its loop. Waits for it, for `timeout_ns` at most. Thread: any but its own.
+  [[nodiscard]] bool answers(DurationNs timeout_ns);
 
  private:
   struct Connection {
@@ -61,11 +66,12 @@ class GatewayThread {
   };
 
   GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client, OwnedFd listener, OwnedFd epoll,
-                OwnedFd stop_event);
+                OwnedFd wake_event);
 
   [[nodiscard]] absl::Status watch_own();
   void sleep();
   void handle(const epoll_event& event);
+  void wake_up();
   void begin_stop();
   [[nodiscard]] bool may_end() const;
 
@@ -88,7 +94,12 @@ class GatewayThread {
   GatewayIdentity& identity_;
   GatewayContext context_;
   const OwnedFd epoll_;
-  const OwnedFd stop_event_;
+  const OwnedFd wake_event_;  // written by stop() and answers()
+  std::atomic<bool> is_stopped_{false};
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  uint64_t asked_count_ = 0;     // protected by mutex_
+  uint64_t answered_count_ = 0;  // protected by mutex_
   OwnedFd listener_;
   std::unique_ptr<AsyncClient> client_;
   StoreClient store_;

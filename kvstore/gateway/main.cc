@@ -8,7 +8,10 @@
 #include "app/config.h"
 #include "app/exit.h"
 #include "app/log.h"
+#include "app/notify.h"
+#include "app/operator_pages.h"
 #include "app/process.h"
+#include "app/service_reporter.h"
 #include "app/signals.h"
 #include "app/version.h"
 #include "control/proto/grpc_log.h"
@@ -25,7 +28,7 @@ constexpr uint64_t kOwnFiles = 128;
 
 /// Ends the process. What only another configuration can mend has an exit code of its own.
 [[noreturn]] void fail_start(const absl::Status& why) {
-  if (absl::IsInvalidArgument(why) || absl::IsFailedPrecondition(why))
+  if (absl::IsInvalidArgument(why) || absl::IsFailedPrecondition(why) || absl::IsAlreadyExists(why))
     app::fail_usage(kProgram, std_view(why.message()));
   app::fail(kProgram, std_view(why.message()));
 }
@@ -40,8 +43,16 @@ void warn(const ProgramOptions& options, const app::Logger& logger) {
   if (const std::string warning = exposure_warning(options); !warning.empty()) logger.warning(warning);
 }
 
+/// What the gateway shows its operator. It must outlive the pages.
+app::OperatorPages pages_of(Gateway& gateway) {
+  return {.is_alive = [&gateway] { return gateway.is_alive(); },
+          .readiness = [&gateway] { return gateway.readiness(); },
+          .metrics = [&gateway] { return gateway.metrics(); }};
+}
+
 int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::StopSignal& stop) {
   const app::Logger logger(options.log);
+  app::ServiceReporter reporter(app::Notifier::from_environment());
   const uint64_t files = app::open_files_max();
   if (files < gateway_options.connections_max + kOwnFiles) {
     logger.warning(
@@ -51,14 +62,19 @@ int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::
   }
   const std::string& host = gateway_options.host;
   const std::unique_ptr<Gateway> gateway = value_or_fail(Gateway::start(gateway_options));
+  std::unique_ptr<app::HttpServer> http = value_or_fail(app::serve_pages(options.http, pages_of(*gateway)));
   warn(options, logger);
   const std::string shown_host = host.find(':') == std::string::npos ? host : absl::StrCat("[", host, "]");
   logger.info("started", {{"listen_address", absl::StrCat(shown_host, ":", gateway->port())},
+                          {"http_address", http == nullptr ? "none" : http->address()},
                           {"control_address", options.control_address},
                           {"threads", options.threads},
                           {"version", app::version()}});
+  reporter.ready(app::service_probe(pages_of(*gateway)));
   const int signal = stop.wait(kUnsafeReminderNs, [&] { warn(options, logger); });
   logger.info("stopping: the process was asked to", {{"signal", signal == SIGINT ? "SIGINT" : "SIGTERM"}});
+  reporter.stopping();
+  http.reset();  // its pages ask the gateway
   gateway->stop();
   logger.info("stopped");
   return app::kExitOk;

@@ -6,17 +6,15 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/statusor.h"
-
 namespace grpc {
 class Service;
 }  // namespace grpc
 
 namespace skua::kv {
 
-/// `metrics` returns the node's metrics as text, or the error that the caller gets. gRPC's threads call it, several at
-/// once. It may wait for the workers. Ownership of the service goes to the caller.
-[[nodiscard]] std::unique_ptr<grpc::Service> make_admin_service(std::function<absl::StatusOr<std::string>()> metrics);
+/// `metrics` returns the node's metrics as text. gRPC's threads call it, several at once. It may wait for the workers.
+/// Ownership of the service goes to the caller.
+[[nodiscard]] std::unique_ptr<grpc::Service> make_admin_service(std::function<std::string()> metrics);
 
 }  // namespace skua::kv
 

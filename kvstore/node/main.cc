@@ -1,6 +1,7 @@
 // skuad: the storage node's main(). It handles options, the data directory, signals and the log; Node does the rest.
 #include <malloc.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "app/config.h"
@@ -15,7 +17,10 @@
 #include "app/exit.h"
 #include "app/lock_file.h"
 #include "app/log.h"
+#include "app/notify.h"
+#include "app/operator_pages.h"
 #include "app/process.h"
+#include "app/service_reporter.h"
 #include "app/signals.h"
 #include "app/transport_options.h"
 #include "app/version.h"
@@ -175,8 +180,29 @@ absl::Status wait_for_end(const SkuadOptions& config, control::Admission admissi
   return why;
 }
 
+/// What the node shows its operator, also while it starts. Must outlive the pages.
+class NodePages {
+ public:
+  /// From now on the pages ask the node, which must outlive them.
+  void show(Node& node) { node_.store(&node); }
+  [[nodiscard]] app::OperatorPages pages() {
+    return {.is_alive = [this] { return node_ == nullptr || node_.load()->is_alive(); },
+            .readiness = [this] { return readiness(); },
+            .metrics = [this] { return node_ == nullptr ? std::string() : node_.load()->metrics(); }};
+  }
+
+ private:
+  [[nodiscard]] std::vector<HealthCheck> readiness() {
+    if (node_ != nullptr) return node_.load()->readiness();
+    return {{.name = "recovered", .passes = false, .detail = "the node is starting"}};
+  }
+
+  std::atomic<Node*> node_{nullptr};
+};
+
 int serve(const SkuadOptions& config, app::StopSignal& stop) {
   const app::Logger logger(config.log);
+  app::ServiceReporter reporter(app::Notifier::from_environment());
   const MemoryBudget memory = value_or_fail(memory_budget(config));
   ok_or_fail(check_file_size_limit());
   ok_or_fail(app::check_threads("a node like this", threads_of(config), ", or give fewer --workers"));
@@ -221,17 +247,24 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   };
   options.on_fatal = [&](const absl::Status& why) { ending.fatal(why); };
   options.log = node_log(logger.with_component("node"));
+  NodePages pages;
+  std::unique_ptr<app::HttpServer> http = value_or_fail(app::serve_pages(config.http, pages.pages()));
   auto node = Node::start(std::move(options));
   if (told_to_stop) return stopped(logger, absl::OkStatus());
   const std::unique_ptr<Node> started = value_or_fail(std::move(node));
+  pages.show(*started);
   auto renewer = renewer_of(config, security.credentials, logger.with_component("node"));
   logger.info("started", {{"node", data.identity.node_uuid},
                           {"incarnation", started->incarnation()},
                           {"grpc_address", started->grpc_address()},
+                          {"http_address", http == nullptr ? "none" : http->address()},
                           {"data_dir", config.data_dir},
                           {"workers", config.workers},
                           {"version", app::version()}});
+  reporter.ready(app::service_probe(pages.pages()));
   const absl::Status why = wait_for_end(config, security.admission, logger, stop, ending);
+  reporter.stopping();
+  http.reset();     // its pages ask the node
   renewer.reset();  // its thread uses gRPC, and stopped() may end the process
   started->stop();
   return stopped(logger, why);
@@ -252,6 +285,7 @@ int run(int argc, const char* const* argv) {
   program.parse_or_exit(argc, argv);
   ok_or_fail(app::check_transport_flags(program.selected(), name_of(config.transport)));
   ok_or_fail(check_network(config));
+  ok_or_fail(app::check_http(config.http));
   static_cast<void>(value_or_fail(memory_budget(config)));
   ok_or_fail(check_fits(config.memory, machine_memory()));
   ok_or_fail(check_listening(listening_of(config)));

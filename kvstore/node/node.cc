@@ -302,6 +302,7 @@ void NodeImpl::make_map_cache(const std::string& cluster_id) {
                                           for (const control::MapNode& node : map->nodes)
                                             uuids[node_id_of(node.uuid)] = node.uuid;
                                           findings_.set_nodes(std::move(uuids));
+                                          note_map(*map);
                                           manager_->set_map(std::move(map));
                                         },
                                     .on_trouble =
@@ -402,6 +403,7 @@ void NodeImpl::start_agent() {
 void NodeImpl::registered(const control::Registration& registration) {
   log(LogSeverity::kInfo, absl::StrCat("registered cluster=", registration.cluster_id, " (", registration.cluster_name,
                                        ") incarnation=", incarnation_));
+  has_registered_.store(true);
   {
     const std::lock_guard lock(mutex_);
     if (joined_ || fatal_told_) return;
@@ -465,23 +467,6 @@ std::vector<Worker*> NodeImpl::workers() {
   all.reserve(workers_.size());
   for (const auto& worker : workers_) all.push_back(worker.get());
   return all;
-}
-
-absl::StatusOr<std::string> NodeImpl::metrics() {
-  std::vector<WorkerStats> stats;
-  for (Worker* const worker : workers()) {
-    auto figures = worker->stats();
-    if (!figures.ok()) return figures.status();
-    stats.push_back(*figures);
-  }
-  std::string out = format_metrics(stats);
-  if (options_.credentials == nullptr) return out;
-  if (const auto expires_s = options_.credentials->expires_s(std::time(nullptr)); expires_s.has_value()) {
-    constexpr const char* kName = "skua_certificate_expires_seconds";
-    absl::StrAppend(&out, "# HELP ", kName, " When the node's certificate expires: seconds since 1970.\n# TYPE ", kName,
-                    " gauge\n", kName, " ", *expires_s, "\n");
-  }
-  return out;
 }
 
 // --- Stopping: node.h describes the order.

@@ -32,6 +32,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -42,6 +43,7 @@
 #include "kvstore/service/shard_server.h"
 #include "kvstore/storage/rocksdb_engine.h"
 #include "kvstore/types/node_log.h"
+#include "rpc/base/health_check.h"
 #include "rpc/endpoint.h"
 #include "rpc/transport/sealed/packet_protection.h"
 #include "rpc/transport/transport.h"
@@ -134,9 +136,15 @@ class Node {
   [[nodiscard]] virtual uint64_t incarnation() const = 0;
   /// Revision of the newest shard map whose shards are all served here. 0: none yet.
   [[nodiscard]] virtual uint64_t applied_revision() const = 0;
-  /// The workers' counters in Prometheus' text format. Waits for the workers. UNAVAILABLE: a worker stops or does not
-  /// answer in time.
-  [[nodiscard]] virtual absl::StatusOr<std::string> metrics() = 0;
+  /// The workers' counters in Prometheus' text format. Waits for the workers, for kWorkerAnswerTimeoutNs at most.
+  /// skua_worker_up says which of them answered; the others' counters are left out.
+  [[nodiscard]] virtual std::string metrics() = 0;
+  /// Whether the node may get work: it is registered, has applied its map, opens all its shards, and none of its
+  /// replicas is catching up. Waits for nothing.
+  [[nodiscard]] virtual std::vector<HealthCheck> readiness() = 0;
+  /// Whether all workers answer. Waits for them, for kWorkerAnswerTimeoutNs at most. A node that has no workers yet is
+  /// alive.
+  [[nodiscard]] virtual bool is_alive() = 0;
 };
 
 }  // namespace skua::kv

@@ -27,6 +27,7 @@
 #include "kvstore/node/replica_findings.h"
 #include "kvstore/node/shard_manager.h"
 #include "kvstore/node/storage_watch.h"
+#include "kvstore/node/worker_poll.h"
 #include "kvstore/peers/peer_identity.h"
 #include "kvstore/snapshot/snapshot_source.h"
 #include "kvstore/worker/worker.h"
@@ -45,7 +46,9 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   const std::string& grpc_address() const override { return advertised_address_; }
   uint64_t incarnation() const override { return incarnation_; }
   uint64_t applied_revision() const override { return applied_revision_.load(); }
-  absl::StatusOr<std::string> metrics() override;
+  std::string metrics() override;
+  std::vector<HealthCheck> readiness() override;
+  bool is_alive() override;
 
  private:
   // SessionAcceptor, on gRPC's threads.
@@ -69,6 +72,8 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   void set_grants(const control::ShardMap& map);
   void set_quotas(const control::ShardMap& map);
   [[nodiscard]] std::vector<Worker*> workers();
+  [[nodiscard]] WorkerAnswers poll_workers();
+  void note_map(const control::ShardMap& map);
   absl::Status start_grpc();
   void start_agent();
   void registered(const control::Registration& registration);
@@ -87,6 +92,10 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   uint64_t incarnation_ = 0;
   std::string advertised_address_;
   std::atomic<uint64_t> applied_revision_{0};
+  std::atomic<uint64_t> newest_revision_{0};  // of the maps that came
+  std::atomic<uint32_t> learning_shards_{0};  // shards whose replica here is catching up, by the newest map
+  std::atomic<bool> has_registered_{false};
+  WorkerPoll poll_{kWorkerAnswerTimeoutNs};
   std::vector<std::string> denied_;        // used by the map cache's thread only
   ClosedTables closed_tables_;             // likewise
   std::vector<control::MapQuota> quotas_;  // likewise

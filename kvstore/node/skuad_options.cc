@@ -152,6 +152,7 @@ void declare(app::Program& program, SkuadOptions& options) {
   program
       .add_string("zone", &options.zone, "What fails together, such as a rack: replicas of a shard avoid sharing one.")
       .check(complain_about_zone);
+  app::add_http_options(program, &options.http);
   program.add_int("workers", &options.workers, "Polling threads.").range(1, 256).unit("threads");
   program.add_choice("polling", &options.polling, {{"adaptive", Polling::kAdaptive}, {"busy", Polling::kBusy}},
                      "adaptive: spin for a while, then sleep until traffic comes. busy: never sleep.");

@@ -9,6 +9,7 @@
 
 #include "app/config.h"
 #include "app/log.h"
+#include "app/operator_pages.h"
 #include "control/security/credential_files.h"
 #include "control/security/exposure.h"
 #include "control/security/security_choice.h"
@@ -39,6 +40,7 @@ struct SkuadOptions {
   std::string data_address = "127.0.0.1:7420";
   std::string advertise_host;
   std::string zone;
+  app::HttpOptions http;
   uint32_t workers = 1;
   Polling polling = Polling::kAdaptive;
   DurationNs spin = 50 * kMicrosecond;

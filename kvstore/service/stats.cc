@@ -36,12 +36,18 @@ void append(std::string& out, std::span<const WorkerStats> workers, std::span<co
   }
 }
 
+/// Zeros are shown, too: without them a rate knows nothing of the first answers. Numbers that mean nothing are not.
+bool is_status(size_t number) {
+  const auto status = static_cast<KvStatus>(number);
+  return status == KvStatus::kUnknown || absl::string_view(status_name(status)) != "UNKNOWN";
+}
+
 void format_answers(std::string& out, std::span<const WorkerStats> workers) {
   family(out, workers, "skua_requests_total", "counter", "Requests answered, by method and status.",
          [](const WorkerStats& worker, auto add) {
            for (size_t m = 1; m < kMethodCount; ++m) {
              for (size_t s = 0; s < kStatusCount; ++s) {
-               if (worker.requests.answers[m][s] == 0) continue;
+               if (!is_status(s)) continue;
                add(absl::StrCat("method=\"", method_name(static_cast<Method>(m)), "\",status=\"",
                                 status_name(static_cast<KvStatus>(s)), "\""),
                    worker.requests.answers[m][s]);
@@ -82,7 +88,6 @@ void format_drops(std::string& out, std::span<const WorkerStats> workers) {
   family(out, workers, "skua_rpc_dropped_packets_total", "counter", "Packets dropped, by reason.",
          [](const WorkerStats& worker, auto add) {
            for (size_t i = 0; i < rpc::kDropReasonCount; ++i) {
-             if (worker.endpoint.drops[i] == 0) continue;
              add(absl::StrCat("reason=\"", absl_view(rpc::drop_reason_name(static_cast<rpc::DropReason>(i))), "\""),
                  worker.endpoint.drops[i]);
            }

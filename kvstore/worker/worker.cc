@@ -220,6 +220,13 @@ absl::StatusOr<WorkerStats> Worker::stats() {
   return ask<WorkerStats>([this] { return collect_stats(); });
 }
 
+std::future<WorkerStats> Worker::ask_stats() {
+  const auto promise = std::make_shared<std::promise<WorkerStats>>();
+  std::future<WorkerStats> answer = promise->get_future();
+  if (!mailbox_->post([this, promise] { promise->set_value(collect_stats()); })) return {};
+  return answer;
+}
+
 WorkerStats Worker::collect_stats() const {
   WorkerStats stats = server_->stats();
   stats.worker = options_.index;

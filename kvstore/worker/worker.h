@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -101,6 +102,9 @@ class Worker final : public WorkerCommands {
   void set_quotas(std::shared_ptr<const Quotas> quotas);
   /// The worker's counters. Errors: as accept_offer().
   absl::StatusOr<WorkerStats> stats();
+  /// Asks for them and does not wait. The future has no state if the worker is stopping or its mailbox
+  /// is full. It has std::future_error if the worker stops first.
+  std::future<WorkerStats> ask_stats();
 
   /// The steps of the end: see the head of this file.
   void drain();

@@ -56,6 +56,14 @@ class Control {
   std::unique_ptr<control::ControlServer> server_;
 };
 
+std::vector<std::string> failed_checks(const std::vector<HealthCheck>& checks) {
+  std::vector<std::string> failed;
+  for (const HealthCheck& check : checks) {
+    if (!check.passes) failed.push_back(check.name);
+  }
+  return failed;
+}
+
 class NodeTest : public ::testing::Test {
  protected:
   NodeTest() {
@@ -201,9 +209,23 @@ TEST_F(NodeTest, Metrics_CountRequestsByWorker) {
   create_table("t");
   for (int i = 0; i < 20; ++i) put("key" + std::to_string(i), "v");
   const auto text = node_.metrics();
-  ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_THAT(*text, HasSubstr("skua_requests_total{worker=\"0\",method=\"PUT\",status=\"OK\"}"));
-  EXPECT_THAT(*text, HasSubstr("skua_requests_total{worker=\"1\",method=\"PUT\",status=\"OK\"}"));
+  EXPECT_THAT(text, HasSubstr("skua_requests_total{worker=\"0\",method=\"PUT\",status=\"OK\"}"));
+  EXPECT_THAT(text, HasSubstr("skua_requests_total{worker=\"1\",method=\"PUT\",status=\"OK\"}"));
+  EXPECT_THAT(text, HasSubstr("skua_requests_total{worker=\"1\",method=\"SCAN\",status=\"WRONG_SHARD\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("skua_worker_up{worker=\"0\"} 1\nskua_worker_up{worker=\"1\"} 1\n"));
+}
+
+TEST_F(NodeTest, Readiness_NamesWhatIsMissing) {
+  create_table("t");
+  EXPECT_TRUE(node_.is_alive());
+  EXPECT_TRUE(eventually([&] { return failed_checks(node_.readiness()).empty(); }));
+  node_.stop();
+  control_.stop();
+  ASSERT_TRUE(node_.start().ok());
+  EXPECT_THAT(failed_checks(node_.readiness()), ::testing::ElementsAre("registered", "map-applied"));
+  EXPECT_TRUE(node_.is_alive());
+  control_.start();
+  EXPECT_TRUE(eventually([&] { return failed_checks(node_.readiness()).empty(); }));
 }
 
 TEST_F(NodeTest, Start_IsRefusedByAnotherCluster) {

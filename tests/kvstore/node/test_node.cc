@@ -106,8 +106,14 @@ uint64_t TestNode::incarnation() const {
 uint64_t TestNode::applied_revision() const {
   return impl_->node->applied_revision();
 }
-absl::StatusOr<std::string> TestNode::metrics() {
+std::string TestNode::metrics() {
   return impl_->node->metrics();
+}
+std::vector<HealthCheck> TestNode::readiness() {
+  return impl_->node->readiness();
+}
+bool TestNode::is_alive() {
+  return impl_->node->is_alive();
 }
 
 absl::Status TestNode::fatal() const {

@@ -34,7 +34,9 @@ class TestNode {
   [[nodiscard]] uint64_t incarnation() const;
   /// Thread: any.
   [[nodiscard]] uint64_t applied_revision() const;
-  [[nodiscard]] absl::StatusOr<std::string> metrics();
+  [[nodiscard]] std::string metrics();
+  [[nodiscard]] std::vector<HealthCheck> readiness();
+  [[nodiscard]] bool is_alive();
   /// What the node said on_fatal; OK if nothing.
   [[nodiscard]] absl::Status fatal() const;
   /// Databases on its disk.

@@ -1,0 +1,67 @@
+// What skua-control says of itself: metrics, and whether it lives and may get work. The control thread makes the figures;
+// who asks waits for them, for a limited time.
+#ifndef SKUA_CONTROL_SERVER_CONTROL_HEALTH_H_
+#define SKUA_CONTROL_SERVER_CONTROL_HEALTH_H_
+
+#include <array>
+#include <cstdint>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "control/core/cluster_core.h"
+#include "control/server/controller.h"
+#include "control/server/map_hub.h"
+#include "rpc/base/clock.h"
+#include "rpc/base/health_check.h"
+
+namespace skua::control {
+
+inline constexpr size_t kLivenessCount = 4;
+inline constexpr DurationNs kControlAnswerTimeoutNs = 2 * kSecond;
+
+/// What the control thread knows at one moment. All but `leading` and `is_store_reachable` is of the process that
+/// leads.
+struct ControlFigures {
+  /// OK: this process leads. Otherwise not_leading(): control/proto/redirect.h.
+  absl::Status leading;
+  bool is_store_reachable = true;
+  uint64_t map_revision = 0;
+  std::array<uint64_t, kLivenessCount> nodes{};  // by Liveness
+  uint64_t tables = 0;
+  uint64_t shards = 0;
+  uint64_t available_shards = 0;
+  uint64_t settled_shards = 0;
+};
+
+/// Empty figures: the control thread did not answer. Pure.
+[[nodiscard]] std::string format_control_metrics(const std::optional<ControlFigures>& figures, uint64_t watchers);
+[[nodiscard]] std::vector<HealthCheck> control_readiness(const std::optional<ControlFigures>& figures);
+
+/// Thread: any. Those who ask at the same time wait for each other. The controller and the hub must outlive it.
+class ControlHealth {
+ public:
+  ControlHealth(Controller& controller, MapHub& hub, DurationNs timeout_ns = kControlAnswerTimeoutNs)
+      : controller_(controller), hub_(hub), timeout_ns_(timeout_ns) {}
+
+  [[nodiscard]] bool is_alive() { return look().has_value(); }
+  [[nodiscard]] std::vector<HealthCheck> readiness() { return control_readiness(look()); }
+  [[nodiscard]] std::string metrics() { return format_control_metrics(look(), hub_.watcher_count()); }
+
+ private:
+  /// Empty: the control thread did not answer in time. Its queue has one question of this object at most.
+  std::optional<ControlFigures> look();
+
+  Controller& controller_;
+  MapHub& hub_;
+  const DurationNs timeout_ns_;
+  std::mutex mutex_;
+  std::future<ControlFigures> asked_;  // protected by mutex_
+};
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_SERVER_CONTROL_HEALTH_H_

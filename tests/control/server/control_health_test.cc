@@ -1,0 +1,75 @@
+#include "control/server/control_health.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "control/proto/redirect.h"
+
+namespace skua::control {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+ControlFigures figures_of_a_leader() {
+  ControlFigures figures;
+  figures.map_revision = 7;
+  figures.nodes = {0, 3, 1, 0};
+  figures.tables = 2;
+  figures.shards = 12;
+  figures.available_shards = 11;
+  figures.settled_shards = 8;
+  return figures;
+}
+
+ControlFigures figures_of_a_follower(const std::string& leader) {
+  ControlFigures figures;
+  figures.leading = not_leading(leader, "etcd does not answer");
+  return figures;
+}
+
+std::string failed(const std::vector<HealthCheck>& checks) {
+  std::string names;
+  for (const HealthCheck& check : checks) names += check.passes ? "" : check.name + " ";
+  return names;
+}
+
+TEST(ControlHealth, ALeaderTellsOfTheCluster) {
+  const std::string text = format_control_metrics(figures_of_a_leader(), 5);
+  EXPECT_THAT(text, HasSubstr("skua_control_leader 1\n"));
+  EXPECT_THAT(text, HasSubstr("skua_control_watchers 5\n"));
+  EXPECT_THAT(text, HasSubstr("skua_control_nodes{liveness=\"alive\"} 3\nskua_control_nodes{liveness=\"suspected\"} 1\n"
+                              "skua_control_nodes{liveness=\"stopped\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("skua_control_shards{state=\"settled\"} 8\nskua_control_shards{state=\"unsettled\"} 3\n"
+                              "skua_control_shards{state=\"unavailable\"} 1\n"));
+  EXPECT_EQ(failed(control_readiness(figures_of_a_leader())), "");
+}
+
+TEST(ControlHealth, AFollowerTellsOfItself) {
+  const std::string text = format_control_metrics(figures_of_a_follower("c2:7400"), 0);
+  EXPECT_THAT(text, HasSubstr("skua_control_leader 0\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE skua_control_nodes gauge\n"));
+  EXPECT_THAT(text, Not(HasSubstr("\nskua_control_nodes{")));
+  const std::vector<HealthCheck> checks = control_readiness(figures_of_a_follower("c2:7400"));
+  EXPECT_EQ(failed(checks), "");
+  EXPECT_EQ(checks[1].detail, "follows c2:7400");
+}
+
+TEST(ControlHealth, WithoutALeaderItIsNotReady) {
+  EXPECT_EQ(failed(control_readiness(figures_of_a_follower(""))), "leader ");
+}
+
+TEST(ControlHealth, WithoutItsStoreItIsNotReady) {
+  ControlFigures figures = figures_of_a_leader();
+  figures.is_store_reachable = false;
+  EXPECT_EQ(failed(control_readiness(figures)), "metadata ");
+  EXPECT_THAT(format_control_metrics(figures, 0), HasSubstr("skua_control_metadata_reachable 0\n"));
+}
+
+TEST(ControlHealth, ASilentThreadIsNotReady) {
+  EXPECT_EQ(failed(control_readiness(std::nullopt)), "control-thread ");
+  EXPECT_THAT(format_control_metrics(std::nullopt, 0), HasSubstr("skua_control_up 0\n"));
+}
+
+}  // namespace
+}  // namespace skua::control
