@@ -58,7 +58,7 @@ WRAPPERS = {'sudo', 'source', 'nice', 'exec', 'then', 'do', 'else', 'if', '!', '
 FOREIGN = set('''
   export kill wait cd echo printf test ulimit for while until done fi }
   cat cp grep head install ls mkdir pgrep python3 rm sed sleep tail touch
-  apt-get ip journalctl modprobe mount rdma systemctl systemd-sysusers useradd
+  apt apt-get ip journalctl modprobe mount rdma systemctl systemd-sysusers useradd
   clang-format-14 cmake ctest curl docker gcc git jq perf pkg-config shellcheck valgrind
   db_bench etcd etcdctl memcached redis-benchmark redis-cli redis-server ucx_perftest
 '''.split())

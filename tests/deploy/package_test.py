@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""deploy/package's packages: lintian, and the life of a machine that has them.
+
+  package_test.py BUILD_FOLDER [--base TARBALL] [--packages FOLDER]
+
+In a fresh Debian (mmdebstrap): installed, started by hand, a first SET by redis-cli, upgraded, purged. Needs root, a Debian
+mirror and some minutes; else it says why it is skipped (exit code 77). TARBALL: a Debian that mmdebstrap made before, with
+INCLUDED; it is made there if it is missing.
+"""
+
+import argparse
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PACKAGES = ["skua-control", "skua-gateway", "skua-server", "skua-tools"]
+INCLUDED = "systemd-standalone-sysusers,redis-tools"
+SKIPPED = 77
+# What the package manager itself keeps, and what is not of the chroot.
+NOT_LOOKED_AT = ("/proc", "/sys", "/dev", "/tmp", "/var/cache", "/var/log", "/var/lib/apt", "/var/lib/dpkg")
+
+# In namespaces of their own: processes, mounts and network. Ends with all that it started.
+SERVE = r"""
+set -euo pipefail
+ip link set lo up
+mount -t proc proc "$ROOT/proc"
+in_root() { chroot "$ROOT" "$@"; }
+as_skua() { exec chroot "$ROOT" setpriv --reuid skua --regid skua --clear-groups "$@"; }  # only with & behind it
+until_ok() { for _ in $(seq 600); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; "$@"; }
+as_skua skua-control --config /etc/skua/skua-control.toml & control=$!
+as_skua skuad --config /etc/skua/skuad.toml --memory 256MiB & node=$!
+until_ok in_root skuactl table create cache --if-not-exists
+until_ok curl -fsS http://127.0.0.1:7411/readyz
+as_skua skua-gateway --config /etc/skua/skua-gateway.toml & gateway=$!
+until_ok in_root redis-cli ping
+"$@"
+for port in 7401 7411 6380; do curl -fsS "http://127.0.0.1:$port/readyz?verbose"; done
+kill "$gateway" && wait "$gateway"
+kill "$node" && wait "$node"
+kill "$control" && wait "$control"
+"""
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+def run(*command, **options):
+    print("+", *command[:8], flush=True)
+    return subprocess.run(command, check=True, text=True, **options)
+
+
+class Machine:
+    """A Debian in a folder."""
+
+    def __init__(self, folder, base):
+        self.root = os.path.join(folder, "root")
+        if not os.path.exists(base):
+            made = subprocess.run(["mmdebstrap", "--quiet", "--variant=apt", f"--include={INCLUDED}", "bookworm", base],
+                                  check=False)
+            if made.returncode != 0:
+                skip("mmdebstrap makes no Debian here: is a mirror reachable?")
+        os.mkdir(self.root)
+        run("tar", "-C", self.root, "-xf", base)
+        shutil.copy("/etc/resolv.conf", self.root + "/etc/resolv.conf")
+
+    def do(self, *command, **options):
+        return run("chroot", self.root, "env", "DEBIAN_FRONTEND=noninteractive", *command, **options)
+
+    def install(self, packages):
+        for package in packages:
+            shutil.copy(package, self.root + "/tmp/")
+        self.do("apt-get", "-qq", "-y", "--no-install-recommends", "install",
+                *("/tmp/" + os.path.basename(package) for package in packages), stdout=subprocess.DEVNULL)
+
+    def serve(self, *command):
+        """Starts the programs, runs the command beside them, and stops them."""
+        run("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", SERVE, "serve", *command,
+            env={**os.environ, "ROOT": self.root}, timeout=300)
+
+    def redis(self, *words):
+        return ["bash", "-c", f'test "$(chroot {self.root} redis-cli {" ".join(words[:-1])})" = {words[-1]}']
+
+    def paths(self):
+        """All that lies in it, but for what the package manager keeps for itself."""
+        found = set()
+        for folder, folders, files in os.walk(self.root):
+            inside = folder[len(self.root):] or "/"
+            if inside.startswith(NOT_LOOKED_AT):
+                folders.clear()
+                continue
+            found.update(os.path.join(inside, name) for name in folders + files)
+        return found
+
+    def users(self):
+        with open(self.root + "/etc/passwd", encoding="utf-8") as users:
+            return users.read()
+
+
+def higher_version(package, folder):
+    """The same package, in a version above its own."""
+    tree = os.path.join(folder, "tree-" + os.path.basename(package))
+    run("dpkg-deb", "-R", package, tree)
+    with open(tree + "/DEBIAN/control", encoding="utf-8") as control:
+        text = control.read()
+    with open(tree + "/DEBIAN/control", "w", encoding="utf-8") as control:
+        control.write(re.sub(r"(?m)^Version: (.*)$", r"Version: \1+1", text))
+    out = os.path.join(folder, "higher-" + os.path.basename(package))
+    run("dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", tree, out, stdout=subprocess.DEVNULL)
+    return out
+
+
+def check_life(packages, folder, base):
+    machine = Machine(folder, base)
+    machine.do("apt-get", "-qq", "update")
+    before = machine.paths()
+    machine.install(packages)
+    added = machine.paths() - before
+    for path in ("/etc/systemd/system/multi-user.target.wants/skuad.service", "/usr/share/man/man8/skuad.8.gz",
+                 "/etc/skua/skuad.toml", "/var/lib/skua"):
+        assert path in added, f"{path} is missing"
+    assert "\nskua:" in machine.users()
+    machine.serve(*machine.redis("set", "greeting", "hello", "OK"))
+    with open(machine.root + "/etc/skua/skuad.toml", "a", encoding="utf-8") as config:
+        config.write("# the administrator was here\n")
+    machine.install([higher_version(package, folder) for package in packages])
+    with open(machine.root + "/etc/skua/skuad.toml", encoding="utf-8") as config:
+        assert "the administrator was here" in config.read(), "the configuration was replaced"
+    versions = machine.do("dpkg-query", "-W", "-f", "${Version}\n", *PACKAGES, stdout=subprocess.PIPE).stdout
+    assert all(version.endswith("+1") for version in versions.split()), versions
+    machine.serve(*machine.redis("get", "greeting", "hello"))
+    machine.do("apt-get", "-qq", "-y", "purge", *PACKAGES, stdout=subprocess.DEVNULL)
+    left = sorted(path for path in machine.paths() - before if "skua" in path)
+    assert left == [], f"left behind: {left}"
+    assert "\nskua:" not in machine.users(), "the user is left"
+    print("installed, served, upgraded and purged")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("--base", help="a tarball of mmdebstrap's")
+    parser.add_argument("--packages", help="a folder of packages that deploy/package made before")
+    arguments = parser.parse_args()
+    for tool in ("mmdebstrap", "lintian", "cpack", "dpkg-shlibdeps", "curl"):
+        if shutil.which(tool) is None:
+            skip(f"{tool} is not installed")
+    if os.geteuid() != 0:
+        skip("a chroot needs root")
+    for name in ("skuad", "skua-control", "skua-gateway", "skuactl", "skua-ycsb", "skua-perf", "skua-tally"):
+        if not os.path.exists(os.path.join(arguments.build, "bin", name)):
+            skip(f"{name} is not built")
+    with tempfile.TemporaryDirectory(prefix="skua-package-test-") as folder:
+        built = arguments.packages or folder + "/packages"
+        if not arguments.packages:
+            run(os.path.join(REPO, "deploy/package"), "--no-build", "--build", arguments.build, "--out", built)
+        packages = sorted(glob.glob(built + "/*.deb"))
+        assert [os.path.basename(package).split("_")[0] for package in packages] == PACKAGES, packages
+        run("lintian", "--allow-root", "--fail-on", "error,warning", *packages)
+        check_life(packages, folder, arguments.base or folder + "/base.tar")
+
+
+if __name__ == "__main__":
+    main()
