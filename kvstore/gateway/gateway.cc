@@ -78,7 +78,11 @@ absl::Status Gateway::make_threads(const GatewayOptions& options) {
     absl::StatusOr<OwnedFd> listener = listen_at(options.host, identity_.port);
     if (!listener.ok()) return listener.status();
     identity_.port = port_of(*listener);
-    auto thread = GatewayThread::create(identity_, options.client, *std::move(listener));
+    std::vector<Entrance> entrances;
+    entrances.push_back({.listener = *std::move(listener),
+                         .protocol = ClientProtocol::kResp,
+                         .database = options.databases.begin()->first});
+    auto thread = GatewayThread::create(identity_, options.client, std::move(entrances));
     if (!thread.ok()) return thread.status();
     threads_.push_back(*std::move(thread));
   }

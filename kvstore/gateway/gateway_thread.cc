@@ -17,8 +17,8 @@ namespace {
 
 // What epoll says of descriptors that are no connection. Slots count from 0 and generations from 1.
 constexpr uint64_t kClientEvent = 1;
-constexpr uint64_t kListenerEvent = 2;
-constexpr uint64_t kWakeEvent = 3;
+constexpr uint64_t kWakeEvent = 2;
+constexpr uint64_t kFirstListenerEvent = 3;  // and one more for each further listener
 
 constexpr size_t kReadBytes = 64 * 1024;
 /// Reads of one connection before others have their turn.
@@ -27,8 +27,6 @@ constexpr int kReadsPerTurn = 4;
 constexpr int64_t kAcceptAgainMs = 100;
 /// How long commands may take to end when the gateway stops.
 constexpr int64_t kStopMs = 5000;
-
-constexpr std::string_view kTooManyClients = "-ERR max number of clients reached\r\n";
 
 int64_t time_of_day_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -43,7 +41,7 @@ int64_t monotonic_ms() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GatewayThread>> GatewayThread::create(GatewayIdentity& identity, ClientOptions options,
-                                                                     OwnedFd listener) {
+                                                                     std::vector<Entrance> entrances) {
   // epoll is the one place to sleep at.
   options.spin = std::chrono::nanoseconds(0);
   absl::StatusOr<std::unique_ptr<AsyncClient>> client = AsyncClient::create(std::move(options));
@@ -54,18 +52,18 @@ absl::StatusOr<std::unique_ptr<GatewayThread>> GatewayThread::create(GatewayIden
     return absl::ResourceExhaustedError("no file descriptor is left: raise the limit of open files (ulimit -n)");
   }
   std::unique_ptr<GatewayThread> made(
-      new GatewayThread(identity, *std::move(client), std::move(listener), std::move(epoll), std::move(wake_event)));
+      new GatewayThread(identity, *std::move(client), std::move(entrances), std::move(epoll), std::move(wake_event)));
   if (absl::Status status = made->watch_own(); !status.ok()) return status;
   return made;
 }
 
-GatewayThread::GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client, OwnedFd listener,
-                             OwnedFd epoll, OwnedFd wake_event)
+GatewayThread::GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client,
+                             std::vector<Entrance> entrances, OwnedFd epoll, OwnedFd wake_event)
     : identity_(identity),
       context_(identity),
       epoll_(std::move(epoll)),
       wake_event_(std::move(wake_event)),
-      listener_(std::move(listener)),
+      entrances_(std::move(entrances)),
       client_(std::move(client)),
       store_(*client_, identity.databases,
              [this](uint64_t id, const StoreTicket& ticket, StoreResult&& result) {
@@ -88,8 +86,10 @@ absl::Status GatewayThread::watch_own() {
     epoll_event event{.events = EPOLLIN, .data = {.u64 = data}};
     return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   };
-  const bool is_watched = add(client_->wait_fd(), kClientEvent) && add(listener_.get(), kListenerEvent) &&
-                          add(wake_event_.get(), kWakeEvent);
+  bool is_watched = add(client_->wait_fd(), kClientEvent) && add(wake_event_.get(), kWakeEvent);
+  for (size_t i = 0; i < entrances_.size(); ++i) {
+    is_watched = is_watched && add(entrances_[i].listener.get(), kFirstListenerEvent + i);
+  }
   return is_watched ? absl::OkStatus() : absl::ResourceExhaustedError("epoll watches nothing: no memory is left");
 }
 
@@ -134,7 +134,7 @@ void GatewayThread::begin_stop() {
   if (stop_by_ms_ != 0) return;
   stop_by_ms_ = monotonic_ms() + kStopMs;
   accept_again_ms_ = 0;
-  listener_ = OwnedFd();  // epoll forgets it
+  entrances_.clear();  // epoll forgets them
   // A descriptor that stays readable would wake the loop for ever.
   (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, wake_event_.get(), nullptr);
   for (Slot& slot : slots_) {
@@ -166,10 +166,11 @@ void GatewayThread::sleep() {
 void GatewayThread::handle(const epoll_event& event) {
   switch (event.data.u64) {
     case kClientEvent: return;  // the next poll() sees what it is
-    case kListenerEvent: return accept_all();
     case kWakeEvent: return wake_up();
     default: break;
   }
+  const uint64_t entrance = event.data.u64 - kFirstListenerEvent;
+  if (entrance < entrances_.size()) return accept_all(entrances_[entrance]);
   Connection* const connection = find(event.data.u64);
   if (connection == nullptr) return;
   if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) return close(*connection);
@@ -181,9 +182,9 @@ void GatewayThread::handle(const epoll_event& event) {
 
 // --- Accepting
 
-void GatewayThread::accept_all() {
-  while (listener_.is_open()) {
-    OwnedFd socket = accept_one(listener_);
+void GatewayThread::accept_all(const Entrance& entrance) {
+  for (;;) {
+    OwnedFd socket = accept_one(entrance.listener);
     if (!socket.is_open()) {
       const bool is_short = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
       if (is_short) pause_accepting();
@@ -191,32 +192,37 @@ void GatewayThread::accept_all() {
     }
     identity_.connections_received.fetch_add(1, std::memory_order_relaxed);
     if (identity_.connections_now.load(std::memory_order_relaxed) >= identity_.connections_max) {
-      refuse(socket);
+      refuse(socket, entrance);
     } else {
-      add_connection(std::move(socket));
+      add_connection(std::move(socket), entrance);
     }
   }
 }
 
-void GatewayThread::refuse(const OwnedFd& socket) {
+void GatewayThread::refuse(const OwnedFd& socket, const Entrance& entrance) {
   identity_.connections_refused.fetch_add(1, std::memory_order_relaxed);
   // Whether the client hears of it or not.
-  static_cast<void>(write_some(socket, {&kTooManyClients, 1}));
+  const std::string_view text = too_many_clients(entrance.protocol);
+  static_cast<void>(write_some(socket, {&text, 1}));
 }
 
 /// Connections wait in the kernel until descriptors are free again.
 void GatewayThread::pause_accepting() {
   accept_again_ms_ = monotonic_ms() + kAcceptAgainMs;
-  (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+  for (const Entrance& entrance : entrances_) {
+    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, entrance.listener.get(), nullptr);
+  }
 }
 
 void GatewayThread::resume_accepting() {
   accept_again_ms_ = 0;
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = kListenerEvent}};
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0) pause_accepting();
+  for (size_t i = 0; i < entrances_.size(); ++i) {
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = kFirstListenerEvent + i}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, entrances_[i].listener.get(), &event) != 0) return pause_accepting();
+  }
 }
 
-void GatewayThread::add_connection(OwnedFd socket) {
+void GatewayThread::add_connection(OwnedFd socket, const Entrance& entrance) {
   if (free_slots_.empty()) {
     free_slots_.push_back(static_cast<uint32_t>(slots_.size()));
     slots_.emplace_back();
@@ -230,8 +236,9 @@ void GatewayThread::add_connection(OwnedFd socket) {
                         .remote = remote_address(socket),
                         .local = local_address(socket),
                         .connected_ms = time_of_day_us() / 1000,
-                        .database = identity_.databases.begin()->first};
-  slots_[slot].connection = std::make_unique<Connection>(context_, std::move(socket), id, std::move(session));
+                        .database = entrance.database};
+  slots_[slot].connection =
+      std::make_unique<Connection>(context_, std::move(socket), id, std::move(session), entrance.protocol);
   slots_[slot].connection->events = EPOLLIN;
   ++connection_count_;
   identity_.connections_now.fetch_add(1, std::memory_order_relaxed);
@@ -258,7 +265,7 @@ void GatewayThread::close(Connection& connection) {
 void GatewayThread::take_result(uint64_t id, const StoreTicket& ticket, StoreResult&& result) {
   Connection* const connection = find(id);
   if (connection == nullptr) return;  // the client went away meanwhile
-  connection->redis.complete(ticket, std::move(result), time_of_day_us());
+  connection->client.complete(ticket, std::move(result), time_of_day_us());
   if (!std::exchange(connection->is_dirty, true)) dirty_.push_back(id);
 }
 
@@ -286,7 +293,7 @@ void GatewayThread::receive(Connection& connection) {
 
 /// What the connection does not want yet is kept: at most what one read brings.
 void GatewayThread::feed(Connection& connection, std::string_view bytes) {
-  connection.redis.receive(bytes, time_of_day_us());
+  connection.client.receive(bytes, time_of_day_us());
   connection.unread.append(bytes);
 }
 
@@ -296,44 +303,44 @@ void GatewayThread::serve(Connection& connection) {
   bool goes_on = true;
   while (goes_on) {
     goes_on = false;
-    while (connection.redis.has_requests()) {
+    while (connection.client.has_requests()) {
       requests_.clear();
-      connection.redis.take_requests(requests_);
+      connection.client.take_requests(requests_);
       // A request that is refused at once may bring further ones.
       for (const IssuedRequest& issued : requests_) store_.run(connection.id, issued);
     }
     if (!write_replies(connection)) return close(connection);
-    if (!connection.unread.empty() && connection.redis.wants_input()) {
+    if (!connection.unread.empty() && connection.client.wants_input()) {
       const std::string bytes = std::exchange(connection.unread, {});
       feed(connection, bytes);
       goes_on = true;
     }
-    goes_on = goes_on || connection.redis.has_requests();
+    goes_on = goes_on || connection.client.has_requests();
   }
-  const bool is_answered = connection.has_ended && connection.unread.empty() && connection.redis.has_answered_all();
-  if (connection.redis.is_over() || is_answered) return close(connection);
+  const bool is_answered = connection.has_ended && connection.unread.empty() && connection.client.has_answered_all();
+  if (connection.client.is_over() || is_answered) return close(connection);
   watch(connection);
 }
 
 /// False: the connection is broken.
 bool GatewayThread::write_replies(Connection& connection) {
-  while (!connection.is_blocked && !connection.redis.output().empty()) {
+  while (!connection.is_blocked && !connection.client.output().empty()) {
     std::array<std::string_view, kPiecesMax> pieces;
-    const size_t count = connection.redis.output().peek(pieces);
+    const size_t count = connection.client.output().peek(pieces);
     const Transferred sent = write_some(connection.fd, std::span(pieces).first(count));
     if (sent.is_over) return false;
     if (sent.bytes > 0) {
-      connection.redis.sent(sent.bytes, time_of_day_us());
+      connection.client.sent(sent.bytes, time_of_day_us());
     } else {
       connection.is_blocked = true;
-      connection.redis.blocked();
+      connection.client.blocked();
     }
   }
   return true;
 }
 
 void GatewayThread::watch(Connection& connection) {
-  const bool reads = !connection.has_ended && connection.unread.empty() && connection.redis.wants_input();
+  const bool reads = !connection.has_ended && connection.unread.empty() && connection.client.wants_input();
   const uint32_t events = (reads ? uint32_t{EPOLLIN} : 0) | (connection.is_blocked ? uint32_t{EPOLLOUT} : 0);
   if (events == connection.events) return;
   connection.events = events;

@@ -1,8 +1,8 @@
-// GatewayThread: a thread's share of the gateway: a listener, its connections, and a client of the cluster. Threads
+// GatewayThread: a thread's share of the gateway: listeners, their connections, and a client of the cluster. Threads
 // have nothing in common but counters and the cursors of SCAN; a connection stays with its thread.
 //
 //   loop:  client.poll() --> results --> connections --> replies and further requests
-//          sleep in epoll: on the client, the listener, the connections, and stop()
+//          sleep in epoll: on the client, the listeners, the connections, and stop()
 //          connections that are readable --> commands --> requests; that are writable --> replies
 //
 // A connection is read while it wants input and no earlier input is left over. It is watched for writing only while the
@@ -23,20 +23,28 @@
 
 #include "absl/status/statusor.h"
 #include "kvstore/client/async_client.h"
+#include "kvstore/gateway/client_connection.h"
+#include "kvstore/gateway/client_protocol.h"
 #include "kvstore/gateway/gateway_context.h"
 #include "kvstore/gateway/gateway_sockets.h"
-#include "kvstore/gateway/redis_connection.h"
 #include "kvstore/gateway/store_client.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv::gateway {
+
+/// A way in: an address, what is spoken there, and the database that clients begin with.
+struct Entrance {
+  OwnedFd listener;
+  ClientProtocol protocol = ClientProtocol::kResp;
+  uint32_t database = 0;
+};
 
 /// Made and destroyed on any thread; run() on one. stop() may be called on any thread.
 class GatewayThread {
  public:
   /// `identity` must outlive the object. Errors: those of AsyncClient::create(); RESOURCE_EXHAUSTED.
   static absl::StatusOr<std::unique_ptr<GatewayThread>> create(GatewayIdentity& identity, ClientOptions options,
-                                                               OwnedFd listener);
+                                                               std::vector<Entrance> entrances);
   ~GatewayThread();
   GatewayThread(const GatewayThread&) = delete;
   GatewayThread& operator=(const GatewayThread&) = delete;
@@ -49,11 +57,11 @@ class GatewayThread {
 
  private:
   struct Connection {
-    Connection(GatewayContext& context, OwnedFd fd_arg, uint64_t id_arg, ClientSession session)
-        : fd(std::move(fd_arg)), id(id_arg), redis(context, std::move(session)) {}
+    Connection(GatewayContext& context, OwnedFd fd_arg, uint64_t id_arg, ClientSession session, ClientProtocol protocol)
+        : fd(std::move(fd_arg)), id(id_arg), client(context, std::move(session), make_wire_protocol(protocol)) {}
     OwnedFd fd;
     const uint64_t id;  // (generation, slot)
-    RedisConnection redis;
+    ClientConnection client;
     std::string unread;       // input that the connection did not want yet
     uint32_t events = 0;      // that epoll watches for
     bool is_blocked = false;  // the kernel takes no more output
@@ -65,8 +73,8 @@ class GatewayThread {
     std::unique_ptr<Connection> connection;
   };
 
-  GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client, OwnedFd listener, OwnedFd epoll,
-                OwnedFd wake_event);
+  GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client, std::vector<Entrance> entrances,
+                OwnedFd epoll, OwnedFd wake_event);
 
   [[nodiscard]] absl::Status watch_own();
   void sleep();
@@ -75,9 +83,9 @@ class GatewayThread {
   void begin_stop();
   [[nodiscard]] bool may_end() const;
 
-  void accept_all();
-  void refuse(const OwnedFd& socket);
-  void add_connection(OwnedFd socket);
+  void accept_all(const Entrance& entrance);
+  void refuse(const OwnedFd& socket, const Entrance& entrance);
+  void add_connection(OwnedFd socket, const Entrance& entrance);
   void pause_accepting();
   void resume_accepting();
 
@@ -100,7 +108,7 @@ class GatewayThread {
   std::condition_variable answered_;
   uint64_t asked_count_ = 0;     // protected by mutex_
   uint64_t answered_count_ = 0;  // protected by mutex_
-  OwnedFd listener_;
+  std::vector<Entrance> entrances_;
   std::unique_ptr<AsyncClient> client_;
   StoreClient store_;
 

@@ -16,8 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "kvstore/gateway/redis_connection.h"
+#include "kvstore/gateway/client_connection.h"
 #include "kvstore/gateway/redis_numbers.h"
+#include "kvstore/gateway/resp_protocol.h"
 #include "rpc/base/lease.h"
 
 namespace skua::kv::gateway {
@@ -174,14 +175,16 @@ class FakeGateway {
 /// A client and its connection. Requests to the store wait until somebody answers them.
 class FakeClient {
  public:
-  explicit FakeClient(FakeGateway& gateway)
+  explicit FakeClient(FakeGateway& gateway, std::unique_ptr<WireProtocol> protocol = std::make_unique<RespProtocol>())
       : gateway_(gateway),
-        connection_(gateway.context, {.id = gateway.identity.next_client_id++,
-                                      .remote = "127.0.0.1:5000",
-                                      .local = "127.0.0.1:6379",
-                                      .connected_ms = gateway.now_ms()}) {}
+        connection_(gateway.context,
+                    {.id = gateway.identity.next_client_id++,
+                     .remote = "127.0.0.1:5000",
+                     .local = "127.0.0.1:6379",
+                     .connected_ms = gateway.now_ms()},
+                    std::move(protocol)) {}
 
-  RedisConnection& connection() { return connection_; }
+  ClientConnection& connection() { return connection_; }
   std::deque<IssuedRequest>& waiting() { return waiting_; }
 
   /// Returns what the connection did not take.
@@ -233,7 +236,7 @@ class FakeClient {
   }
 
   FakeGateway& gateway_;
-  RedisConnection connection_;
+  ClientConnection connection_;
   std::deque<IssuedRequest> waiting_;
 };
 

@@ -1,7 +1,7 @@
-// RedisConnection: one client's connection without its socket. Bytes in, requests to the store out; results in, bytes
+// ClientConnection: one client's connection without its socket. Bytes in, requests to the store out; results in, bytes
 // out. Pure: time is an argument, and who carries bytes and requests is somebody else.
 //
-//   receive(bytes) --> RespParser --> commands --> Hazards --> handlers --> take_requests()
+//   receive(bytes) --> WireProtocol -> commands --> Hazards --> handlers --> take_requests()
 //                                        |                        ^                |
 //                                        |                        |            the store
 //   output() <-- replies, in the order of their commands <--------+-- complete() <-+
@@ -18,8 +18,8 @@
 // later; its hazards hold until then. A write cannot be carried out again. So of the commands that hold values while
 // they run (MGET, SETRANGE, and writes that give the old value) kHoldingCommandsMax run at a time, and only while half
 // of the room for replies is free.
-#ifndef SKUA_KVSTORE_GATEWAY_REDIS_CONNECTION_H_
-#define SKUA_KVSTORE_GATEWAY_REDIS_CONNECTION_H_
+#ifndef SKUA_KVSTORE_GATEWAY_CLIENT_CONNECTION_H_
+#define SKUA_KVSTORE_GATEWAY_CLIENT_CONNECTION_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +34,7 @@
 #include "kvstore/gateway/gateway_context.h"
 #include "kvstore/gateway/hazards.h"
 #include "kvstore/gateway/output_queue.h"
-#include "kvstore/gateway/resp_parser.h"
+#include "kvstore/gateway/wire_protocol.h"
 
 namespace skua::kv::gateway {
 
@@ -47,14 +47,14 @@ inline constexpr size_t kReplyBytesMax = size_t{32} << 20;
 inline constexpr size_t kExpectedReplyBytesAtFirst = size_t{1} << 20;
 
 /// Thread: one, that of `gateway`.
-class RedisConnection {
+class ClientConnection {
  public:
   /// `gateway` must outlive the connection.
-  RedisConnection(GatewayContext& gateway, ClientSession session);
+  ClientConnection(GatewayContext& gateway, ClientSession session, std::unique_ptr<WireProtocol> protocol);
   /// Drops commands that wait for the store. Their results must not come any more.
-  ~RedisConnection();
-  RedisConnection(const RedisConnection&) = delete;
-  RedisConnection& operator=(const RedisConnection&) = delete;
+  ~ClientConnection();
+  ClientConnection(const ClientConnection&) = delete;
+  ClientConnection& operator=(const ClientConnection&) = delete;
 
   /// Takes bytes from the front of `bytes`: all of them, unless wants_input() turns false. `now_us`: time of day, in
   /// microseconds since 1970; here and below.
@@ -80,7 +80,7 @@ class RedisConnection {
   /// No command waits for its reply, and no reply for the client.
   [[nodiscard]] bool has_answered_all() const { return ring_.empty() && output_.empty(); }
   /// No command has come that is not answered, and no part of one.
-  [[nodiscard]] bool is_idle() const { return ring_.empty() && output_.empty() && !parser_.is_amid_command(); }
+  [[nodiscard]] bool is_idle() const { return ring_.empty() && output_.empty() && !protocol_->is_amid_command(); }
 
  private:
   CommandRun& add_run(const CommandSpec& spec, CommandArguments& words);
@@ -98,7 +98,7 @@ class RedisConnection {
 
   GatewayContext& gateway_;
   ClientSession session_;
-  RespParser parser_;
+  const std::unique_ptr<WireProtocol> protocol_;
   Hazards hazards_;
   PinnedBytes pinned_{&gateway_.pinned};
   OutputQueue output_{pinned_};
@@ -120,4 +120,4 @@ class RedisConnection {
 
 }  // namespace skua::kv::gateway
 
-#endif  // SKUA_KVSTORE_GATEWAY_REDIS_CONNECTION_H_
+#endif  // SKUA_KVSTORE_GATEWAY_CLIENT_CONNECTION_H_

@@ -1,13 +1,10 @@
-#include "kvstore/gateway/redis_connection.h"
+#include "kvstore/gateway/client_connection.h"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "absl/hash/hash.h"
-#include "absl/strings/str_cat.h"
-#include "kvstore/codec/size_limits.h"
-#include "kvstore/gateway/redis_errors.h"
 
 namespace skua::kv::gateway {
 namespace {
@@ -25,31 +22,26 @@ CommandTask reply_nothing(CommandRun& /*run*/) {
 constexpr CommandSpec kRefused{
     .name = "", .arity = -1, .flags = kLocal, .first_key = 0, .last_key = 0, .key_step = 0, .handler = reply_nothing};
 
-bool has_bad_key(const CommandSpec& spec, const CommandArguments& words) {
-  bool is_bad = false;
-  for_each_key(spec, words, [&](std::string_view key) { is_bad |= key.empty() || key.size() > kKeyBytesMax; });
-  return is_bad;
-}
-
 }  // namespace
 
-RedisConnection::RedisConnection(GatewayContext& gateway, ClientSession session)
-    : gateway_(gateway), session_(std::move(session)) {}
+ClientConnection::ClientConnection(GatewayContext& gateway, ClientSession session,
+                                   std::unique_ptr<WireProtocol> protocol)
+    : gateway_(gateway), session_(std::move(session)), protocol_(std::move(protocol)) {}
 
-RedisConnection::~RedisConnection() {
+ClientConnection::~ClientConnection() {
   for (std::unique_ptr<CommandRun>& run : ring_) run->end();
   gateway_.held_bytes -= held_bytes_;
 }
 
-void RedisConnection::receive(std::string_view& bytes, int64_t now_us) {
+void ClientConnection::receive(std::string_view& bytes, int64_t now_us) {
   while (!bytes.empty() && wants_input()) {
-    const RespParser::Found found = parser_.parse(bytes);
-    if (found == RespParser::Found::kNothing) break;
-    if (found == RespParser::Found::kError) {
-      refuse(absl::StrCat("ERR ", parser_.error()));
-      session_.is_ending = true;
+    const WireProtocol::Found found = protocol_->parse(bytes);
+    if (found == WireProtocol::Found::kNothing) break;
+    if (found == WireProtocol::Found::kCommand) {
+      dispatch(protocol_->arguments(), now_us);
     } else {
-      dispatch(parser_.arguments(), now_us);
+      refuse(protocol_->error());
+      session_.is_ending = found == WireProtocol::Found::kBroken;
     }
     advance(now_us);
   }
@@ -57,7 +49,7 @@ void RedisConnection::receive(std::string_view& bytes, int64_t now_us) {
   if (session_.is_ending) bytes = {};
 }
 
-CommandRun& RedisConnection::add_run(const CommandSpec& spec, CommandArguments& words) {
+CommandRun& ClientConnection::add_run(const CommandSpec& spec, CommandArguments& words) {
   std::unique_ptr<CommandRun> run;
   if (gateway_.spare_runs.empty()) {
     run = std::make_unique<CommandRun>();
@@ -76,24 +68,24 @@ CommandRun& RedisConnection::add_run(const CommandSpec& spec, CommandArguments& 
   return *ring_.back();
 }
 
-void RedisConnection::refuse(std::string_view error) {
+void ClientConnection::refuse(std::string_view error) {
+  if (error.empty()) return;
   CommandArguments none;
   CommandRun& run = add_run(kRefused, none);
-  run.reply().error(error);
+  protocol_->write_error(error, run.reply_bytes());
   run.start(0, requests_);
   done_bytes_ += run.reply_bytes().size();
 }
 
-void RedisConnection::dispatch(CommandArguments& words, int64_t now_us) {
+void ClientConnection::dispatch(CommandArguments& words, int64_t now_us) {
   gateway_.identity.commands.fetch_add(1, std::memory_order_relaxed);
-  FoundCommand found = find_command(words);
+  FoundCommand found = protocol_->find(words);
   if (found.spec == nullptr) {
     // What a browser sends when a web page makes it talk to this port (cross-protocol scripting). Redis does the same.
     session_.is_ending = session_.is_ending || found.is_http;
     if (!found.is_http) refuse(found.error);
     return;
   }
-  if (has_bad_key(*found.spec, words)) return refuse(errors::kKeySize);
   CommandRun& run = add_run(*found.spec, words);
   if (found.spec->has(kLocal)) {
     // It acts when it comes: the commands after it find the database and the protocol that it chose.
@@ -107,7 +99,7 @@ void RedisConnection::dispatch(CommandArguments& words, int64_t now_us) {
   if (run.blocker_count == 0) ready_.push_back(&run);
 }
 
-void RedisConnection::complete(const StoreTicket& ticket, StoreResult&& result, int64_t now_us) {
+void ClientConnection::complete(const StoreTicket& ticket, StoreResult&& result, int64_t now_us) {
   if (ticket.command < first_number_ || ticket.command - first_number_ >= ring_.size()) return;
   CommandRun& run = *ring_[ticket.command - first_number_];
   const bool was_done = run.state() == CommandRun::State::kDone;
@@ -117,19 +109,19 @@ void RedisConnection::complete(const StoreTicket& ticket, StoreResult&& result, 
   advance(now_us);
 }
 
-void RedisConnection::sent(size_t bytes, int64_t now_us) {
+void ClientConnection::sent(size_t bytes, int64_t now_us) {
   output_.consume(bytes);
   advance(now_us);
 }
 
-void RedisConnection::take_requests(std::vector<IssuedRequest>& out) {
+void ClientConnection::take_requests(std::vector<IssuedRequest>& out) {
   out.insert(out.end(), requests_.begin(), requests_.end());
   requests_.clear();
   // Most connections are idle most of the time.
   if (requests_.capacity() > kKeptRequests) std::vector<IssuedRequest>().swap(requests_);
 }
 
-void RedisConnection::advance(int64_t now_us) {
+void ClientConnection::advance(int64_t now_us) {
   // What is popped may give the next command its turn.
   do {
     start_ready(now_us);
@@ -137,19 +129,19 @@ void RedisConnection::advance(int64_t now_us) {
   count_held();
 }
 
-void RedisConnection::count_held() {
+void ClientConnection::count_held() {
   const size_t held = command_bytes_ + reply_bytes();
   gateway_.held_bytes += held - held_bytes_;
   held_bytes_ = held;
 }
 
-bool RedisConnection::has_room_for(const CommandRun& run) const {
+bool ClientConnection::has_room_for(const CommandRun& run) const {
   if (reply_bytes() + (running_count_ + 1) * expected_bytes_ > kReplyBytesMax) return false;
   return !run.holds_values() || (holding_count_ < kHoldingCommandsMax && reply_bytes() <= kReplyBytesMax / 2);
 }
 
 /// The next command to start; null: none may start now.
-CommandRun* RedisConnection::take_ready() {
+CommandRun* ClientConnection::take_ready() {
   if (ready_.empty()) return nullptr;
   auto next = ready_.begin();
   if (!has_room_for(**next)) {
@@ -164,7 +156,7 @@ CommandRun* RedisConnection::take_ready() {
   return run;
 }
 
-void RedisConnection::start_ready(int64_t now_us) {
+void ClientConnection::start_ready(int64_t now_us) {
   while (CommandRun* const next = take_ready()) {
     CommandRun& run = *next;
     ++running_count_;
@@ -174,7 +166,7 @@ void RedisConnection::start_ready(int64_t now_us) {
   }
 }
 
-void RedisConnection::finish(CommandRun& run) {
+void ClientConnection::finish(CommandRun& run) {
   --running_count_;
   if (run.holds_values()) --holding_count_;
   const size_t bytes = run.reply_bytes().size();
@@ -195,7 +187,7 @@ void RedisConnection::finish(CommandRun& run) {
 }
 
 /// True: a reply is on its way.
-bool RedisConnection::pop_done() {
+bool ClientConnection::pop_done() {
   const uint64_t first_before = first_number_;
   while (!ring_.empty() && ring_.front()->state() == CommandRun::State::kDone) {
     std::unique_ptr<CommandRun> run = std::move(ring_.front());

@@ -1,5 +1,5 @@
 // The order of commands and of replies, and the bounds of a connection.
-#include "kvstore/gateway/redis_connection.h"
+#include "kvstore/gateway/client_connection.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace skua::kv::gateway {
 namespace {
 
-TEST(RedisConnection, AReadWaitsForTheWriteOfItsKey) {
+TEST(ClientConnection, AReadWaitsForTheWriteOfItsKey) {
   FakeGateway gateway;
   FakeClient client(gateway);
   client.send("SET a 1\r\nGET a\r\nGET b\r\nSET a 2\r\n");
@@ -26,7 +26,7 @@ TEST(RedisConnection, AReadWaitsForTheWriteOfItsKey) {
   EXPECT_TRUE(client.connection().is_idle());
 }
 
-TEST(RedisConnection, AWholeTableWaitsForAll_AndAllWaitForIt) {
+TEST(ClientConnection, AWholeTableWaitsForAll_AndAllWaitForIt) {
   FakeGateway gateway;
   FakeClient client(gateway);
   client.send("SET a 1\r\nGET b\r\nDBSIZE\r\nSET c 1\r\nPING\r\n");
@@ -40,7 +40,7 @@ TEST(RedisConnection, AWholeTableWaitsForAll_AndAllWaitForIt) {
   EXPECT_EQ(client.take_output(), "+OK\r\n$-1\r\n:1\r\n+OK\r\n+PONG\r\n");
 }
 
-TEST(RedisConnection, TheSameKeyOfTwoDatabasesIsTwoKeys) {
+TEST(ClientConnection, TheSameKeyOfTwoDatabasesIsTwoKeys) {
   FakeGateway gateway;
   FakeClient client(gateway);
   client.send("SET a 1\r\nSELECT 3\r\nGET a\r\n");
@@ -50,7 +50,7 @@ TEST(RedisConnection, TheSameKeyOfTwoDatabasesIsTwoKeys) {
   client.answer_all();
 }
 
-TEST(RedisConnection, AReplyIsInTheProtocolOfItsTime) {
+TEST(ClientConnection, AReplyIsInTheProtocolOfItsTime) {
   FakeGateway gateway;
   FakeClient client(gateway);
   client.send("GET a\r\nHELLO 3\r\nGET a\r\n");
@@ -60,7 +60,7 @@ TEST(RedisConnection, AReplyIsInTheProtocolOfItsTime) {
   EXPECT_TRUE(out.ends_with("_\r\n")) << out;
 }
 
-TEST(RedisConnection, AnErrorOfTheProtocolEndsIt_AfterTheRepliesBeforeIt) {
+TEST(ClientConnection, AnErrorOfTheProtocolEndsIt_AfterTheRepliesBeforeIt) {
   FakeGateway gateway;
   FakeClient client(gateway);
   client.send("GET a\r\n*x\r\nGET b\r\n");
@@ -71,7 +71,7 @@ TEST(RedisConnection, AnErrorOfTheProtocolEndsIt_AfterTheRepliesBeforeIt) {
   EXPECT_TRUE(client.connection().is_over());
 }
 
-TEST(RedisConnection, AWebPageIsHungUpOn) {
+TEST(ClientConnection, AWebPageIsHungUpOn) {
   FakeGateway gateway;
   FakeClient client(gateway);
   client.send("POST / HTTP/1.1\r\nHost: localhost\r\n\r\nSET a 1\r\n");
@@ -79,7 +79,7 @@ TEST(RedisConnection, AWebPageIsHungUpOn) {
   EXPECT_EQ(gateway.store.request_count, 0U);
 }
 
-TEST(RedisConnection, TakesNoMoreCommandsThanItHasRoomFor) {
+TEST(ClientConnection, TakesNoMoreCommandsThanItHasRoomFor) {
   FakeGateway gateway;
   FakeClient client(gateway);
   std::string stream;
@@ -102,7 +102,7 @@ TEST(RedisConnection, TakesNoMoreCommandsThanItHasRoomFor) {
   EXPECT_EQ(replies, 1100U);
 }
 
-TEST(RedisConnection, StopsWhenTheClientDoesNotTakeItsReplies) {
+TEST(ClientConnection, StopsWhenTheClientDoesNotTakeItsReplies) {
   FakeGateway gateway;
   FakeClient client(gateway);
   const std::string value(size_t{4} << 20, 'v');
@@ -130,7 +130,7 @@ TEST(RedisConnection, StopsWhenTheClientDoesNotTakeItsReplies) {
   EXPECT_EQ(bytes, 201 * reply_bytes);
 }
 
-TEST(RedisConnection, ReadsWhoseRepliesHaveNoRoomAreCarriedOutAgain) {
+TEST(ClientConnection, ReadsWhoseRepliesHaveNoRoomAreCarriedOutAgain) {
   FakeGateway gateway;
   FakeClient client(gateway);
   const std::string value(size_t{8} << 20, 'v');
@@ -154,7 +154,7 @@ TEST(RedisConnection, ReadsWhoseRepliesHaveNoRoomAreCarriedOutAgain) {
   EXPECT_GT(gateway.store.request_count, 22U);
 }
 
-TEST(RedisConnection, TakesNoMoreBytesOfCommandsThanItHasRoomFor) {
+TEST(ClientConnection, TakesNoMoreBytesOfCommandsThanItHasRoomFor) {
   FakeGateway gateway;
   FakeClient client(gateway);
   const std::string value(size_t{10} << 20, 'v');
@@ -175,7 +175,7 @@ TEST(RedisConnection, TakesNoMoreBytesOfCommandsThanItHasRoomFor) {
   EXPECT_EQ(out.size(), 10 * std::string_view("+OK\r\n").size());
 }
 
-TEST(RedisConnection, BeyondTheThreadsLimit_AConnectionHasOneCommandAtATime) {
+TEST(ClientConnection, BeyondTheThreadsLimit_AConnectionHasOneCommandAtATime) {
   FakeGateway gateway;
   gateway.context.held_bytes_max = size_t{1} << 20;
   FakeClient large(gateway);
@@ -204,7 +204,7 @@ TEST(RedisConnection, BeyondTheThreadsLimit_AConnectionHasOneCommandAtATime) {
   EXPECT_EQ(gateway.context.held_bytes, 0U);
 }
 
-TEST(RedisConnection, CountsTheValuesThatSetrangeMakes) {
+TEST(ClientConnection, CountsTheValuesThatSetrangeMakes) {
   FakeGateway gateway;
   FakeClient client(gateway);
   std::string stream;
@@ -221,7 +221,7 @@ TEST(RedisConnection, CountsTheValuesThatSetrangeMakes) {
   EXPECT_TRUE(out.starts_with(":16777216\r\n:16777216\r\n")) << out;
 }
 
-TEST(RedisConnection, FewCommandsHoldOldValuesAtATime) {
+TEST(ClientConnection, FewCommandsHoldOldValuesAtATime) {
   FakeGateway gateway;
   FakeClient client(gateway);
   const std::string value(size_t{8} << 20, 'v');
@@ -246,7 +246,7 @@ TEST(RedisConnection, FewCommandsHoldOldValuesAtATime) {
   EXPECT_EQ(bytes, 40 * (value.size() + 12));
 }
 
-TEST(RedisConnection, EndsWhileCommandsWaitForTheStore) {
+TEST(ClientConnection, EndsWhileCommandsWaitForTheStore) {
   FakeGateway gateway;
   auto client = std::make_unique<FakeClient>(gateway);
   client->send("GET a\r\nAPPEND b x\r\nMSET c 1 d 2\r\nGET b\r\n");
@@ -254,7 +254,7 @@ TEST(RedisConnection, EndsWhileCommandsWaitForTheStore) {
   client.reset();  // with leak checks: nothing stays
 }
 
-TEST(RedisConnection, ResultsOfCommandsThatAreOverAreIgnored) {
+TEST(ClientConnection, ResultsOfCommandsThatAreOverAreIgnored) {
   FakeGateway gateway;
   FakeClient client(gateway);
   client.send("GET a\r\nGET b\r\n");
@@ -291,7 +291,7 @@ std::string random_command(std::mt19937_64& random) {
   }
 }
 
-TEST(RedisConnection, PipelinedCommandsActInTheirOrder_InWhateverOrderTheStoreAnswers) {
+TEST(ClientConnection, PipelinedCommandsActInTheirOrder_InWhateverOrderTheStoreAnswers) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     std::mt19937_64 random(seed);
     FakeGateway one_by_one;

@@ -1,0 +1,43 @@
+#include "kvstore/gateway/resp_protocol.h"
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/gateway/redis_errors.h"
+#include "kvstore/gateway/resp_writer.h"
+
+namespace skua::kv::gateway {
+namespace {
+
+bool has_bad_key(const CommandSpec& spec, const CommandArguments& words) {
+  bool is_bad = false;
+  for_each_key(spec, words, [&](std::string_view key) { is_bad |= key.empty() || key.size() > kKeyBytesMax; });
+  return is_bad;
+}
+
+}  // namespace
+
+WireProtocol::Found RespProtocol::parse(std::string_view& input) {
+  switch (parser_.parse(input)) {
+    case RespParser::Found::kNothing: return Found::kNothing;
+    case RespParser::Found::kCommand: return Found::kCommand;
+    case RespParser::Found::kError: break;
+  }
+  return Found::kBroken;
+}
+
+std::string RespProtocol::error() const {
+  return absl::StrCat("ERR ", parser_.error());
+}
+
+FoundCommand RespProtocol::find(const CommandArguments& words) const {
+  FoundCommand found = find_command(words);
+  if (found.spec != nullptr && has_bad_key(*found.spec, words)) return {.error = std::string(errors::kKeySize)};
+  return found;
+}
+
+/// Errors look the same in RESP2 and RESP3.
+void RespProtocol::write_error(std::string_view error, ReplyBytes& reply) const {
+  RespWriter(reply, RespVersion::kResp2).error(error);
+}
+
+}  // namespace skua::kv::gateway
