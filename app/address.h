@@ -21,6 +21,8 @@ struct AddressRules {
   bool zero_port_allowed = false;
   /// 0.0.0.0 and [::]: every address of the machine. For listeners.
   bool any_host_allowed = false;
+  /// An option may be empty though its default is not. For listeners that may be left out.
+  bool empty_allowed = false;
 };
 
 struct Address {

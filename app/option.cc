@@ -75,11 +75,12 @@ absl::Status check_choice(const OptionState& option, const std::string& text) {
 
 // check_address() says what follows the text. What is empty by default may be said to be empty.
 std::optional<std::string> address_complaint(const OptionState& option, const std::string& text,
-                                             const absl::Status& status) {
+                                             const absl::Status& status, bool empty_allowed = false) {
   if (status.ok()) return std::nullopt;
   const std::string what(status.message());
   if (!text.empty()) return absl::StrCat("is ", text, ", which ", what);
-  const bool may_be_empty = !option.positional && option.default_texts == std::vector<std::string>{""};
+  const bool may_be_empty =
+      empty_allowed || (!option.positional && option.default_texts == std::vector<std::string>{""});
   return may_be_empty ? std::nullopt : std::optional(what);
 }
 
@@ -147,8 +148,9 @@ Option& Option::check(std::function<std::optional<std::string>(const std::string
 }
 
 Option& Option::address(const AddressRules& rules) {
-  return check(
-      [rules, this](const std::string& text) { return address_complaint(*state_, text, check_address(text, rules)); });
+  return check([rules, this](const std::string& text) {
+    return address_complaint(*state_, text, check_address(text, rules), rules.empty_allowed);
+  });
 }
 
 Option& Option::addresses(const AddressRules& rules) {

@@ -10,7 +10,7 @@
 
 namespace skua::kv::gateway {
 
-enum class ClientProtocol : uint8_t { kResp };
+enum class ClientProtocol : uint8_t { kResp, kMemcached };
 
 /// For one connection.
 [[nodiscard]] std::unique_ptr<WireProtocol> make_wire_protocol(ClientProtocol protocol);

@@ -49,7 +49,9 @@ Gateway::Gateway() = default;
 absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& options) {
   if (absl::Status status = check_tables(options); !status.ok()) return status;
   // Sockets of this process share the address; another process of the same user could share it as well, unnoticed.
-  if (absl::Status status = check_free(options.host, options.port); !status.ok()) return status;
+  for (const EntranceOptions& entrance : options.entrances) {
+    if (absl::Status status = check_free(entrance.host, entrance.port); !status.ok()) return status;
+  }
   std::unique_ptr<Gateway> gateway(new Gateway());
   GatewayIdentity& identity = gateway->identity_;
   identity.skua_version = options.skua_version;
@@ -72,17 +74,26 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& op
   return gateway;
 }
 
-absl::Status Gateway::make_threads(const GatewayOptions& options) {
-  identity_.port = options.port;
-  for (uint32_t i = 0; i < options.threads; ++i) {
-    absl::StatusOr<OwnedFd> listener = listen_at(options.host, identity_.port);
+/// The entrances of one thread. Those of all threads have the same ports.
+absl::StatusOr<std::vector<Entrance>> Gateway::make_entrances(const GatewayOptions& options) {
+  std::vector<Entrance> made;
+  for (size_t i = 0; i < options.entrances.size(); ++i) {
+    const EntranceOptions& entrance = options.entrances[i];
+    absl::StatusOr<OwnedFd> listener = listen_at(entrance.host, ports_[i]);
     if (!listener.ok()) return listener.status();
-    identity_.port = port_of(*listener);
-    std::vector<Entrance> entrances;
-    entrances.push_back({.listener = *std::move(listener),
-                         .protocol = ClientProtocol::kResp,
-                         .database = options.databases.begin()->first});
-    auto thread = GatewayThread::create(identity_, options.client, std::move(entrances));
+    ports_[i] = port_of(*listener);
+    if (entrance.protocol == ClientProtocol::kResp) identity_.port = ports_[i];
+    made.push_back({.listener = *std::move(listener), .protocol = entrance.protocol, .database = entrance.database});
+  }
+  return made;
+}
+
+absl::Status Gateway::make_threads(const GatewayOptions& options) {
+  for (const EntranceOptions& entrance : options.entrances) ports_.push_back(entrance.port);
+  for (uint32_t i = 0; i < options.threads; ++i) {
+    absl::StatusOr<std::vector<Entrance>> entrances = make_entrances(options);
+    if (!entrances.ok()) return entrances.status();
+    auto thread = GatewayThread::create(identity_, options.client, *std::move(entrances));
     if (!thread.ok()) return thread.status();
     threads_.push_back(*std::move(thread));
   }

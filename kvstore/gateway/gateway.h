@@ -1,4 +1,4 @@
-// Gateway: serves clients of Redis's protocol from tables of a cluster, on threads of its own.
+// Gateway: serves clients of Redis's and memcached's protocols from tables of a cluster, on threads of its own.
 #ifndef SKUA_KVSTORE_GATEWAY_GATEWAY_H_
 #define SKUA_KVSTORE_GATEWAY_GATEWAY_H_
 
@@ -24,13 +24,21 @@ class Admin;
 namespace skua::kv::gateway {
 
 inline constexpr DurationNs kHealthTimeoutNs = 2 * kSecond;
+/// Where clients connect, and how they are understood there.
+struct EntranceOptions {
+  ClientProtocol protocol = ClientProtocol::kResp;
+  std::string host{};
+  /// 0: the system chooses one.
+  uint16_t port = 0;
+  /// The one that clients begin with; of GatewayOptions::databases.
+  uint32_t database = 0;
+};
 
 struct GatewayOptions {
-  /// Where clients connect. Port 0: the system chooses one.
-  std::string host = "127.0.0.1";
-  uint16_t port = 6379;
+  /// At least one, and at most one for each protocol.
+  std::vector<EntranceOptions> entrances{};
   uint32_t threads = 1;
-  /// Of all threads together. Further connections get Redis's error.
+  /// Of all threads together. Further connections get an error of their protocol.
   uint64_t connections_max = 10'000;
   /// Numbers, as of SELECT, and names of tables. At least one.
   std::map<uint32_t, std::string> databases{};
@@ -50,7 +58,8 @@ class Gateway {
   Gateway(const Gateway&) = delete;
   Gateway& operator=(const Gateway&) = delete;
 
-  [[nodiscard]] uint16_t port() const { return identity_.port; }
+  /// Of the entrances, in the order of the options.
+  [[nodiscard]] const std::vector<uint16_t>& ports() const { return ports_; }
   [[nodiscard]] const GatewayIdentity& identity() const { return identity_; }
   /// For operators. Thread: any; no later than stop(). metrics(): in Prometheus' text format. readiness(): whether the
   /// control plane answers; waits for it, for kHealthTimeoutNs at most. is_alive(): whether each thread goes through its
@@ -64,10 +73,12 @@ class Gateway {
  private:
   Gateway();
   absl::Status make_threads(const GatewayOptions& options);
+  absl::StatusOr<std::vector<Entrance>> make_entrances(const GatewayOptions& options);
 
   GatewayIdentity identity_;
   std::mutex admin_mutex_;
   std::unique_ptr<Admin> admin_;  // protected by admin_mutex_
+  std::vector<uint16_t> ports_;
   std::vector<std::unique_ptr<GatewayThread>> threads_;
   std::vector<std::thread> running_;
 };

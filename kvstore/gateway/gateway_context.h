@@ -15,12 +15,22 @@
 
 namespace skua::kv::gateway {
 
+/// What clients of memcached's protocol have asked for.
+struct MemcachedCounters {
+  std::atomic<uint64_t> gets{0};  // keys
+  std::atomic<uint64_t> hits{0};
+  std::atomic<uint64_t> misses{0};
+  std::atomic<uint64_t> sets{0};
+  std::atomic<uint64_t> touches{0};
+};
+
 /// What the gateway is, the same for all its threads. Immutable after the start, but for the counters and the cursors,
 /// which any thread may use.
 struct GatewayIdentity {
   std::string skua_version;
   /// 40 hexadecimal digits, different for each start.
   std::string run_id;
+  /// Where clients of Redis's protocol connect; 0: nowhere.
   uint16_t port = 0;
   int64_t started_ms = 0;
   uint32_t threads = 0;
@@ -34,6 +44,7 @@ struct GatewayIdentity {
   std::atomic<uint64_t> connections_refused{0};
   std::atomic<uint64_t> commands{0};
   std::atomic<uint64_t> next_client_id{1};
+  MemcachedCounters memcached;
 };
 
 class CommandRun;

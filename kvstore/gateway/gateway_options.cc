@@ -5,6 +5,8 @@
 #include <chrono>
 #include <map>
 #include <set>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,13 +19,69 @@
 namespace skua::kv::gateway {
 namespace {
 
-constexpr app::AddressRules kListenRules{.zero_port_allowed = true, .any_host_allowed = true};
+constexpr app::AddressRules kListenRules{.zero_port_allowed = true, .any_host_allowed = true, .empty_allowed = true};
 /// Numbers of databases. Clients know few beyond 15.
 constexpr uint32_t kDatabaseMax = 9999;
 
-bool is_open_to_others(const ProgramOptions& options) {
-  const absl::StatusOr<app::Address> address = app::parse_address(options.listen_address, kListenRules);
+/// An option that says where to listen.
+struct ListenOption {
+  std::string_view name;
+  std::string address;
+};
+
+/// Those that are given.
+std::vector<ListenOption> listen_options(const ProgramOptions& options) {
+  std::vector<ListenOption> out;
+  if (!options.listen_address.empty()) out.push_back({"--listen-address", options.listen_address});
+  if (!options.memcached_address.empty()) out.push_back({"--memcached-address", options.memcached_address});
+  return out;
+}
+
+bool is_open_to_others(const ListenOption& option) {
+  const absl::StatusOr<app::Address> address = app::parse_address(option.address, kListenRules);
   return address.ok() && !control::is_loopback(address->host);
+}
+
+absl::Status check_addresses(const ProgramOptions& options) {
+  const std::vector<ListenOption> given = listen_options(options);
+  if (given.empty()) {
+    return absl::InvalidArgumentError("give --listen-address, for clients of Redis, or --memcached-address, or both");
+  }
+  for (const ListenOption& option : given) {
+    if (!is_open_to_others(option) || options.allows_everybody) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(absl_view(option.name), " ", option.address,
+                     " can be reached from other machines, and whoever does is let in, for there are neither passwords "
+                     "nor TLS: listen on 127.0.0.1, or allow it with --security off-unsafe"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<EntranceOptions> entrance_at(const std::string& text, ClientProtocol protocol, uint32_t database) {
+  const absl::StatusOr<app::Address> address = app::parse_address(text, kListenRules);
+  if (!address.ok()) return address.status();
+  return EntranceOptions{.protocol = protocol, .host = address->host, .port = address->port, .database = database};
+}
+
+/// `databases` has at least one.
+absl::StatusOr<std::vector<EntranceOptions>> entrances_of(const ProgramOptions& options,
+                                                          const std::map<uint32_t, std::string>& databases) {
+  std::vector<EntranceOptions> out;
+  const uint32_t first = databases.begin()->first;
+  const uint32_t memcached = options.memcached_database < 0 ? first : static_cast<uint32_t>(options.memcached_database);
+  if (!databases.contains(memcached)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--memcached-database is ", memcached, ", which --databases does not name"));
+  }
+  for (const auto& [text, protocol, database] :
+       {std::tuple(options.listen_address, ClientProtocol::kResp, first),
+        std::tuple(options.memcached_address, ClientProtocol::kMemcached, memcached)}) {
+    if (text.empty()) continue;
+    absl::StatusOr<EntranceOptions> entrance = entrance_at(text, protocol, database);
+    if (!entrance.ok()) return entrance.status();
+    out.push_back(*std::move(entrance));
+  }
+  return out;
 }
 
 absl::StatusOr<std::map<uint32_t, std::string>> parse_databases(const std::vector<std::string>& words) {
@@ -64,11 +122,21 @@ void declare(app::Program& program, ProgramOptions& options) {
       .value_name("HOST:PORT")
       .addresses();
   program
-      .add_string("listen-address", &options.listen_address,
-                  "Where Redis's clients connect; port 0 takes a free one. There are neither passwords nor TLS, so by "
-                  "default only programs of this machine get there.")
+      .add_string(
+          "listen-address", &options.listen_address,
+          "Where Redis's clients connect; port 0 takes a free one, and an empty address none. There are neither "
+          "passwords nor TLS, so by default only programs of this machine get there.")
       .value_name("HOST:PORT")
       .address(kListenRules);
+  program
+      .add_string("memcached-address", &options.memcached_address,
+                  "Where memcached's clients connect, with the text protocol; usually port 11211. Empty: nowhere.")
+      .value_name("HOST:PORT")
+      .address(kListenRules);
+  program
+      .add_int("memcached-database", &options.memcached_database,
+               "The number of the table that memcached's clients see; -1: the lowest of --databases.")
+      .range(-1, kDatabaseMax);
   program
       .add_list("databases", &options.databases,
                 "The tables that clients see, by the numbers of SELECT: 0=cache,1=users. A client begins with the "
@@ -94,6 +162,8 @@ void declare(app::Program& program, ProgramOptions& options) {
   app::add_log_options(program, &options.log);
   program.example("skua-gateway --databases 0=cache", "redis-cli on this machine reads and writes the table `cache`");
   program.example("skua-gateway --databases 0=cache,1=users --threads 4", "two tables, on four threads");
+  program.example("skua-gateway --databases 0=cache --memcached-address 127.0.0.1:11211",
+                  "clients of memcached as well, in the same table");
   program.example(
       "skua-gateway --databases 0=cache --control-address 10.0.0.1:7400 --cert gw.pem --key gw.key --ca ca.pem",
       "a cluster whose programs show certificates");
@@ -102,26 +172,25 @@ void declare(app::Program& program, ProgramOptions& options) {
 }
 
 std::string exposure_warning(const ProgramOptions& options) {
-  if (!is_open_to_others(options)) return {};
-  return absl::StrCat("security is off: whoever reaches --listen-address ", options.listen_address,
+  std::string open;
+  for (const ListenOption& option : listen_options(options)) {
+    if (is_open_to_others(option))
+      absl::StrAppend(&open, open.empty() ? "" : " or ", absl_view(option.name), " ", option.address);
+  }
+  if (open.empty()) return {};
+  return absl::StrCat("security is off: whoever reaches ", open,
                       " may read, change and delete all that these tables have (--security off-unsafe)");
 }
 
 absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options) {
-  const absl::StatusOr<app::Address> address = app::parse_address(options.listen_address, kListenRules);
-  if (!address.ok()) return address.status();
-  if (is_open_to_others(options) && !options.allows_everybody) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--listen-address ", options.listen_address,
-                     " can be reached from other machines, and whoever does is let in, for there are neither passwords "
-                     "nor TLS: listen on 127.0.0.1, or allow it with --security off-unsafe"));
-  }
+  if (absl::Status status = check_addresses(options); !status.ok()) return status;
   if (absl::Status http = app::check_http(options.http); !http.ok()) return http;
   absl::StatusOr<std::map<uint32_t, std::string>> databases = parse_databases(options.databases);
   if (!databases.ok()) return databases.status();
+  absl::StatusOr<std::vector<EntranceOptions>> entrances = entrances_of(options, *databases);
+  if (!entrances.ok()) return entrances.status();
   GatewayOptions out;
-  out.host = address->host;
-  out.port = address->port;
+  out.entrances = *std::move(entrances);
   out.threads = options.threads;
   out.connections_max = options.connections_max;
   out.databases = *std::move(databases);

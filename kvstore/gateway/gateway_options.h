@@ -21,7 +21,11 @@ inline constexpr const char* kProgram = "skua-gateway";
 
 struct ProgramOptions {
   std::string control_address = "127.0.0.1:7400";
+  /// Empty: Redis's protocol is not spoken; the same for memcached's.
   std::string listen_address = "127.0.0.1:6379";
+  std::string memcached_address;
+  /// Negative: the lowest number of `databases`.
+  int32_t memcached_database = -1;
   std::vector<std::string> databases;
   uint32_t threads = 1;
   uint32_t connections_max = 10'000;

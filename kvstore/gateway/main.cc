@@ -1,4 +1,4 @@
-// skua-gateway: lets clients of Redis read and write tables of a cluster.
+// skua-gateway: lets clients of Redis and memcached read and write tables of a cluster.
 #include <csignal>
 #include <memory>
 #include <string>
@@ -50,6 +50,17 @@ app::OperatorPages pages_of(Gateway& gateway) {
           .metrics = [&gateway] { return gateway.metrics(); }};
 }
 
+/// Empty: the protocol is not spoken.
+std::string shown_address(const GatewayOptions& options, const Gateway& gateway, ClientProtocol protocol) {
+  for (size_t i = 0; i < options.entrances.size(); ++i) {
+    if (options.entrances[i].protocol != protocol) continue;
+    const std::string& host = options.entrances[i].host;
+    const std::string shown = host.find(':') == std::string::npos ? host : absl::StrCat("[", host, "]");
+    return absl::StrCat(shown, ":", gateway.ports()[i]);
+  }
+  return "";
+}
+
 int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::StopSignal& stop) {
   const app::Logger logger(options.log);
   app::ServiceReporter reporter(app::Notifier::from_environment());
@@ -60,12 +71,11 @@ int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::
         "--connections-max",
         {{"files", files}, {"connections_max", gateway_options.connections_max}});
   }
-  const std::string& host = gateway_options.host;
   const std::unique_ptr<Gateway> gateway = value_or_fail(Gateway::start(gateway_options));
   std::unique_ptr<app::HttpServer> http = value_or_fail(app::serve_pages(options.http, pages_of(*gateway)));
   warn(options, logger);
-  const std::string shown_host = host.find(':') == std::string::npos ? host : absl::StrCat("[", host, "]");
-  logger.info("started", {{"listen_address", absl::StrCat(shown_host, ":", gateway->port())},
+  logger.info("started", {{"listen_address", shown_address(gateway_options, *gateway, ClientProtocol::kResp)},
+                          {"memcached_address", shown_address(gateway_options, *gateway, ClientProtocol::kMemcached)},
                           {"http_address", http == nullptr ? "none" : http->address()},
                           {"control_address", options.control_address},
                           {"threads", options.threads},
@@ -86,12 +96,12 @@ int run(int argc, const char* const* argv) {
   const auto stop = value_or_fail(app::StopSignal::install());
   ProgramOptions options;
   app::Program program({.name = kProgram,
-                        .summary = "Serves tables of a Skua cluster to clients of Redis",
+                        .summary = "Serves tables of a Skua cluster to clients of Redis and memcached",
                         .description =
-                            "Speaks Redis's protocol (RESP2 and RESP3) to redis-cli and the client libraries, "
-                            "and reads and writes keys of a cluster for them. docs/gateway.md says which "
-                            "commands there are, and what differs.",
-                        .manual_section = 8});
+                            "Speaks Redis's protocol (RESP2 and RESP3) and memcached's text protocol to their "
+                            "tools and client libraries, and reads and writes keys of a cluster for them. "
+                            "docs/gateway.md says which commands there are, and what differs.",
+                         .manual_section = 8});
   declare(program, options);
   program.parse_or_exit(argc, argv);
   return serve(options, value_or_fail(gateway_options(options)), *stop);

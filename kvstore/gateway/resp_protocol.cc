@@ -8,7 +8,7 @@
 namespace skua::kv::gateway {
 namespace {
 
-bool has_bad_key(const CommandSpec& spec, const CommandArguments& words) {
+bool has_bad_redis_key(const CommandSpec& spec, const CommandArguments& words) {
   bool is_bad = false;
   for_each_key(spec, words, [&](std::string_view key) { is_bad |= key.empty() || key.size() > kKeyBytesMax; });
   return is_bad;
@@ -31,7 +31,7 @@ std::string RespProtocol::error() const {
 
 FoundCommand RespProtocol::find(const CommandArguments& words) const {
   FoundCommand found = find_command(words);
-  if (found.spec != nullptr && has_bad_key(*found.spec, words)) return {.error = std::string(errors::kKeySize)};
+  if (found.spec != nullptr && has_bad_redis_key(*found.spec, words)) return {.error = std::string(errors::kKeySize)};
   return found;
 }
 

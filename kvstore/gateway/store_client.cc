@@ -29,6 +29,7 @@ WriteOptions write_options(const StoreRequest& request) {
   options.if_present = request.if_present;
   options.keep_ttl = request.keep_ttl;
   options.ttl = std::chrono::milliseconds(request.ttl_ms);
+  options.mark.tag = request.tag;
   return options;
 }
 
@@ -85,8 +86,10 @@ void StoreClient::run(uint64_t connection, const IssuedRequest& issued) {
 
 absl::Status StoreClient::submit(const StoreRequest& request, const std::string& table, uint32_t place) {
   if (request.kind == Kind::kGet) {
-    return client_.get(table, request.key, {.with_ttl = request.with_ttl}, [this, place](GetResult&& got) {
+    const ReadOptions options{.with_ttl = request.with_ttl, .with_mark = request.with_tag};
+    return client_.get(table, request.key, options, [this, place](GetResult&& got) {
       StoreResult result = result_of(Kind::kGet, got);
+      result.tag = got.mark.tag;
       result.value = std::move(got.value);
       if (got.ttl.has_value()) result.ttl_ms = static_cast<uint64_t>(std::max<int64_t>(got.ttl->count(), 0));
       finish(place, std::move(result));

@@ -21,6 +21,7 @@ struct StoreRequest {
   Kind kind = Kind::kGet;
   std::string_view key = {};    ///< SCAN: the first key of the range; empty: the table's first
   std::string_view value = {};  ///< PUT, APPEND
+  uint32_t tag = 0;             ///< PUT: of the record, for the client's own use; memcached's flags
   /// Writes: only if the key has this version; only if it is absent; only if it is there. At most one of the three.
   std::optional<uint64_t> if_version = {};
   bool if_absent = false;
@@ -29,6 +30,7 @@ struct StoreRequest {
   bool keep_ttl = false;      ///< PUT: the key keeps the time to live that it has; ttl_ms is 0
   int64_t delta = 0;          ///< ADD
   bool with_ttl = false;      ///< GET: the result has ttl_ms
+  bool with_tag = false;      ///< GET: the result has the record's tag
   bool drops_value = false;   ///< GET: the result has value_bytes, but not the value
   std::string_view end = {};  ///< SCAN: the range ends before this key; empty: with the table
   uint32_t rows_max = 0;      ///< SCAN
@@ -54,6 +56,7 @@ struct StoreResult {
 
   Status status = Status::kOk;
   uint64_t version = 0;                   ///< GET: of the value
+  uint32_t tag = 0;                       ///< GET with_tag: of the record
   ValueView value = {};                   ///< GET; empty if the request drops the value
   size_t value_bytes = 0;                 ///< GET: the value's size; the command's run fills it in
   std::optional<uint64_t> ttl_ms = {};    ///< GET with_ttl; nothing: the key does not expire

@@ -51,6 +51,7 @@ class FakeStore {
     std::string value;
     uint64_t version = 0;
     std::optional<int64_t> expires_at_ms;
+    uint32_t tag = 0;
   };
 
   StoreResult run(const StoreRequest& request, int64_t now_ms) {
@@ -73,7 +74,7 @@ class FakeStore {
     }
     if (request.kind == StoreRequest::Kind::kGet) {
       return version == 0 ? StoreResult{.status = StoreResult::Status::kNotFound}
-                          : read(found->second, request.with_ttl, now_ms);
+                          : read(found->second, request, now_ms);
     }
     return write(request, table, key, now_ms);
   }
@@ -85,9 +86,11 @@ class FakeStore {
   std::function<std::optional<StoreResult>(const StoreRequest&)> on_request;
 
  private:
-  StoreResult read(const Entry& entry, bool with_ttl, int64_t now_ms) {
+  StoreResult read(const Entry& entry, const StoreRequest& request, int64_t now_ms) {
     StoreResult out{.version = entry.version, .value = memory.lend(entry.value)};
-    if (with_ttl && entry.expires_at_ms.has_value()) out.ttl_ms = static_cast<uint64_t>(*entry.expires_at_ms - now_ms);
+    if (request.with_tag) out.tag = entry.tag;
+    if (request.with_ttl && entry.expires_at_ms.has_value())
+      out.ttl_ms = static_cast<uint64_t>(*entry.expires_at_ms - now_ms);
     return out;
   }
 
@@ -108,6 +111,7 @@ class FakeStore {
         break;
       case StoreRequest::Kind::kPut:
         table[key].value = request.value;
+        table[key].tag = request.tag;
         if (!request.keep_ttl) table[key].expires_at_ms = expires_at;
         break;
       case StoreRequest::Kind::kAppend: table[key].value += request.value; break;

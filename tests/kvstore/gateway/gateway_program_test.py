@@ -7,6 +7,7 @@ Exit code 77: there are no redis-cli and redis-benchmark here.
 """
 
 import argparse
+import importlib
 import os
 import shutil
 import subprocess
@@ -14,10 +15,24 @@ import sys
 import threading
 import unittest
 
-from gateway_programs import LIMIT_S, Programs, wait_for
+from gateway_programs import LIMIT_S, Programs, free_ports, wait_for
 from redis_client import Connection, encode
 
 BIN = None
+DEBIAN_MODULES = "/usr/lib/python3/dist-packages"
+
+
+def module(name):
+    """A module of this Python, or of Debian's; None: there is none. Only for modules in pure Python."""
+    for path in ([], [DEBIAN_MODULES]):
+        sys.path += path
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+        finally:
+            sys.path = [other for other in sys.path if other not in path]
+    return None
 
 
 def resident_kib(process):
@@ -104,6 +119,52 @@ class GatewayTest(unittest.TestCase):
         self.assertEqual(first.ask("GET", "sum"), b"200")
         self.assertEqual(first.ask("GET", "float"), b"100")
         first.close()
+
+    def test_both_protocols(self):
+        memcached_port = free_ports(1)
+        _, port = self.gateway("--memcached-address", f"127.0.0.1:{memcached_port}", "--memcached-database", "3", "--threads", "2")
+        redis = Connection(port)
+        memcached = Connection(memcached_port)
+        memcached.send(b"set both 9 0 5\r\nhello\r\nget both\r\n")
+        for line in (b"STORED\r\n", b"VALUE both 9 5\r\n", b"hello\r\n", b"END\r\n"):
+            self.assertEqual(memcached.line(), line)
+        self.assertIsNone(redis.ask("GET", "both"), "another table")
+        self.assertEqual(redis.ask("SELECT", "3"), "+OK")
+        self.assertEqual(redis.ask("GET", "both"), b"hello")
+        memcached.send(b"quit\r\n")
+        self.assertEqual(memcached.rest(), b"")
+        memcached.close()
+        redis.close()
+
+    def test_pymemcache(self):
+        client_module = module("pymemcache.client.base")
+        if client_module is None:
+            self.skipTest("no pymemcache here: deploy/install-deps check")
+        _, port = self.programs.start_memcached_gateway("--databases", "0=cache")
+        client = client_module.Client(("127.0.0.1", port), timeout=LIMIT_S, default_noreply=False)
+        self.assertTrue(client.set("py", b"1", expire=100, flags=5))
+        self.assertEqual(client.get("py"), b"1")
+        self.assertEqual(client.incr("py", 41), 42)
+        value, version = client.gets("py")
+        self.assertEqual(value, b"42")
+        self.assertTrue(client.cas("py", b"43", version))
+        self.assertFalse(client.cas("py", b"44", version))
+        self.assertIsNone(client.cas("nosuch", b"44", version))
+        self.assertEqual(client.set_many({f"py:{i}": b"v" * i for i in range(300)}), [])
+        self.assertEqual(client.get_many([f"py:{i}" for i in range(301)]), {f"py:{i}": b"v" * i for i in range(300)})
+        large = os.urandom(10 << 20)
+        self.assertTrue(client.set("large", large))
+        self.assertEqual(client.get("large"), large)
+        self.assertTrue(client.append("py", b"!"))
+        self.assertTrue(client.prepend("py", b"?"))
+        self.assertFalse(client.add("py", b"x"))
+        self.assertTrue(client.touch("py", 0))
+        self.assertEqual(client.gat("py", 0) if hasattr(client, "gat") else client.get("py"), b"?43!")
+        self.assertTrue(client.delete("py"))
+        self.assertFalse(client.delete("py"))
+        self.assertEqual(client.version(), b"1.6.18")
+        self.assertEqual(client.stats()[b"curr_connections"], 1)
+        client.close()
 
     def test_a_client_that_does_not_read(self):
         process, port = self.gateway("--timeout", "60s")
@@ -213,6 +274,10 @@ class GatewayTest(unittest.TestCase):
         self.refused(2, ["names database 0 twice"], "--databases", "0=cache,0=users")
         self.refused(2, ["can be reached from other machines", "--security off-unsafe"], "--databases", "0=cache",
                      "--listen-address", "0.0.0.0:0")
+        self.refused(2, ["--memcached-address 0.0.0.0:0", "--security off-unsafe"], "--databases", "0=cache",
+                     "--memcached-address", "0.0.0.0:0")
+        self.refused(2, ["--listen-address", "or --memcached-address, or both"], "--databases", "0=cache", "--listen-address", "")
+        self.refused(2, ["--memcached-database is 7"], "--databases", "0=cache", "--memcached-database", "7")
         _, port = self.gateway()
         self.refused(2, ["Address already in use"], "--databases", "0=cache", "--listen-address", f"127.0.0.1:{port}")
         self.refused(1, ["127.0.0.1:1"], "--databases", "0=cache", "--control-address", "127.0.0.1:1", "--timeout", "1s")

@@ -1,5 +1,6 @@
-"""A cluster, a gateway and a redis-server on ports of their own, for tests."""
+"""A cluster, a gateway, a redis-server and a memcached on ports of their own, for tests."""
 
+import getpass
 import os
 import random
 import signal
@@ -102,6 +103,18 @@ class Programs:
         port = free_ports(1)
         command = self.gateway_command("--listen-address", f"127.0.0.1:{port}", *words)
         return self.start(f"gateway{port}", command, port), port
+
+    def start_memcached_gateway(self, *words):
+        """Without Redis's protocol."""
+        port = free_ports(1)
+        command = self.gateway_command("--listen-address", "", "--memcached-address", f"127.0.0.1:{port}", *words)
+        return self.start(f"gateway{port}", command, port), port
+
+    def start_memcached(self):
+        port = free_ports(1)
+        self.start("memcached", ["memcached", "-u", getpass.getuser(), "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-I", "16m",
+                                 "-m", "256"], port)
+        return port
 
     def start_redis(self):
         port = free_ports(1)

@@ -1,0 +1,122 @@
+// Commands of memcached over keys that are there: get gets gat gats touch delete incr decr.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/gateway/memcached_errors.h"
+#include "kvstore/gateway/memcached_handlers.h"
+#include "kvstore/gateway/memcached_numbers.h"
+#include "kvstore/gateway/memcached_support.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::gateway::memcached_handlers {
+namespace {
+
+using Kind = StoreRequest::Kind;
+using Status = StoreResult::Status;
+
+/// VALUE KEY FLAGS LENGTH [VERSION], and the block. Takes the value.
+void reply_value(CommandRun& run, std::string_view key, StoreResult&& got, bool with_version) {
+  ReplyBytes& out = run.reply_bytes();
+  out.append("VALUE ");
+  out.append(key);
+  out.append(absl::StrCat(" ", got.tag, " ", got.value.size()));
+  if (with_version) out.append(absl::StrCat(" ", got.version));
+  out.append("\r\n");
+  out.append(std::move(got.value));
+  out.append("\r\n");
+}
+
+/// Adds the values to the reply. False: the client has been told instead why it does not get them.
+bool reply_values(CommandRun& run, std::span<const StoreRequest> requests, std::span<StoreResult> results) {
+  const MemcachedReply reply(run, false);
+  MemcachedCounters& counters = run.gateway().identity.memcached;
+  counters.gets.fetch_add(results.size(), std::memory_order_relaxed);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (reply.failure(results[i])) return false;
+    StoreResult taken = std::move(results[i]);  // given back here, because the reply may have a copy
+    (taken.ok() ? counters.hits : counters.misses).fetch_add(1, std::memory_order_relaxed);
+    if (taken.ok()) reply_value(run, requests[i].key, std::move(taken), run.arg(0).back() == 's');
+  }
+  if (run.reply_bytes().size() <= kManyValuesBytesMax) return true;
+  run.reply_bytes().clear();
+  reply.line(memcached_errors::kReplyTooLarge);
+  return false;
+}
+
+/// Words from `first` on, as GETs of the next keys.
+std::vector<StoreRequest> gets_from(const CommandRun& run, size_t first) {
+  std::vector<StoreRequest> requests;
+  const size_t end = std::min(run.size(), first + kRequestsPerCommandMax);
+  for (size_t i = first; i < end; ++i) requests.push_back({.kind = Kind::kGet, .key = run.arg(i), .with_tag = true});
+  return requests;
+}
+
+}  // namespace
+
+/// Carried out again, it counts its keys again: they were read again.
+CommandTask get(CommandRun& run) {
+  for (size_t i = 1; i < run.size(); i += kRequestsPerCommandMax) {
+    const std::vector<StoreRequest> requests = gets_from(run, i);
+    if (!reply_values(run, requests, co_await run.store_all(requests))) co_return;
+  }
+  run.reply_bytes().append("END\r\n");
+}
+
+/// A time to live is set before the value is read, because setting it gives the key another version. A key that expires
+/// at once is read first.
+CommandTask gat(CommandRun& run) {
+  const MemcachedReply reply(run, false);
+  const std::optional<int64_t> exptime = parse_memcached_i64(run.arg(1));
+  if (!exptime.has_value()) {
+    reply.line(memcached_errors::kBadExpiry);
+    co_return;
+  }
+  const MemcachedExpiry expiry = memcached_expiry(*exptime, run.now_ms());
+  for (size_t i = 2; i < run.size(); i += kRequestsPerCommandMax) {
+    const std::vector<StoreRequest> requests = gets_from(run, i);
+    std::vector<StoreRequest> touches;
+    for (const StoreRequest& request : requests) touches.push_back(memcached_touch(request.key, expiry));
+    run.gateway().identity.memcached.touches.fetch_add(touches.size(), std::memory_order_relaxed);
+    if (!expiry.is_past) {
+      for (const StoreResult& touched : co_await run.store_all(touches)) {
+        if (reply.failure(touched)) co_return;
+      }
+    }
+    if (!reply_values(run, requests, co_await run.store_all(requests))) co_return;
+    if (expiry.is_past) {
+      for (const StoreResult& touched : co_await run.store_all(touches)) {
+        if (reply.failure(touched)) co_return;
+      }
+    }
+  }
+  run.reply_bytes().append("END\r\n");
+}
+
+CommandTask touch(CommandRun& run) {
+  const MemcachedReply reply(run, is_noreply(run.arg(run.size() - 1)));
+  const std::optional<int64_t> exptime = parse_memcached_i64(run.arg(2));
+  if (!exptime.has_value()) {
+    reply.line(memcached_errors::kBadExpiry);
+    co_return;
+  }
+  run.gateway().identity.memcached.touches.fetch_add(1, std::memory_order_relaxed);
+  const StoreResult touched = co_await run.store(memcached_touch(run.arg(1), memcached_expiry(*exptime, run.now_ms())));
+  if (!reply.failure(touched)) reply.line(touched.ok() ? "TOUCHED" : "NOT_FOUND");
+}
+
+CommandTask remove(CommandRun& run) {
+  const bool is_silent = is_noreply(run.arg(run.size() - 1)) && run.size() > 2;
+  const MemcachedReply reply(run, is_silent);
+  // Clients of long ago sent a time; only 0 is still taken.
+  const size_t words = run.size() - (is_silent ? 1 : 0);
+  if (words > 3 || (words == 3 && run.arg(2) != "0")) {
+    reply.line(memcached_errors::kBadDelete);
+    co_return;
+  }
+  const StoreResult removed = co_await run.store({.kind = Kind::kRemove, .key = run.arg(1)});
+  if (!reply.failure(removed)) reply.line(removed.ok() ? "DELETED" : "NOT_FOUND");
+}
+
+}  // namespace skua::kv::gateway::memcached_handlers

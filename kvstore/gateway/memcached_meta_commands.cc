@@ -1,0 +1,105 @@
+// Meta commands of memcached that bring no value: mg md me mn. ms and ma are with the classic commands of their kind.
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/gateway/memcached_errors.h"
+#include "kvstore/gateway/memcached_handlers.h"
+#include "kvstore/gateway/memcached_support.h"
+
+namespace skua::kv::gateway::memcached_handlers {
+namespace {
+
+using Kind = StoreRequest::Kind;
+
+void reply_got(CommandRun& run, const MetaFlags& flags, StoreResult&& got) {
+  if (!got.ok()) {
+    MemcachedReply(run, flags.is_quiet).line(meta_line({.code = "EN"}, flags, run.arg(1)));
+    return;
+  }
+  const std::string code = flags.wants_value ? absl::StrCat("VA ", got.value_bytes) : "HD";
+  MemcachedReply(run, false)
+      .line(meta_line({.code = code, .got = &got, .ttl_ms = got.ttl_ms, .version = got.version}, flags, run.arg(1)));
+  if (!flags.wants_value) return;
+  run.reply_bytes().append(std::move(got.value));
+  run.reply_bytes().append("\r\n");
+}
+
+}  // namespace
+
+CommandTask meta_get(CommandRun& run) {
+  const MemcachedReply reply(run, false);
+  MetaFlags flags;
+  const std::string_view error = read_meta_flags(run.words(), 2, run.size(), flags);
+  if (!error.empty() || flags.expiry_of_new.has_value()) {
+    reply.line(error.empty() ? memcached_errors::kInvalidFlag : error);
+    co_return;
+  }
+  const MemcachedExpiry expiry = memcached_expiry(flags.expiry.value_or(0), run.now_ms());
+  const StoreRequest touch = memcached_touch(run.arg(1), expiry);
+  MemcachedCounters& counters = run.gateway().identity.memcached;
+  // Setting the time gives the key another version: it comes first, unless nothing would be left to read.
+  if (flags.expiry.has_value() && !expiry.is_past) {
+    counters.touches.fetch_add(1, std::memory_order_relaxed);
+    if (reply.failure(co_await run.store(touch))) co_return;
+  }
+  StoreResult got = co_await run.store({.kind = Kind::kGet,
+                                        .key = run.arg(1),
+                                        .with_ttl = flags.wants_ttl,
+                                        .with_tag = true,
+                                        .drops_value = !flags.wants_value});
+  if (reply.failure(got)) co_return;
+  counters.gets.fetch_add(1, std::memory_order_relaxed);
+  (got.ok() ? counters.hits : counters.misses).fetch_add(1, std::memory_order_relaxed);
+  if (flags.expiry.has_value() && expiry.is_past && got.ok()) {
+    got.ttl_ms = 0;
+    if (reply.failure(co_await run.store(touch))) co_return;
+  }
+  reply_got(run, flags, std::move(got));
+}
+
+CommandTask meta_delete(CommandRun& run) {
+  const MemcachedReply reply(run, false);
+  MetaFlags flags;
+  const std::string_view error = read_meta_flags(run.words(), 2, run.size(), flags);
+  if (!error.empty()) {
+    reply.line(error == memcached_errors::kLongOpaque ? error : memcached_errors::kInvalidOrDuplicateFlag);
+    co_return;
+  }
+  const StoreResult removed =
+      co_await run.store({.kind = Kind::kRemove, .key = run.arg(1), .if_version = flags.version});
+  if (reply.failure(removed)) co_return;
+  std::string_view code = removed.ok() ? "HD" : "NF";
+  if (removed.status == StoreResult::Status::kOtherVersion) {
+    const StoreResult looked = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .drops_value = true});
+    if (reply.failure(looked)) co_return;
+    if (looked.ok()) code = "EX";
+  }
+  MemcachedReply(run, flags.is_quiet && removed.ok()).line(meta_line({.code = code}, flags, run.arg(1)));
+}
+
+/// What the store knows of a key: the seconds until it expires, its version, and the bytes of its value.
+CommandTask meta_debug(CommandRun& run) {
+  const MemcachedReply reply(run, false);
+  MetaFlags flags;
+  if (!read_meta_flags(run.words(), 2, run.size(), flags).empty()) {
+    reply.line(memcached_errors::kBadFormat);
+    co_return;
+  }
+  const StoreResult got =
+      co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true, .drops_value = true});
+  if (reply.failure(got)) co_return;
+  if (!got.ok()) {
+    reply.line("EN");
+    co_return;
+  }
+  const std::string key = meta_line({.code = ""}, {.words = {"k"}, .is_key_encoded = flags.is_key_encoded}, run.arg(1));
+  reply.line(absl::StrCat("ME ", key.substr(2, key.size() - (flags.is_key_encoded ? 4 : 2)),
+                          " exp=", ttl_seconds(got.ttl_ms), " cas=", got.version, " size=", got.value_bytes));
+}
+
+CommandTask meta_noop(CommandRun& run) {
+  MemcachedReply(run, false).line("MN");
+  co_return;
+}
+
+}  // namespace skua::kv::gateway::memcached_handlers

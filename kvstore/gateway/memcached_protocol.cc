@@ -1,0 +1,143 @@
+#include "kvstore/gateway/memcached_protocol.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kvstore/gateway/memcached_errors.h"
+#include "kvstore/gateway/memcached_handlers.h"
+#include "kvstore/gateway/memcached_line.h"
+
+namespace skua::kv::gateway {
+namespace {
+
+constexpr size_t kAny = SIZE_MAX;
+
+/// A command, and how many words it may have, with its name and its block.
+struct MemcachedCommand {
+  CommandSpec spec;
+  size_t words_min;
+  size_t words_max;
+};
+
+namespace h = memcached_handlers;
+
+// name, arity (the limits stand behind), flags, first key, last key, step, handler
+constexpr auto kMemcachedCommands = std::to_array<MemcachedCommand>({
+    {{"add", -1, kWrites, 1, 1, 1, h::store}, 6, 7},
+    {{"append", -1, kWrites, 1, 1, 1, h::store}, 6, 7},
+    {{"cas", -1, kWrites, 1, 1, 1, h::store}, 7, 8},
+    {{"decr", -1, kWrites, 1, 1, 1, h::sum}, 3, 4},
+    {{"delete", -1, kWrites, 1, 1, 1, h::remove}, 2, 4},
+    {{"flush_all", -1, kLocal, 0, 0, 0, h::flush_all}, 1, 3},
+    {{"gat", -1, kWrites | kHoldsValues, 2, -1, 1, h::gat}, 3, kAny},
+    {{"gats", -1, kWrites | kHoldsValues, 2, -1, 1, h::gat}, 3, kAny},
+    {{"get", -1, kReads | kHoldsValues, 1, -1, 1, h::get}, 2, kAny},
+    {{"gets", -1, kReads | kHoldsValues, 1, -1, 1, h::get}, 2, kAny},
+    {{"incr", -1, kWrites, 1, 1, 1, h::sum}, 3, 4},
+    {{"ma", -1, kWrites, 1, 1, 1, h::sum}, 2, kMemcachedMetaWordsMax},
+    {{"md", -1, kWrites, 1, 1, 1, h::meta_delete}, 2, kMemcachedMetaWordsMax},
+    {{"me", -1, kReads, 1, 1, 1, h::meta_debug}, 2, kMemcachedMetaWordsMax},
+    {{"mg", -1, kWrites | kHoldsValues, 1, 1, 1, h::meta_get}, 2, kMemcachedMetaWordsMax},
+    {{"mn", -1, kLocal, 0, 0, 0, h::meta_noop}, 1, kAny},
+    {{"ms", -1, kWrites, 1, 1, 1, h::store}, 4, kMemcachedMetaWordsMax + 1},
+    {{"prepend", -1, kWrites | kHoldsValues, 1, 1, 1, h::store_prepend}, 6, 7},
+    {{"quit", -1, kLocal, 0, 0, 0, h::quit}, 1, kAny},
+    {{"replace", -1, kWrites, 1, 1, 1, h::store}, 6, 7},
+    {{"set", -1, kWrites, 1, 1, 1, h::store}, 6, 7},
+    {{"stats", -1, kLocal, 0, 0, 0, h::stats}, 1, kAny},
+    {{"touch", -1, kWrites, 1, 1, 1, h::touch}, 3, 4},
+    {{"verbosity", -1, kLocal, 0, 0, 0, h::verbosity}, 2, 3},
+    {{"version", -1, kLocal, 0, 0, 0, h::version}, 1, kAny},
+});
+
+// The same commands with words that ask for less.
+constexpr CommandSpec kGetOne{"get", -1, kReads, 1, 1, 1, h::get};
+constexpr CommandSpec kMetaRead{"mg", -1, kReads, 1, 1, 1, h::meta_get};
+constexpr CommandSpec kMetaPrepend{"ms", -1, kWrites | kHoldsValues, 1, 1, 1, h::store_prepend};
+constexpr CommandSpec kGatNothing{"gat", -1, kLocal, 0, 0, 0, h::gat};
+
+constexpr bool are_memcached_commands_sorted() {
+  for (size_t i = 1; i < kMemcachedCommands.size(); ++i) {
+    if (kMemcachedCommands[i - 1].spec.name >= kMemcachedCommands[i].spec.name) return false;
+  }
+  return true;
+}
+static_assert(are_memcached_commands_sorted(), "find_named() halves the table");
+
+const MemcachedCommand* find_named(std::string_view name) {
+  const auto found =
+      std::lower_bound(kMemcachedCommands.begin(), kMemcachedCommands.end(), name,
+                       [](const MemcachedCommand& command, std::string_view key) { return command.spec.name < key; });
+  return found != kMemcachedCommands.end() && found->spec.name == name ? &*found : nullptr;
+}
+
+bool is_meta(const CommandSpec& spec) {
+  return spec.name.size() == 2;
+}
+
+/// A flag that begins so is among the words from `first` up to, not with, `end`.
+bool has_flag(const CommandArguments& words, size_t first, size_t end, std::string_view beginning) {
+  for (size_t i = first; i < end; ++i) {
+    if (words[i].starts_with(beginning)) return true;
+  }
+  return false;
+}
+
+const CommandSpec& spec_for(const CommandSpec& spec, const CommandArguments& words) {
+  if (spec.handler == h::get && words.size() == 2) return kGetOne;
+  if (spec.name.starts_with("gat") && words.size() == 2) return kGatNothing;
+  if (spec.handler == h::meta_get && !has_flag(words, 2, words.size(), "T")) return kMetaRead;
+  // The last word is the block.
+  if (spec.name == "ms" && has_flag(words, 3, words.size() - 1, "MP")) return kMetaPrepend;
+  return spec;
+}
+
+std::string_view wrong_count_error(const CommandSpec& spec, size_t words) {
+  if (!is_meta(spec) || words < 2) return spec.name == "me" ? memcached_errors::kBadFormat : memcached_errors::kUnknown;
+  return spec.name == "mg" ? memcached_errors::kTooManyFlags : memcached_errors::kTooManySetFlags;
+}
+
+bool has_bad_memcached_key(const CommandSpec& spec, const CommandArguments& words) {
+  const bool may_be_binary = is_meta(spec);
+  bool is_bad = false;
+  for_each_key(spec, words, [&](std::string_view key) {
+    is_bad |= may_be_binary ? key.empty() || key.size() > kMemcachedKeyBytesMax : !is_memcached_key(key);
+  });
+  return is_bad;
+}
+
+}  // namespace
+
+WireProtocol::Found MemcachedProtocol::parse(std::string_view& input) {
+  switch (parser_.parse(input)) {
+    case MemcachedParser::Found::kNothing: return Found::kNothing;
+    case MemcachedParser::Found::kCommand: return Found::kCommand;
+    case MemcachedParser::Found::kRefused: return Found::kRefused;
+    case MemcachedParser::Found::kBroken: break;
+  }
+  return Found::kBroken;
+}
+
+FoundCommand MemcachedProtocol::find(const CommandArguments& words) const {
+  const MemcachedCommand* const command = find_named(words[0]);
+  if (command == nullptr)
+    return {.error = std::string(memcached_errors::kUnknown), .is_http = words[0] == "POST" || words[0] == "Host:"};
+  const CommandSpec& spec = spec_for(command->spec, words);
+  const bool is_local_gat = &spec == &kGatNothing;
+  if ((words.size() < command->words_min && !is_local_gat) || words.size() > command->words_max) {
+    return {.error = std::string(wrong_count_error(spec, words.size()))};
+  }
+  if (has_bad_memcached_key(spec, words)) {
+    const bool takes_noreply = spec.has(kWrites) && !is_meta(spec) && spec.handler != h::gat;
+    const bool is_silent = takes_noreply && words[words.size() - 1] == "noreply";
+    return {.error = is_silent ? std::string() : std::string(memcached_errors::kBadFormat)};
+  }
+  return {.spec = &spec};
+}
+
+void MemcachedProtocol::write_error(std::string_view error, ReplyBytes& reply) const {
+  reply.append(error);
+  reply.append("\r\n");
+}
+
+}  // namespace skua::kv::gateway

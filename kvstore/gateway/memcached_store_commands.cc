@@ -1,0 +1,211 @@
+// Commands of memcached that bring a value: set add replace cas append prepend, and ms, which can do all of that.
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/gateway/handler_support.h"
+#include "kvstore/gateway/memcached_errors.h"
+#include "kvstore/gateway/memcached_handlers.h"
+#include "kvstore/gateway/memcached_numbers.h"
+#include "kvstore/gateway/memcached_support.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::gateway::memcached_handlers {
+namespace {
+
+using Kind = StoreRequest::Kind;
+using Status = StoreResult::Status;
+
+enum class StoreMode : uint8_t { kSet, kAdd, kReplace, kAppend, kPrepend };
+
+enum class StoreOutcome : uint8_t { kStored, kNotStored, kOtherVersion, kNotFound };
+
+/// A command, whether it came in the classic or in the meta form. Views are of its words.
+struct StoreCommand {
+  StoreMode mode = StoreMode::kSet;
+  std::string_view value;
+  uint32_t tag = 0;
+  int64_t exptime = 0;
+  std::optional<uint64_t> version;
+  bool is_silent = false;
+  bool is_meta = false;
+  MetaFlags flags;
+};
+
+StoreMode mode_of(std::string_view name) {
+  if (name == "add") return StoreMode::kAdd;
+  if (name == "replace") return StoreMode::kReplace;
+  if (name == "append") return StoreMode::kAppend;
+  return name == "prepend" ? StoreMode::kPrepend : StoreMode::kSet;
+}
+
+std::optional<StoreMode> mode_of(char letter) {
+  switch (letter) {
+    case 0:
+    case 'S': return StoreMode::kSet;
+    case 'E': return StoreMode::kAdd;
+    case 'R': return StoreMode::kReplace;
+    case 'A': return StoreMode::kAppend;
+    case 'P': return StoreMode::kPrepend;
+    default: return std::nullopt;
+  }
+}
+
+/// NAME KEY FLAGS EXPTIME LENGTH [VERSION] [noreply] BLOCK; the parser has looked at the numbers.
+StoreCommand read_classic_store(const CommandRun& run) {
+  StoreCommand out;
+  out.mode = mode_of(run.arg(0));
+  out.tag = parse_memcached_u32(run.arg(2)).value_or(0);
+  out.exptime = parse_memcached_i64(run.arg(3)).value_or(0);
+  if (run.arg(0) == "cas") out.version = parse_memcached_u64(run.arg(5));
+  out.is_silent = is_noreply(run.arg(run.size() - 2));
+  out.value = run.arg(run.size() - 1);
+  return out;
+}
+
+/// ms KEY LENGTH FLAGS BLOCK. Nothing: the client has been told what is wrong.
+std::optional<StoreCommand> read_meta_store(CommandRun& run) {
+  StoreCommand out;
+  out.is_meta = true;
+  const std::string_view error = read_meta_flags(run.words(), 3, run.size() - 1, out.flags);
+  const std::optional<StoreMode> mode = mode_of(out.flags.mode);
+  if (!error.empty() || !mode.has_value()) {
+    MemcachedReply(run, false).line(error.empty() ? memcached_errors::kBadSetMode : error);
+    return std::nullopt;
+  }
+  out.mode = *mode;
+  out.tag = out.flags.tag;
+  out.exptime = out.flags.expiry.value_or(0);
+  // With `add` memcached does not look at the version.
+  if (out.mode != StoreMode::kAdd) out.version = out.flags.version;
+  out.value = run.arg(run.size() - 1);
+  return out;
+}
+
+std::optional<StoreCommand> read_store_command(CommandRun& run) {
+  return run.arg(0) == "ms" ? read_meta_store(run) : read_classic_store(run);
+}
+
+std::string_view classic_text(StoreOutcome outcome) {
+  switch (outcome) {
+    case StoreOutcome::kStored: return "STORED";
+    case StoreOutcome::kNotStored: return "NOT_STORED";
+    case StoreOutcome::kOtherVersion: return "EXISTS";
+    case StoreOutcome::kNotFound: break;
+  }
+  return "NOT_FOUND";
+}
+
+std::string_view meta_code(StoreOutcome outcome) {
+  switch (outcome) {
+    case StoreOutcome::kStored: return "HD";
+    case StoreOutcome::kNotStored: return "NS";
+    case StoreOutcome::kOtherVersion: return "EX";
+    case StoreOutcome::kNotFound: break;
+  }
+  return "NF";
+}
+
+/// `version`: of the new value; 0, which ms shows as well: there is none.
+void reply_outcome(CommandRun& run, const StoreCommand& command, StoreOutcome outcome, uint64_t version) {
+  if (!command.is_meta) return MemcachedReply(run, command.is_silent).line(classic_text(outcome));
+  const bool is_silent = command.flags.is_quiet && outcome == StoreOutcome::kStored;
+  MemcachedReply(run, is_silent)
+      .line(meta_line({.code = meta_code(outcome), .version = version}, command.flags, run.arg(1)));
+}
+
+/// What to ask of the store for a command that does not need the old value.
+StoreRequest request_of(const CommandRun& run, const StoreCommand& command) {
+  StoreRequest out;
+  if (command.mode == StoreMode::kAppend) {
+    out = {.kind = Kind::kAppend, .key = run.arg(1), .value = command.value};
+  } else {
+    out = memcached_put(run.arg(1), command.value, command.tag, memcached_expiry(command.exptime, run.now_ms()));
+  }
+  if (command.version.has_value()) {
+    out.if_version = command.version;
+  } else {
+    out.if_absent = command.mode == StoreMode::kAdd;
+    // REMOVE of an absent key says so by itself.
+    out.if_present =
+        (command.mode == StoreMode::kReplace && out.kind == Kind::kPut) || command.mode == StoreMode::kAppend;
+  }
+  return out;
+}
+
+StoreRequest look_at(const CommandRun& run) {
+  return {.kind = Kind::kGet, .key = run.arg(1), .drops_value = true};
+}
+
+/// The key had another version, or is absent: `looked` says which.
+StoreOutcome mismatch(const StoreCommand& command, const StoreResult& looked) {
+  if (looked.ok()) return StoreOutcome::kOtherVersion;
+  return command.mode == StoreMode::kAppend || command.mode == StoreMode::kPrepend ? StoreOutcome::kNotStored
+                                                                                   : StoreOutcome::kNotFound;
+}
+
+}  // namespace
+
+CommandTask store(CommandRun& run) {
+  const std::optional<StoreCommand> command = read_store_command(run);
+  if (!command.has_value()) co_return;
+  const MemcachedReply reply(run, command->is_silent);
+  run.gateway().identity.memcached.sets.fetch_add(1, std::memory_order_relaxed);
+  const StoreRequest request = request_of(run, *command);
+  if (request.kind == Kind::kRemove && request.if_absent) {
+    // The key would be there and have expired: nothing is written.
+    const StoreResult looked = co_await run.store(look_at(run));
+    if (reply.failure(looked)) co_return;
+    reply_outcome(run, *command, looked.ok() ? StoreOutcome::kNotStored : StoreOutcome::kStored, 0);
+    co_return;
+  }
+  const StoreResult written = co_await run.store(request);
+  if (reply.failure(written)) co_return;
+  StoreOutcome outcome = StoreOutcome::kStored;
+  if (written.status == Status::kOtherVersion ||
+      (written.status == Status::kNotFound && command->version.has_value())) {
+    const StoreResult looked = co_await run.store(look_at(run));
+    if (reply.failure(looked)) co_return;
+    outcome = mismatch(*command, looked);
+  } else if (!written.ok()) {
+    const bool is_set = command->mode == StoreMode::kSet;  // it removed a key that was absent already
+    outcome = is_set ? StoreOutcome::kStored : StoreOutcome::kNotStored;
+  }
+  reply_outcome(run, *command, outcome, written.ok() ? written.version : 0);
+}
+
+CommandTask store_prepend(CommandRun& run) {
+  const std::optional<StoreCommand> command = read_store_command(run);
+  if (!command.has_value()) co_return;
+  const MemcachedReply reply(run, command->is_silent);
+  run.gateway().identity.memcached.sets.fetch_add(1, std::memory_order_relaxed);
+  for (;;) {
+    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_tag = true});
+    if (reply.failure(old)) co_return;
+    const bool is_other = command->version.has_value() && old.version != *command->version;
+    if (!old.ok() || is_other) {
+      reply_outcome(run, *command, old.ok() ? StoreOutcome::kOtherVersion : StoreOutcome::kNotStored, 0);
+      co_return;
+    }
+    if (command->value.size() + old.value.size() > kValueBytesMax) {
+      reply.line(memcached_errors::kTooLarge);
+      co_return;
+    }
+    const std::string value = absl::StrCat(absl_view(command->value), absl_view(old.value.bytes()));
+    old.value.reset();  // its memory is not needed while the store writes
+    const StoreRequest request{.kind = Kind::kPut, .key = run.arg(1), .value = value, .tag = old.tag, .keep_ttl = true};
+    const StoreResult written = co_await run.store(unless_changed(old, request));
+    if (reply.failure(written)) co_return;
+    if (written.ok()) {
+      reply_outcome(run, *command, StoreOutcome::kStored, written.version);
+      co_return;
+    }
+    if (!run.may_contest()) {
+      reply.line(memcached_errors::kChangesTooOften);
+      co_return;
+    }
+  }
+}
+
+}  // namespace skua::kv::gateway::memcached_handlers
