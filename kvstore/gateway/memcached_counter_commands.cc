@@ -63,12 +63,12 @@ uint64_t sum_of(const SumCommand& command, uint64_t before) {
   return before > delta ? before - delta : 0;
 }
 
-/// `written`: what the store said of the new value.
+/// `written`: what the store said of the new value. As in memcached, q does not hide that a key was made.
 void reply_number(CommandRun& run, const SumCommand& command, uint64_t number, const StoreResult& written,
-                  std::optional<uint64_t> ttl_ms) {
+                  std::optional<uint64_t> ttl_ms, bool is_new) {
   const std::string digits = absl::StrCat(number);
   if (!command.is_meta) return MemcachedReply(run, command.is_silent).line(digits);
-  const MemcachedReply reply(run, command.flags.is_quiet);
+  const MemcachedReply reply(run, command.flags.is_quiet && !is_new);
   const std::string code = command.flags.wants_value ? absl::StrCat("VA ", digits.size()) : "HD";
   reply.line(meta_line({.code = code, .got = &written, .ttl_ms = ttl_ms, .version = written.version}, command.flags,
                        run.arg(1)));
@@ -126,7 +126,7 @@ CommandTask sum(CommandRun& run) {
     if (!is_nothing) written = co_await run.store(unless_changed(old, request));
     if (reply.failure(written)) co_return;
     if (written.ok()) {
-      reply_number(run, *command, number, written, ttl_ms);
+      reply_number(run, *command, number, written, ttl_ms, !old.ok());
       co_return;
     }
   } while (run.may_contest());

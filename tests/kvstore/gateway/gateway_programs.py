@@ -111,9 +111,10 @@ class Programs:
         return self.start(f"gateway{port}", command, port), port
 
     def start_memcached(self):
+        """Without the threads that hold records for a moment: a number that became shorter is filled up with blanks then."""
         port = free_ports(1)
         self.start("memcached", ["memcached", "-u", getpass.getuser(), "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-I", "16m",
-                                 "-m", "256"], port)
+                                 "-m", "256", "-o", "no_lru_maintainer,no_lru_crawler"], port)
         return port
 
     def start_redis(self):

@@ -97,6 +97,7 @@ TEST_F(MemcachedCommands, Numbers) {
   EXPECT_EQ(ask("ma m T30 t"), "HD t30\r\n");
   EXPECT_EQ(ask("ma m C1"), "EX\r\n");
   EXPECT_EQ(ask("ma nosuch k q"), "NF knosuch\r\n");
+  EXPECT_EQ(ask("ma made N0 q\r\nma made N0 q\r\nmn"), "HD\r\nMN\r\n");
   EXPECT_EQ(ask("ma m q\r\nma m Mx"), "CLIENT_ERROR invalid mode for ma M token\r\n");
 }
 

@@ -8,6 +8,7 @@ Commands come pipelined, in pieces of any size. Three kinds of pipelines keep aw
   versions  no touch: the gateway gives a touched key another version
   times     no cas
   numbers   no reads: memcached does not fill up a shorter number with blanks while a reply holds the old one
+No pipeline has a get with a key that is too long: memcached forgets the replies before it.
 Exit code 77: there is no memcached here.
 """
 
@@ -129,12 +130,12 @@ class Streams:
     def mistake(self):
         long = "k" * 251
         return self.random.choice([
-            "\r\n", "\n", "x\r\n", "get\r\n", "GET a\r\n", "foo\r\n", "set a\r\n", f"get {long}\r\n", f"delete {long}\r\n",
-            f"get key:0 {long} key:1\r\n", f"set {long} 0 0 1\r\n1\r\n", "set a x 0 1\r\n1\r\n", "set a 0 0 -1\r\n1\r\n",
+            "\r\n", "\n", "x\r\n", "get\r\n", "GET a\r\n", "foo\r\n", "set a\r\n", f"delete {long}\r\n",
+            f"set {long} 0 0 1\r\n1\r\n", "set a x 0 1\r\n1\r\n", "set a 0 0 -1\r\n1\r\n",
             "set a 0 0 1 noreply\r\n123\r\n", "set a 0 0 2\r\n1234\r\n", "set a x 0 1 noreply\r\n1\r\n", "cas a 0 0 1\r\n1\r\n",
             "cas a 0 0 1 x\r\n1\r\n", "touch a\r\n", "touch a x\r\n", "touch a b c d\r\n", "gat\r\n", "gat 0\r\n", "gat x a\r\n",
             "incr a\r\n", "delete\r\n", "delete a 1\r\n", "delete a b c\r\n", "delete a b c d\r\n", "verbosity\r\n", "verbosity x\r\n",
-            "verbosity 0\r\n", "version\r\n", "version x\r\n", "mn\r\n", "mg\r\n", "mg a v v\r\n", "mg a z\r\n", "mg !! b\r\n",
+            "verbosity 0\r\n", "version\r\n", "version x\r\n", "mg\r\n", "mg a v v\r\n", "mg a z\r\n", "mg !! b\r\n",
             f"mg a O{long[:40]}\r\n", f"mg {long}\r\n", "ms\r\n", "ms a\r\n", "ms a x\r\n1\r\n", "ms a 1 z\r\n1\r\n", "ms a 1 MX\r\n1\r\n",
             "ms a 1 Tx\r\n1\r\n", "ms a 1 Fx\r\n1\r\n", "ms a 1 M\r\n1\r\n", "ms a 2\r\n1234\r\n", "ms a 1 c c\r\n1\r\n", "md\r\n", "md a z\r\n",
             "ma\r\n", "ma a Mx\r\n", "ma a Dx\r\n", "me\r\n", "me nosuch\r\n", "mx a\r\n", "  get   key:0  \r\n", "get key:0\n"])
