@@ -1,17 +1,22 @@
 #include "kvstore/ctl/line_editor.h"
 
+#include <fcntl.h>
 #include <histedit.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <clocale>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cwchar>
+#include <fstream>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kvstore/ctl/shell_words.h"
 
 namespace skua::kv::ctl {
@@ -39,32 +44,36 @@ std::string common_beginning(const std::vector<std::string>& words) {
 
 volatile std::sig_atomic_t interrupted = 0;
 volatile std::sig_atomic_t resized = 0;
+volatile std::sig_atomic_t ended_by_signal = 0;
 void on_interrupt(int /*signal*/) {
   interrupted = 1;
 }
 void on_resize(int /*signal*/) {
   resized = 1;
 }
+void on_end(int signal) {
+  ended_by_signal = signal;
+}
 
 /// While a line is read, signals come in get_char() only, where the thread sleeps. Elsewhere libedit would not notice
 /// one before the next key. What the terminal's job control would stop is not stopped: the terminal is in raw mode.
+/// SIGTERM and SIGHUP end the input: so the terminal is set back.
 class PromptSignals {
  public:
   PromptSignals() {
     sigset_t blocked;
     sigemptyset(&blocked);
-    sigaddset(&blocked, SIGINT);
-    sigaddset(&blocked, SIGWINCH);
+    for (size_t i = 0; i < kCount; ++i) {
+      struct sigaction action = {};
+      action.sa_handler = kHandlers[i].second;
+      if (action.sa_handler != SIG_IGN) sigaddset(&blocked, kHandlers[i].first);
+      sigaction(kHandlers[i].first, &action, &before_[i]);
+    }
     pthread_sigmask(SIG_BLOCK, &blocked, &mask_before_);
-    act(SIGINT, &on_interrupt, interrupt_before_);
-    act(SIGWINCH, &on_resize, resize_before_);
-    act(SIGTSTP, SIG_IGN, stop_before_);
     interrupted = 0;
   }
   ~PromptSignals() {
-    sigaction(SIGTSTP, &stop_before_, nullptr);
-    sigaction(SIGWINCH, &resize_before_, nullptr);
-    sigaction(SIGINT, &interrupt_before_, nullptr);
+    for (size_t i = 0; i < kCount; ++i) sigaction(kHandlers[i].first, &before_[i], nullptr);
     pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
   }
   PromptSignals(const PromptSignals&) = delete;
@@ -73,17 +82,43 @@ class PromptSignals {
   [[nodiscard]] const sigset_t& mask_before() const { return mask_before_; }
 
  private:
-  static void act(int signal, void (*handler)(int), struct sigaction& before) {
-    struct sigaction action = {};
-    action.sa_handler = handler;
-    sigaction(signal, &action, &before);
-  }
+  using Handler = std::pair<int, void (*)(int)>;
+  static constexpr size_t kCount = 6;
+  static inline const std::array<Handler, kCount> kHandlers{{{SIGINT, &on_interrupt},
+                                                             {SIGWINCH, &on_resize},
+                                                             {SIGTERM, &on_end},
+                                                             {SIGHUP, &on_end},
+                                                             {SIGQUIT, SIG_IGN},
+                                                             {SIGTSTP, SIG_IGN}}};
 
   sigset_t mask_before_{};
-  struct sigaction interrupt_before_ = {};
-  struct sigaction resize_before_ = {};
-  struct sigaction stop_before_ = {};
+  std::array<struct sigaction, kCount> before_{};
 };
+
+/// The last lines of the file, oldest first.
+std::vector<std::string> read_history(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(std::move(line));
+  if (lines.size() > kLinesKept) lines.erase(lines.begin(), lines.end() - kLinesKept);
+  return lines;
+}
+
+void write_history(const std::string& path, const std::vector<std::string>& lines, int flags) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, S_IRUSR | S_IWUSR);
+  if (file < 0) return;
+  std::string text;
+  for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
+  // A line that is lost is no reason to stop.
+  (void)!write(file, text.data(), text.size());
+  close(file);
+}
+
+/// Lines that begin with a blank are kept out by the user, as in shells. A join token lets whoever has it into the
+/// cluster.
+bool is_secret(const std::string& line) {
+  return line.empty() || line[0] == ' ' || line.find("skua-join-") != std::string::npos;
+}
 
 }  // namespace
 
@@ -127,6 +162,7 @@ int LineEditor::Impl::get_char(EditLine* editor, wchar_t* to) {
     pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
     if (ppoll(&input, 1, nullptr, &self.signals->mask_before()) < 0) {
       if (errno != EINTR || interrupted != 0) return -1;
+      if (ended_by_signal != 0) return 0;
       if (std::exchange(resized, 0) != 0) el_resize(editor);
       continue;
     }
@@ -153,7 +189,10 @@ LineEditor::LineEditor(Options options) : impl_(std::make_unique<Impl>()) {
   history(impl_->history.get(), &event, H_SETSIZE, kLinesKept);
   history(impl_->history.get(), &event, H_SETUNIQUE, 1);
   const std::string& path = impl_->options.history_path;
-  if (!path.empty()) history(impl_->history.get(), &event, H_LOAD, path.c_str());
+  const std::vector<std::string> lines = path.empty() ? std::vector<std::string>() : read_history(path);
+  for (const std::string& line : lines) history(impl_->history.get(), &event, H_ENTER, line.c_str());
+  // It has grown by a line for each command since it was made short.
+  if (lines.size() == kLinesKept) write_history(path, lines, O_TRUNC);
   EditLine* const editor = el_init(impl_->options.program, stdin, stdout, stderr);
   impl_->editor.reset(editor);
   el_set(editor, EL_CLIENTDATA, impl_.get());
@@ -167,10 +206,10 @@ LineEditor::LineEditor(Options options) : impl_(std::make_unique<Impl>()) {
   el_source(editor, nullptr);  // the user's ~/.editrc
 }
 
-LineEditor::~LineEditor() {
-  HistEvent event;
-  const std::string& path = impl_->options.history_path;
-  if (!path.empty()) history(impl_->history.get(), &event, H_SAVE, path.c_str());
+LineEditor::~LineEditor() = default;
+
+int LineEditor::ended_by() const {
+  return ended_by_signal;
 }
 
 std::optional<std::string> LineEditor::read() {
@@ -190,9 +229,9 @@ std::optional<std::string> LineEditor::read() {
   std::string line(text, static_cast<size_t>(size));
   if (line.ends_with('\n')) line.pop_back();
   HistEvent event;
-  if (line.find_first_not_of(" \t") != std::string::npos) {
-    history(impl_->history.get(), &event, H_ENTER, line.c_str());
-  }
+  if (is_secret(line)) return line;
+  history(impl_->history.get(), &event, H_ENTER, line.c_str());
+  if (!impl_->options.history_path.empty()) write_history(impl_->options.history_path, {line}, O_APPEND);
   return line;
 }
 

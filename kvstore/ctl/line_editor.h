@@ -17,20 +17,23 @@ class LineEditor {
   struct Options {
     const char* program = "";
     std::string prompt = {};
-    /// Earlier lines are read from there, and written there at the end. Empty: nowhere.
+    /// A file. Earlier lines are read from there, and each line is added. Not those that begin with a blank, or have a
+    /// join token. A line that cannot be written is not kept. Empty: no file.
     std::string history_path = {};
     /// What the last word of this line, up to the cursor, may become: whole words. Runs inside read().
     std::function<std::vector<std::string>(std::string_view line)> complete = {};
   };
 
   explicit LineEditor(Options options);
-  /// Writes the history. A history that cannot be written is lost without a word.
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  /// The next line, without its line break. Nothing: the input has ended (Ctrl-D). Ctrl-C gives an empty line.
+  /// The next line, without its line break. Nothing: the input has ended (Ctrl-D, SIGTERM or SIGHUP). Ctrl-C gives an
+  /// empty line.
   [[nodiscard]] std::optional<std::string> read();
+  /// The signal that ended the input; 0: none did.
+  [[nodiscard]] int ended_by() const;
 
  private:
   struct Impl;

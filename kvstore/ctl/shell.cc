@@ -1,6 +1,7 @@
 #include "kvstore/ctl/shell.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "kvstore/ctl/line_editor.h"
 #include "kvstore/ctl/output.h"
 #include "kvstore/ctl/shell_words.h"
+#include "rpc/base/printable.h"
 
 namespace skua::kv::ctl {
 namespace {
@@ -40,32 +42,78 @@ std::string history_path() {
   return home == nullptr || *home == '\0' ? std::string() : absl::StrCat(home, "/.skuactl_history");
 }
 
-/// Runs `run` in a child process, and returns its exit code. The child's standard input is empty unless it
-/// `has_terminal`: the shell's input is the script.
-int in_child(const std::function<int()>& run, bool has_terminal) {
+/// True in the shell's process and in its children: a shell in a shell would read the same input.
+bool is_inside_shell = false;
+
+/// The keys Ctrl-C and Ctrl-\ are for the child while there is one.
+class KeysForChild {
+ public:
+  KeysForChild() {
+    struct sigaction ignore = {};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGINT, &ignore, &interrupt_before_);
+    sigaction(SIGQUIT, &ignore, &quit_before_);
+  }
+  ~KeysForChild() { restore(); }
+  KeysForChild(const KeysForChild&) = delete;
+  KeysForChild& operator=(const KeysForChild&) = delete;
+
+  void restore() const {
+    sigaction(SIGINT, &interrupt_before_, nullptr);
+    sigaction(SIGQUIT, &quit_before_, nullptr);
+  }
+
+ private:
+  struct sigaction interrupt_before_ = {};
+  struct sigaction quit_before_ = {};
+};
+
+/// In the child. Its standard input cannot be read unless it `has_terminal`: in a script, what is there are commands,
+/// and nothing at all would be taken for an empty value.
+void become_child(pid_t parent, bool has_terminal) {
+  sigset_t none;
+  sigemptyset(&none);
+  pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  // A command must not outlive a shell that is killed.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) std::_Exit(kSignalBase + SIGTERM);
+  if (has_terminal) return;
+  const int unreadable = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (unreadable >= 0) dup2(unreadable, STDIN_FILENO);
+}
+
+/// How a command ended, as waitpid() says it. Nothing: there was no process for it.
+std::optional<int> in_child(const std::function<int()>& run, bool has_terminal) {
   std::fflush(nullptr);
-  struct sigaction ignore = {};
-  struct sigaction before = {};
-  ignore.sa_handler = SIG_IGN;
-  sigaction(SIGINT, &ignore, &before);
+  const pid_t parent = getpid();
+  const KeysForChild keys;
   const pid_t child = fork();
   if (child == 0) {
-    sigaction(SIGINT, &before, nullptr);
-    if (!has_terminal) {
-      const int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
-      if (empty >= 0) dup2(empty, STDIN_FILENO);
-    }
+    keys.restore();
+    become_child(parent, has_terminal);
     std::exit(run());  // NOLINT(concurrency-mt-unsafe): the child has no other threads
   }
+  if (child < 0) return std::nullopt;
   int state = 0;
-  while (child > 0 && waitpid(child, &state, 0) < 0 && errno == EINTR) {
+  while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
   }
-  sigaction(SIGINT, &before, nullptr);
-  if (child < 0) {
+  return state;
+}
+
+int code_of(std::optional<int> state) {
+  if (!state.has_value()) {
     std::fputs(app::error_line(kProgram, "no process for the command: the system has none left").c_str(), stderr);
     return app::kExitFailure;
   }
-  return WIFEXITED(state) ? WEXITSTATUS(state) : kSignalBase + WTERMSIG(state);
+  return WIFEXITED(*state) ? WEXITSTATUS(*state) : kSignalBase + WTERMSIG(*state);
+}
+
+/// Ctrl-C and Ctrl-\ in a script are meant for all of it.
+void end_with_keys(int code) {
+  if (code != kSignalBase + SIGINT && code != kSignalBase + SIGQUIT) return;
+  std::fflush(nullptr);
+  std::signal(code - kSignalBase, SIG_DFL);
+  std::raise(code - kSignalBase);
 }
 
 /// What `run` writes to standard output in a child process. Empty if it fails.
@@ -82,14 +130,14 @@ std::string output_of(const std::function<int()>& run) {
   // The parent reads when the child has ended. More than the pipe takes is a failure of the child.
   fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes);
   fcntl(ends[1], F_SETFL, O_NONBLOCK);
-  const int code = in_child(into_pipe, false);
+  const std::optional<int> state = in_child(into_pipe, false);
   close(ends[1]);
   std::array<char, 4096> block{};
   for (ssize_t got = 0; (got = read(ends[0], block.data(), block.size())) > 0;) {
     text.append(block.data(), static_cast<size_t>(got));
   }
   close(ends[0]);
-  return code == app::kExitOk ? text : std::string();
+  return state == 0 ? text : std::string();
 }
 
 /// The lines of a stream, one after the other.
@@ -130,14 +178,10 @@ Shell::Shell(const app::Program& program, RunFn run)
 std::optional<int> Shell::run_line(const std::vector<std::string>& typed, bool has_terminal) {
   const std::vector<std::string> words = as_meant(typed);
   if (words.front() == "exit" || words.front() == "quit") return std::nullopt;
-  if (words.front() == "shell") {
-    std::fputs(app::error_line(kProgram, "this is the shell already").c_str(), stderr);
-    return app::kExitUsage;
-  }
   if (typed.front() == "help" && typed.size() == 1) std::fputs(kHelp, stdout);
   std::vector<std::string> all = flags_;
   all.insert(all.end(), words.begin(), words.end());
-  return in_child([&] { return run_(all); }, has_terminal);
+  return code_of(in_child([&] { return run_(all); }, has_terminal));
 }
 
 int Shell::converse() {
@@ -150,7 +194,7 @@ int Shell::converse() {
     const std::optional<std::string> line = editor.read();
     if (!line.has_value()) {
       std::fputs("\n", stdout);
-      return code;
+      return editor.ended_by() == 0 ? code : kSignalBase + editor.ended_by();
     }
     const ShellWords found = split_command_line(*line);
     if (found.open_quote != 0) {
@@ -183,11 +227,14 @@ int Shell::run_script(bool keeps_going) {
     }
     if (!ran.has_value()) return code;
     if (*ran == app::kExitOk) continue;
+    end_with_keys(*ran);
     std::fputs(app::error_line(kProgram, what).c_str(), stderr);
     if (code == app::kExitOk) code = *ran;
     if (!keeps_going) return code;
   }
-  return code;
+  if (std::ferror(script.get()) == 0) return code;
+  std::fputs(app::error_line(kProgram, "cannot read standard input to its end").c_str(), stderr);
+  return code == app::kExitOk ? app::kExitFailure : code;
 }
 
 std::vector<std::string> Shell::names_of(const std::string& argument) {
@@ -201,13 +248,16 @@ std::vector<std::string> Shell::names_of(const std::string& argument) {
   for (const char* word : {"--timeout=1s", "--output=json", is_table ? "table" : "node", "list"}) {
     words.emplace_back(word);
   }
-  const std::string text = output_of([&] { return run_(words); });
-  const nlohmann::json answer = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json answer = nlohmann::json::parse(output_of([&] { return run_(words); }), nullptr, false);
   std::vector<std::string> names;
   if (!answer.is_array()) return names;
   for (const nlohmann::json& entry : answer) {
+    if (!entry.is_object()) continue;
     const nlohmann::json name = entry.value(is_table ? "name" : "grpc_address", nlohmann::json());
-    if (name.is_string()) names.push_back(name.get<std::string>());
+    if (!name.is_string()) continue;
+    // What a terminal would obey is not shown, and cannot be typed.
+    std::string text = name.get<std::string>();
+    if (printable(text) == text) names.push_back(std::move(text));
   }
   return names;
 }
@@ -243,12 +293,14 @@ void add_shell_command(app::Program& program, Shell::RunFn run) {
       "Each "
       "line is a command of skuactl without its name; blanks in a word need quotes; # begins a comment. Options of "
       "skuactl itself that are given to the shell hold for all its commands.\n\n"
-      "A script stops at the first command that fails, and the exit code is that command's.");
+      "A script stops at the first command that fails, and the exit code is that command's. Its commands cannot read "
+      "standard input.");
   auto keeps_going = std::make_shared<bool>(false);
   command.add_bool("keep-going", keeps_going.get(), "A script goes on after a command that failed.");
   command.example("skuactl shell", "a prompt");
   command.example("skuactl --control-address 10.0.0.1:7400 shell <commands.txt", "each line a command");
   command.action([&program, run = std::move(run), keeps_going] {
+    if (std::exchange(is_inside_shell, true)) app::fail_usage(kProgram, "this is the shell already");
     Shell shell(program, run);
     const bool has_user = isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
     return has_user ? shell.converse() : shell.run_script(*keeps_going);

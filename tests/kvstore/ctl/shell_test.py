@@ -5,9 +5,12 @@ import argparse
 import os
 import pty
 import select
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -136,6 +139,7 @@ class ShellTest(unittest.TestCase):
 
     def test_Script_RefusesWhatMakesNoSense(self):
         for text, code, words in (("get 'notes\n", 2, "line 1: a quote has no end"), ("shell\n", 2, "this is the shell already"),
+                                  ("--timeout=2s shell\n", 2, "this is the shell already"),
                                   ("foo\n", 2, "unknown command foo"), ("exit\nfoo\n", 0, ""), ("", 0, "")):
             done = self.script(text)
             self.assertEqual(done.returncode, code, text)
@@ -143,7 +147,71 @@ class ShellTest(unittest.TestCase):
 
     def test_Script_IsNotReadByItsCommands(self):
         done = self.script("put notes empty --file -\nget notes empty\n")
-        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, ""), done.stderr)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("cannot read standard input", done.stderr)
+        self.assertEqual(self.cluster.ctl("get", "notes", "empty").returncode, 1)
+
+    def test_Script_ThatCannotBeReadIsAFailure(self):
+        with open("/dev/null", "wb") as unreadable:
+            done = subprocess.run([f"{cluster_test.BIN}/skuactl", "shell"], stdin=unreadable, capture_output=True, text=True,
+                                  timeout=LIMIT_S, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot read standard input", done.stderr)
+
+    def test_Script_EndsWithCtrlCAlsoIfItKeepsGoing(self):
+        # A control plane that takes connections and says nothing.
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            shell = subprocess.Popen(
+                [f"{cluster_test.BIN}/skuactl", "--control-address", f"127.0.0.1:{silent.getsockname()[1]}", "--timeout", "60s",
+                 "shell", "--keep-going"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+            shell.stdin.write("status\nstatus\nstatus\n")
+            shell.stdin.close()
+            silent.settimeout(LIMIT_S)
+            connection, _ = silent.accept()  # the first command waits for an answer
+            os.killpg(shell.pid, signal.SIGINT)
+            self.assertEqual(shell.wait(LIMIT_S), -signal.SIGINT)
+            self.assertEqual(shell.stderr.read(), "")
+            shell.stderr.close()
+            connection.close()
+
+    def test_Shell_TakesItsCommandWithItWhenItIsKilled(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            shell = subprocess.Popen(
+                [f"{cluster_test.BIN}/skuactl", "--control-address", f"127.0.0.1:{silent.getsockname()[1]}", "--timeout", "600s",
+                 "shell"], stdin=subprocess.PIPE, text=True)
+            shell.stdin.write("status\n")
+            shell.stdin.close()
+            silent.settimeout(LIMIT_S)
+            connection, _ = silent.accept()
+            shell.kill()
+            shell.wait()
+            connection.settimeout(LIMIT_S)
+            while connection.recv(4096):  # until the command's end of the connection is closed
+                pass
+            connection.close()
+
+    def test_Terminal_IsSetBackWhenASignalEndsTheShell(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            terminal = self.terminal()
+            os.kill(terminal.pid, signal.SIGQUIT)  # nothing to quit
+            os.kill(terminal.pid, number)
+            terminal.expect("\n")
+            settings = termios.tcgetattr(terminal.fd)
+            self.assertTrue(settings[3] & termios.ECHO and settings[3] & termios.ICANON)
+            self.assertEqual(terminal.code(), 128 + number)
+
+    def test_History_HasNoSecrets(self):
+        terminal = self.terminal()
+        for line in ("cert join skua-join-secret", " get notes hidden", "get notes shown"):
+            terminal.type(line + "\n")
+            terminal.expect("skuactl: ")
+            terminal.expect("skuactl> ")
+        with open(os.path.join(self.home.name, ".skuactl_history"), encoding="utf-8") as history:
+            lines = history.read().splitlines()
+        self.assertEqual(lines[-1], "get notes shown")
+        self.assertFalse([line for line in lines if "secret" in line or "hidden" in line])
+        terminal.type("exit\n")
+        terminal.code()
 
 
 if __name__ == "__main__":
