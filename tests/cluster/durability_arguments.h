@@ -18,6 +18,9 @@ struct DurabilityArguments {
   size_t sums = 4;
   size_t in_flight = 64;
   size_t value_bytes = 400;
+  /// Operations that a load begins, a second. Enough to meet each fault with writes in flight; tests that share a
+  /// machine need the processors for more than this client. 0: as many as there is room for.
+  uint64_t rate = 2000;
   uint64_t seed = 1;
 
   /// False: an option that is none, or one that must be there is not.
@@ -40,6 +43,8 @@ struct DurabilityArguments {
         in_flight = number;
       } else if (name == "--value-bytes") {
         value_bytes = number;
+      } else if (name == "--rate") {
+        rate = number;
       } else if (name == "--seed") {
         seed = number;
       } else {

@@ -1,8 +1,9 @@
-// durability_client: writes to a table as fast as it is let, remembers what was acknowledged, and says whether it is
-// there.
+// durability_client: writes to a table, remembers what was acknowledged, and says whether it is there.
 //
 //   durability_client --control HOST:PORT --table T [--keys N] [--counters N] [--sums N] [--in-flight N] [--seed N]
-//                     [--value-bytes N]
+//                     [--value-bytes N] [--rate N]
+//
+// --rate: operations a second (2,000); 0: as fast as it is let.
 //
 // Lines on stdin drive it, each is answered by one line on stdout:
 //
@@ -149,7 +150,7 @@ class DurabilityClient {
 
   /// A little of everything.
   void run() {
-    while (loading_ && in_flight_ < arguments_.in_flight && broken_.empty()) {
+    while (loading_ && in_flight_ < arguments_.in_flight && broken_.empty() && may_begin()) {
       if (!sums_.empty() && rng_.chance(0.1)) {
         Sum& sum = sums_[rng_.below(sums_.size())];
         rng_.chance(0.2) ? read_sum(sum, false) : add(sum);
@@ -177,6 +178,16 @@ class DurabilityClient {
   }
 
  private:
+  /// Whether the rate allows one more operation now. What was not begun in time is not made up for.
+  bool may_begin() {
+    if (arguments_.rate == 0) return true;
+    const Clock::time_point now = Clock::now();
+    if (now < next_begin_) return false;
+    next_begin_ = std::max(next_begin_, now - std::chrono::milliseconds(10)) +
+                  std::chrono::nanoseconds(std::chrono::seconds(1)) / static_cast<int64_t>(arguments_.rate);
+    return true;
+  }
+
   void begin(Key& key) {
     key.busy = true;
     key.began = Clock::now();
@@ -423,6 +434,7 @@ class DurabilityClient {
   uint64_t failed_reads_ = 0;
   uint64_t multi_gets_ = 0;
   KeptReplies kept_;
+  Clock::time_point next_begin_{};
   std::chrono::milliseconds longest_{};  // that an operation on a key has taken
   uint64_t backup_reads_before_ = 0;
   std::map<int, std::string> last_refusals_;
@@ -480,7 +492,7 @@ int main(int argc, char** argv) {
   if (!arguments.parse(argc, argv)) {
     std::fprintf(stderr,
                  "usage: durability_client --control HOST:PORT --table NAME [--keys N] [--counters N] [--sums N] "
-                 "[--in-flight N] [--value-bytes N] [--seed N]\n");
+                 "[--in-flight N] [--value-bytes N] [--rate N] [--seed N]\n");
     return 2;
   }
   auto client = skua::kv::AsyncClient::create(

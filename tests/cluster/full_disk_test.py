@@ -132,7 +132,7 @@ class StorageTest(unittest.TestCase):
         if not mount.is_own:
             self.skipTest(mount.description)
         cluster = self.make_cluster(mount.path)  # sizes by the disk's
-        client = DurabilityClient(cluster, "t", "--keys", "300", "--in-flight", "16", "--value-bytes", "4000")
+        client = DurabilityClient(cluster, "t", "--keys", "300", "--in-flight", "16", "--value-bytes", "4000", "--rate", "0")
         self.addCleanup(client.close)
         self.ok(cluster.ctl("put", "t", "before", "1"))
         self.ok(cluster.ctl("put", "t", "another", "1"))
@@ -181,7 +181,7 @@ class StorageTest(unittest.TestCase):
         if not mount.is_own:
             self.skipTest(mount.description)
         cluster = self.make_cluster(mount.path, "--workers", "2")
-        client = DurabilityClient(cluster, "t", "--keys", "400", "--in-flight", "32", "--value-bytes", "6000")
+        client = DurabilityClient(cluster, "t", "--keys", "400", "--in-flight", "32", "--value-bytes", "6000", "--rate", "0")
         self.addCleanup(client.close)
         node = cluster.processes["node0"]
         for number in range(2):
@@ -234,7 +234,7 @@ class StorageTest(unittest.TestCase):
         if not mount.is_own:
             self.skipTest(mount.description)
         cluster = self.make_cluster(mount.path, *arguments)
-        client = DurabilityClient(cluster, "t", "--keys", str(keys), "--in-flight", "16", "--value-bytes", "4000")
+        client = DurabilityClient(cluster, "t", "--keys", str(keys), "--in-flight", "16", "--value-bytes", "4000", "--rate", "0")
         self.addCleanup(client.close)
         client.tell("load")
         wait_for("the load to be so far",
@@ -312,7 +312,7 @@ class StorageTest(unittest.TestCase):
         subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
         cluster = self.make_cluster(directory, "--workers", "1",
                                     environment={"LD_PRELOAD": library, "FAIL_SYNC_TRIGGER": trigger})
-        client = DurabilityClient(cluster, "t", "--keys", "500")
+        client = DurabilityClient(cluster, "t", "--keys", "500", "--rate", "0")
         self.addCleanup(client.close)
         self.ok(cluster.ctl("put", "t", "before", "1"))
         client.tell("load")
