@@ -53,7 +53,7 @@ def run():
         wait_for("the nodes to be alive", lambda: cluster.alive_count() == NODES)
         created = cluster.ctl("table", "create", "t", "--shards", str(SHARDS), "--replicas", str(NODES))
         assert created.returncode == 0, created.stderr
-        client = DurabilityClient(cluster, "t", "--keys", "10000", "--value-bytes", "1000")
+        client = DurabilityClient(cluster, "t", "--keys", "10000", "--value-bytes", "1000", "--rate", "0")
         client.tell("load")
         time.sleep(5)
         print(client.tell("pause"), flush=True)
