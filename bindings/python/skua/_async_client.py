@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from skua._calls import Calls, make_client
-from skua._errors import Cancelled, check, new_error
+from skua._errors import Cancelled, Error, error_from, make_error, new_error
 from skua._skua import ffi, lib
 from skua._values import Arguments
 
@@ -17,13 +20,14 @@ _SLEEP_MAX_S = 3600.0
 _POLLS_MAX = 16
 
 # Operations in flight, of all clients: the context of a callback is a number, and not a pointer that Python must keep.
-_in_flight: dict[int, tuple[asyncio.Future[Any], Callable[[Any], Any]]] = {}
-_next_number = 1
+_in_flight: dict[int, tuple[AsyncClient, asyncio.Future[Any], Callable[[Any], Any]]] = {}
+# Loops of several threads draw from it: next() is one step of the interpreter.
+_numbers = itertools.count(1)
 
 
 @ffi.def_extern()
 def skua_python_done(context: Any, result: Any) -> None:
-    future, convert = _in_flight.pop(int(ffi.cast("uintptr_t", context)))
+    _, future, convert = _in_flight.pop(int(ffi.cast("uintptr_t", context)))
     if future.done():
         return  # the task that awaited it was cancelled
     try:
@@ -34,11 +38,13 @@ def skua_python_done(context: Any, result: Any) -> None:
 
 class AsyncClient(Calls):
     """As Client; its operations are awaited. close() it, or use it in an `async with`. A task that is cancelled leaves its
-    operation under way."""
+    operation under way. Calls on another thread than the loop's raise RuntimeError."""
 
     def __init__(self, **options: Any) -> None:
         self._client: Any = None
         self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._failure: Error | None = None
         self._client = make_client(lib.skua_client_create_polled, options)
         self._longest = ffi.new("int64_t*")
         self._is_waiting = False
@@ -50,12 +56,17 @@ class AsyncClient(Calls):
 
     async def close(self) -> None:
         """Operations in flight end with Cancelled."""
-        client, self._client = self._client, None
-        if client is None:
+        if self._client is None:
             return
+        self._check_thread()
+        # Before the client closes the descriptor: its number may belong to another file afterwards.
         self._loop.remove_reader(self._descriptor)
+        code = lib.skua_client_destroy(self._client)
+        if code != lib.SKUA_OK:
+            self._loop.add_reader(self._descriptor, self._turn)
+            raise make_error(code, "the client could not be closed")
+        self._client = None
         self._cancel_timer()
-        lib.skua_client_destroy(client)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -63,22 +74,43 @@ class AsyncClient(Calls):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    def __del__(self) -> None:
+        # Any thread may be here, and the loop may be gone: too late for close().
+        if self._client is not None:
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self)
+
     def _run(self, name: str, convert: Callable[[Any], Any], arguments: Arguments, *words: Any) -> Any:
-        global _next_number  # pylint: disable=global-statement
-        if self._client is None:
-            raise Cancelled("the client is closed", "CANCELLED")
-        self._end_wait()
-        number, _next_number = _next_number, _next_number + 1
+        self._check_thread()
         future = self._loop.create_future()
-        _in_flight[number] = (future, convert)
-        error = new_error()
-        code = getattr(lib, f"skua_async_{name}")(self._client, *words, lib.skua_python_done, ffi.cast("void*", number), error)
+        failure = Cancelled("the client is closed", "CANCELLED") if self._client is None else self._failure
+        if failure is None:
+            failure = self._submit(name, (self, future, convert), words)
         del arguments
-        self._ask_for_turn()
-        if code != lib.SKUA_OK:
-            del _in_flight[number]
-            check(code, error)
+        # Refusals also come by the future. If gather() makes many operations, one refusal must not lose the others' futures.
+        if failure is not None:
+            future.set_exception(failure)
         return future
+
+    def _submit(self, name: str, operation: tuple[AsyncClient, asyncio.Future[Any], Callable[[Any], Any]],
+                words: tuple[Any, ...]) -> Error | None:
+        """Why the operation was refused."""
+        number = next(_numbers)
+        error = new_error()
+        code = None
+        self._end_wait()
+        _in_flight[number] = operation
+        try:
+            code = getattr(lib, f"skua_async_{name}")(self._client, *words, lib.skua_python_done, ffi.cast("void*", number), error)
+        finally:
+            # Also if a word does not fit into its C type, which raises: the wait has ended, so that a turn must follow.
+            if code != lib.SKUA_OK:
+                del _in_flight[number]
+            self._ask_for_turn()
+        return error_from(code, error)
+
+    def _check_thread(self) -> None:
+        if threading.get_ident() != self._thread:
+            raise RuntimeError("this AsyncClient belongs to another thread: asyncio.run_coroutine_threadsafe() runs a coroutine there")
 
     def _ask_for_turn(self) -> None:
         """Once for all operations that begin in one turn of the loop."""
@@ -88,22 +120,32 @@ class AsyncClient(Calls):
 
     def _turn(self) -> None:
         self._is_turn_due = False
-        if self._client is None:
+        if self._client is None or self._failure is not None:
             return
         self._end_wait()
         for _ in range(_POLLS_MAX):
-            lib.skua_poll(self._client, 0, ffi.NULL)
+            code = lib.skua_poll(self._client, 0, ffi.NULL)
+            if code != lib.SKUA_OK:
+                self._fail(make_error(code, "the client could not be polled"))
+                return
             if lib.skua_begin_wait(self._client, self._longest):
                 self._is_waiting = True
                 self._timer = self._loop.call_later(min(self._longest[0] / 1e9, _SLEEP_MAX_S), self._turn)
                 return
         self._ask_for_turn()
 
+    def _fail(self, failure: Error) -> None:
+        """Ends what is in flight, and refuses all that comes: nobody polls the client any more."""
+        self._failure = failure
+        self._loop.remove_reader(self._descriptor)
+        for owner, future, _ in list(_in_flight.values()):
+            if owner is self and not future.done():
+                future.set_exception(failure)
+
     def _end_wait(self) -> None:
         self._cancel_timer()
-        if self._is_waiting:
+        if self._is_waiting and lib.skua_end_wait(self._client) == lib.SKUA_OK:
             self._is_waiting = False
-            lib.skua_end_wait(self._client)
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

@@ -99,10 +99,16 @@ def error_of(result: Any) -> Error | None:
                       may_have_been_applied=lib.skua_may_have_been_applied(result), version=lib.skua_result_version(result))
 
 
+def error_from(code: int, error: Any) -> Error | None:
+    """What a skua_error says, as an exception; None if the code is OK."""
+    return None if code == lib.SKUA_OK else make_error(code, ffi.string(error.text).decode(errors="replace"))
+
+
 def check(code: int, error: Any) -> None:
     """Raises what a skua_error says."""
-    if code != lib.SKUA_OK:
-        raise make_error(code, ffi.string(error.text).decode(errors="replace"))
+    failure = error_from(code, error)
+    if failure is not None:
+        raise failure
 
 
 def new_error() -> Any:

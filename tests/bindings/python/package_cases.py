@@ -9,6 +9,8 @@ import unittest
 import weakref
 
 import skua
+from skua import _async_client
+from skua._skua import lib
 
 ADDRESS = os.environ["SKUA_CONTROL_ADDRESS"]
 LIMIT_S = 60.0
@@ -224,6 +226,62 @@ class AsyncClientTest(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(skua.Cancelled):
             await client.get("t", "k")
 
+    async def test_a_call_that_raises_stops_nobody(self):
+        async with skua.AsyncClient(control_address="127.0.0.1:9") as lost:
+            waiting = lost.get("t", "k", timeout=0.5)
+            await asyncio.sleep(0.1)  # the loop sleeps, until a timer of the client
+            in_flight = dict(_async_client._in_flight)
+            with self.assertRaises(OverflowError):
+                lost.add("t", "n", 2 ** 70)
+            self.assertEqual(_async_client._in_flight, in_flight)
+            with self.assertRaises(skua.Error):
+                await asyncio.wait_for(waiting, LIMIT_S)
+
+    async def test_other_threads_are_refused(self):
+        async with skua.AsyncClient(control_address="127.0.0.1:9") as lost:
+            waiting = lost.get("t", "k", timeout=0.5)
+            await asyncio.sleep(0.1)
+            raised = []
+
+            def other():
+                for call in (lambda: lost.get("t", "k"), lambda: asyncio.run(lost.close())):
+                    try:
+                        call()
+                    except RuntimeError as error:
+                        raised.append(error)
+
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+            self.assertEqual(len(raised), 2, raised)
+            self.assertRegex(str(raised[0]), "belongs to another thread")
+            # The client goes on, and is closed by its own thread.
+            with self.assertRaises(skua.Error):
+                await asyncio.wait_for(waiting, LIMIT_S)
+            with self.assertRaises(skua.Error):
+                await asyncio.wait_for(lost.get("t", "k", timeout=0.2), LIMIT_S)
+
+    async def test_a_client_that_cannot_be_polled_fails_its_operations(self):
+        lost = skua.AsyncClient(control_address="127.0.0.1:9", timeout=LIMIT_S * 10)
+        waiting = lost.get("t", "k")
+        lost._end_wait()
+        # Now the loop's thread is not the owner any more.
+        thread = threading.Thread(target=lambda: lib.skua_adopt_thread(lost._client))
+        thread.start()
+        thread.join()
+        for call in (waiting, lost.get("t", "k")):
+            with self.assertRaises(skua.InvalidArgument):
+                await asyncio.wait_for(call, LIMIT_S)
+        with self.assertRaises(skua.InvalidArgument):
+            await lost.close()
+        self.assertEqual(lib.skua_adopt_thread(lost._client), lib.SKUA_OK)
+        await lost.close()
+
+    async def test_a_refusal_does_not_lose_the_others(self):
+        async with make_async_client(operations_max=4) as narrow:
+            outcomes = await asyncio.gather(*(narrow.put("t", "narrow", str(i)) for i in range(6)), return_exceptions=True)
+        self.assertEqual([type(outcome) for outcome in outcomes], [skua.Written] * 4 + [skua.ResourceExhausted] * 2)
+
     async def test_other_tasks_run_meanwhile(self):
         ticks = 0
 
@@ -240,6 +298,14 @@ class AsyncClientTest(unittest.IsolatedAsyncioTestCase):
 
 
 class PackageTest(unittest.TestCase):
+    def test_an_async_client_that_was_not_closed_warns(self):
+        async def forget():
+            skua.AsyncClient(control_address="127.0.0.1:9")
+
+        with self.assertWarnsRegex(ResourceWarning, "AsyncClient.* was not closed"):
+            asyncio.run(forget())
+            gc.collect()
+
     def test_names(self):
         for name in skua.__all__:
             self.assertTrue(hasattr(skua, name), name)
