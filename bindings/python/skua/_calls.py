@@ -13,7 +13,11 @@ from typing import Any
 
 from skua._errors import check, new_error
 from skua._skua import ffi, lib
-from skua._values import Arguments, Batch, Bytes, Seconds, nanoseconds, numbers_of, rows_of, value_of, values_of, written_of
+from skua._values import (Arguments, Batch, Bytes, Seconds, c_text, nanoseconds, numbers_of, rows_of, value_of, values_of,
+                          whole_nanoseconds, written_of)
+
+# The options of clients that are times.
+_TIMES = ("timeout", "spin")
 
 
 class Calls:
@@ -48,7 +52,7 @@ class Calls:
     def expire(self, table: str, key: Bytes, ttl: Seconds | None, **options: Any) -> Any:
         """The key vanishes after `ttl`; None: never."""
         a = Arguments()
-        return self._run("expire", written_of, a, a.table(table), a.bytes(key), nanoseconds(ttl), a.write(**options))
+        return self._run("expire", written_of, a, a.table(table), a.bytes(key), nanoseconds("ttl", ttl), a.write(**options))
 
     def patch(self, table: str, key: Bytes, fields: Mapping[str, Bytes], *, create_if_missing: bool = False,
               **options: Any) -> Any:
@@ -74,21 +78,24 @@ class Calls:
         return self._run("batch_run", numbers_of, a, a.table(table), batch.handle, a.write(**options))
 
 
-def option_text(value: Any) -> str:
+def option_text(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (float, datetime.timedelta)):
-        return f"{nanoseconds(value)}ns"
+    if isinstance(value, (float, datetime.timedelta)) or (isinstance(value, int) and name in _TIMES):
+        return f"{whole_nanoseconds(value)}ns"
     return str(value)
 
 
 def make_client(create: Any, options: Mapping[str, Any]) -> Any:
-    """A skua_client. `options`: those of skua_options_set(), with _ for -. A float is
-    seconds. Raises why there is none."""
+    """A skua_client. `options`: those of skua_options_set(), with _ for -. A number that is a time is in seconds. None: as
+    if the option were not there. Raises why there is none."""
     error = new_error()
     handle = ffi.gc(lib.skua_options_create(), lib.skua_options_destroy)
     for name, value in options.items():
-        check(lib.skua_options_set(handle, name.replace("_", "-").encode(), option_text(value).encode(), error), error)
+        if value is None:
+            continue
+        text = c_text(f"option {name}", option_text(name, value))
+        check(lib.skua_options_set(handle, name.replace("_", "-").encode(), text, error), error)
     client = create(handle, error)
     check(error.code, error)
     return client

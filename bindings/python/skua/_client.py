@@ -14,7 +14,7 @@ from skua._values import Arguments
 class Client(Calls):
     """Client(control_address="10.0.0.1:7400", timeout=5.0, cert=..., key=..., ca=...): the options of docs/c.md.
 
-    close() it when no other thread is inside a call, or use it in a `with`.
+    close() it, or use it in a `with`. Calls of other threads that are under way end as they would have ended without close().
     """
 
     def __init__(self, **options: Any) -> None:
@@ -22,9 +22,8 @@ class Client(Calls):
         self._client = ffi.gc(make_client(lib.skua_client_create, options), lib.skua_client_destroy)
 
     def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            ffi.release(client)
+        # Each call under way has a reference. The last reference destroys the client.
+        self._client = None
 
     def __enter__(self) -> Client:
         return self
@@ -38,5 +37,5 @@ class Client(Calls):
             raise Cancelled("the client is closed", "CANCELLED")
         # Other Python threads run meanwhile: cffi lets go of the interpreter's lock.
         result = getattr(lib, f"skua_{name}")(client, *words)
-        del arguments
+        del arguments, client
         return convert(ffi.gc(result, lib.skua_result_release))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Union
 
@@ -125,13 +126,13 @@ class Arguments:
         return ffi.new("skua_bytes*", {"data": buffer, "length": len(buffer)})[0]
 
     def table(self, name: str) -> Any:
-        encoded = ffi.new("char[]", name.encode())
+        encoded = ffi.new("char[]", c_text("the table's name", name))
         self._kept.append(encoded)
         return encoded
 
     def read(self, *, timeout: Seconds | None = None, with_ttl: bool = False, at_least: Token | None = None) -> Any:
         options = ffi.new("skua_read_options*", {"size": ffi.sizeof("skua_read_options"), "with_ttl": with_ttl,
-                                                 "timeout_ns": nanoseconds(timeout)})
+                                                 "timeout_ns": nanoseconds("timeout", timeout)})
         if at_least is not None:
             options.at_least = tuple(at_least)
         return options
@@ -141,8 +142,8 @@ class Arguments:
               timeout: Seconds | None = None) -> Any:
         return ffi.new("skua_write_options*", {
             "size": ffi.sizeof("skua_write_options"), "has_if_version": if_version is not None, "if_version": if_version or 0,
-            "if_absent": if_absent, "if_present": if_present, "ttl_ns": nanoseconds(ttl), "keep_ttl": keep_ttl,
-            "durability": int(durability), "timeout_ns": nanoseconds(timeout)})
+            "if_absent": if_absent, "if_present": if_present, "ttl_ns": nanoseconds("ttl", ttl), "keep_ttl": keep_ttl,
+            "durability": int(durability), "timeout_ns": nanoseconds("timeout", timeout)})
 
     def keys(self, keys: list[Bytes]) -> Any:
         return ffi.new("skua_bytes[]", [self.bytes(key) for key in keys])
@@ -155,16 +156,32 @@ class Arguments:
                                             "end": self.bytes(end)})
 
 
-def nanoseconds(time: Seconds | None) -> int:
+def nanoseconds(name: str, time: Seconds | None) -> int:
+    """What C takes: 0 stands for None. So a time that is 0 is refused, and one above 0 is rounded up."""
     if time is None:
         return 0
+    rounded = whole_nanoseconds(time)
+    if rounded <= 0:
+        raise ValueError(f"{name} must be above 0, or None: {time!r}")
+    return rounded
+
+
+def whole_nanoseconds(time: Seconds) -> int:
     if isinstance(time, datetime.timedelta):
         return (time // datetime.timedelta(microseconds=1)) * 1000
-    return round(time * _NS)
+    return math.ceil(time * _NS)
+
+
+def c_text(name: str, text: str) -> bytes:
+    """For C, where a zero ends a text: what follows the zero would be lost."""
+    if "\0" in text:
+        raise ValueError(f"{name} must not have a zero in it: {text!r}")
+    return text.encode()
 
 
 class Batch:
-    """Writes to keys of one shard: all are applied, or none. Options are those of the single operations."""
+    """Writes to keys of one shard: all are applied, or none. Options are those of the single operations.
+    Threads: one at a time, also while a client runs the batch."""
 
     def __init__(self) -> None:
         self.handle = ffi.gc(lib.skua_batch_create(), lib.skua_batch_destroy)
@@ -191,7 +208,7 @@ class Batch:
 
     def expire(self, key: Bytes, ttl: Seconds | None, **options: Any) -> Batch:
         a = Arguments()
-        lib.skua_batch_expire(self.handle, a.bytes(key), nanoseconds(ttl), a.write(**options))
+        lib.skua_batch_expire(self.handle, a.bytes(key), nanoseconds("ttl", ttl), a.write(**options))
         return self
 
 

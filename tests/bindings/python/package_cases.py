@@ -139,6 +139,50 @@ class ClientTest(unittest.TestCase):
         with self.assertRaises(skua.Cancelled):
             c.get("t", "k")
 
+    def test_times_are_above_zero(self):
+        c = self.client
+        for time in (0, -1, -1e-7, float("-inf"), float("nan"), datetime.timedelta(0), datetime.timedelta(microseconds=-1)):
+            for call in (lambda t: c.put("t", "times", "v", ttl=t), lambda t: c.expire("t", "times", t),
+                         lambda t: c.get("t", "times", timeout=t), lambda t: skua.Batch().expire("times", t)):
+                with self.assertRaises((ValueError, OverflowError), msg=repr(time)) as raised:
+                    call(time)
+                self.assertNotIsInstance(raised.exception, skua.Error)
+        # The least time above 0 is not "for ever" or "the client's timeout".
+        c.put("t", "times", "v", ttl=1e-12)
+        with skua.Client(control_address="127.0.0.1:9", timeout=LIMIT_S * 10) as lost, self.assertRaises(skua.Error):
+            lost.get("t", "k", timeout=1e-12)
+        read = c.get("t", "times", with_ttl=True)
+        self.assertTrue(read is None or read.ttl is not None)
+
+    def test_zeros_in_texts(self):
+        for call in (lambda: self.client.put("t\0x", "k", "v"), lambda: make_client(cert="a\0b")):
+            with self.assertRaisesRegex(ValueError, "must not have a zero in it"):
+                call()
+
+    def test_options(self):
+        for options in ({"timeout": 60}, {"timeout": datetime.timedelta(minutes=1)}, {"timeout": "60s", "cert": None},
+                        {"operations_max": 7, "exactly_once": True, "spin": 0}):
+            with skua.Client(control_address=ADDRESS, **options) as client:
+                client.put("t", "options", "v")
+
+    def test_close_leaves_calls_under_way_whole(self):
+        lost = skua.Client(control_address="127.0.0.1:9", timeout=1)
+        raised = []
+
+        def call():
+            try:
+                lost.get("t", "k")
+            except skua.Error as error:
+                raised.append(error.code)
+
+        threads = [threading.Thread(target=call) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        lost.close()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(raised), 4, raised)
+
     def test_threads_share_a_client(self):
         self.client.put("t", "sum", "0")
 
