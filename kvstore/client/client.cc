@@ -3,9 +3,12 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kvstore/client/async_client.h"
 
 namespace skua::kv {
@@ -44,8 +47,21 @@ struct Client::Impl {
     if (thread.joinable()) thread.join();
   }
 
+  /// Making a client takes memory, threads and descriptors. The exceptions that tell of a lack would end the process here:
+  /// nobody is above this thread.
+  static absl::StatusOr<std::unique_ptr<AsyncClient>> without_exceptions(
+      absl::AnyInvocable<absl::StatusOr<std::unique_ptr<AsyncClient>>()>& make) {
+    try {
+      return make();
+    } catch (const std::bad_alloc&) {
+      return absl::ResourceExhaustedError("no memory for a client");
+    } catch (const std::system_error& error) {
+      return absl::ResourceExhaustedError(absl::StrCat("no means for a client: ", error.what()));
+    }
+  }
+
   void run(absl::AnyInvocable<absl::StatusOr<std::unique_ptr<AsyncClient>>()> make) {
-    absl::StatusOr<std::unique_ptr<AsyncClient>> made = make();
+    absl::StatusOr<std::unique_ptr<AsyncClient>> made = without_exceptions(make);
     if (!made.ok()) {
       start_status = made.status();
       started.set();

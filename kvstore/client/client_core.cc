@@ -145,6 +145,9 @@ void ClientCore::end_wait() {
 }
 
 absl::Status ClientCore::warm_up(std::string_view table, DurationNs timeout_ns) {
+  if (timeout_ns > kClientTimeoutMax) {
+    return absl::InvalidArgumentError("a timeout must be at most one hour");
+  }
   const TimeNs deadline = clock_.now_ns() + timeout_ns;
   for (;;) {
     absl::Status ready = runner_.readiness(table);
