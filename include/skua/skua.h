@@ -20,8 +20,11 @@
  *   - A parameter struct begins with its size: make it with its SKUA_..._INIT. NULL stands for the defaults.
  *   - A NULL where none is allowed, a size that makes no sense, a call on the wrong thread or kind of client are refused
  *     with SKUA_INVALID_ARGUMENT. Handles that were destroyed are not found out.
- *   - Nothing is printed, nothing is thrown, the process is not ended. (An exception: if the library finds its own
- *     memory broken, it says so on stderr and aborts.)
+ *   - Nothing is printed, nothing is thrown, the process is not ended. Two exceptions: if the library finds its own memory
+ *     broken, it says so on stderr and aborts; and gRPC, which finds the cluster, aborts if it has no memory or no thread.
+ *   - A client belongs to the process that made it. After fork(), the child's calls are refused with
+ *     SKUA_INVALID_ARGUMENT, and skua_client_destroy() leaves the client in the child's memory. Fork before the first
+ *     client is made: gRPC's threads are not in the child.
  *   - Times are in nanoseconds. 0 as a timeout: the client's option `timeout`.
  *
  * Public symbols begin with skua_ and have the version SKUA_1.0. docs/c.md has examples.
@@ -158,14 +161,15 @@ SKUA_API skua_client* skua_client_create(const skua_options* options, skua_error
 SKUA_API skua_client* skua_client_create_polled(const skua_options* options, skua_error* error);
 /* Ends the client. Of a polled client, operations in flight end with SKUA_CANCELLED: their callbacks run now. Of a blocking
  * client, no other thread may be inside a call. NULL is allowed. SKUA_INVALID_ARGUMENT: nothing was done, because this is
- * one of the client's callbacks, or another thread than its own. */
+ * one of the client's callbacks, or another thread than its own. SKUA_CANCELLED: nothing was done, because the client is
+ * being destroyed already. */
 SKUA_API skua_code skua_client_destroy(skua_client* client);
 
 /* ---- parameters ---- */
 
 typedef struct skua_read_options {
   uint32_t size;
-  bool with_ttl; /* get: skua_result_ttl() says how long the key has to live */
+  bool with_ttl; /* get: skua_result_ttl_ms() says how long the key has to live */
   int64_t timeout_ns;
   skua_token at_least; /* get: read this state or a later one */
 } skua_read_options;
@@ -307,15 +311,15 @@ SKUA_API skua_code skua_async_batch_run(skua_client* client, const char* table, 
  * earlier. `callbacks`: how many ran; may be NULL. */
 SKUA_API skua_code skua_poll(skua_client* client, int64_t max_wait_ns, size_t* callbacks);
 /* Optional: polls until a session with each shard of the table is open. Then the first operations are as fast as later
- * ones, and a wrong address or table name is found early. */
+ * ones, and a wrong address or table name is found early. `timeout_ns`: at most one hour. */
 SKUA_API skua_code skua_warm_up(skua_client* client, const char* table, int64_t timeout_ns, skua_error* error);
-/* Accepted operations whose callback has not run yet. 0 for other clients. */
+/* Accepted operations whose callback has not run yet. 0: also for other clients, and on another thread than the client's. */
 SKUA_API size_t skua_in_flight(const skua_client* client);
 
 /* For an event loop that watches other descriptors as well:
  *
  *   for (;;) {
- *     skua_poll(client, 0, NULL);
+ *     if (skua_poll(client, 0, NULL) != SKUA_OK) break;          // refused: as would be all further polls
  *     int64_t longest_ns;
  *     if (!skua_begin_wait(client, &longest_ns)) continue;       // there is work: poll again
  *     sleep for at most longest_ns, or until skua_wait_fd(client) or another descriptor is readable
@@ -327,12 +331,14 @@ SKUA_API size_t skua_in_flight(const skua_client* client);
 /* Readable while there is something to poll for. It stays the same and belongs to the client; nobody else may read or
  * close it. -1: not a polled client, or another thread than the client's. */
 SKUA_API int skua_wait_fd(const skua_client* client);
-/* True: the caller may sleep for `longest_ns`, and must call skua_end_wait() afterwards. False: poll again. */
+/* True: the caller may sleep for `longest_ns`, and must call skua_end_wait() afterwards. False: poll again;
+ * skua_poll() says if the client refuses. */
 SKUA_API bool skua_begin_wait(skua_client* client, int64_t* longest_ns);
 SKUA_API skua_code skua_end_wait(skua_client* client);
 
 /* Runs `task(context)` inside a skua_poll(), and wakes one that sleeps. Thread: any, while the client lives. False: 4,096
- * tasks wait already, or this is not a polled client. When the client is destroyed, tasks that have not run are dropped. */
+ * tasks wait already, or this is not a polled client. Tasks that wait when the client is destroyed run inside
+ * skua_client_destroy(); operations that they submit are refused with SKUA_CANCELLED. */
 SKUA_API bool skua_post(skua_client* client, void (*task)(void* context), void* context);
 /* Makes the calling thread the owner of a polled client. Only while no other thread uses the client. */
 SKUA_API skua_code skua_adopt_thread(skua_client* client);

@@ -19,25 +19,37 @@ std::unique_ptr<skua_client> make_blocking(std::unique_ptr<kv::Client> client) {
 std::unique_ptr<skua_client> make_polled(std::unique_ptr<kv::AsyncClient> client, int64_t timeout_ns) {
   auto made = std::make_unique<skua_client>();
   made->polled = std::move(client);
-  made->owner = std::this_thread::get_id();
+  made->owner = this_thread_number();
   made->timeout_ns = timeout_ns;
   return made;
 }
 
-absl::Status check_blocking(const skua_client* client) {
+bool is_made_here(const skua_client& client) noexcept {
+  return client.fork_count == fork_count();
+}
+
+absl::Status check_process(const skua_client* client) {
   if (client == nullptr) return check_not_null("client", client);
+  if (is_made_here(*client)) return absl::OkStatus();
+  return absl::InvalidArgumentError("this client was made before fork(): make one in each process");
+}
+
+absl::Status check_blocking(const skua_client* client) {
+  absl::Status status = check_process(client);
+  if (!status.ok()) return status;
   if (client->blocking != nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "this client is polled: call skua_async_...(), or skua_client_create() a client that blocks");
 }
 
 absl::Status check_submit(const skua_client* client) {
-  if (client == nullptr) return check_not_null("client", client);
+  absl::Status status = check_process(client);
+  if (!status.ok()) return status;
   if (client->activity == Activity::kClosing) return absl::CancelledError("the client is closing");
   if (client->polled == nullptr) {
     return absl::InvalidArgumentError("this client blocks: for callbacks make one by skua_client_create_polled()");
   }
-  if (client->owner != std::this_thread::get_id()) {
+  if (client->owner != this_thread_number()) {
     return absl::InvalidArgumentError("this client belongs to another thread (see skua_adopt_thread)");
   }
   if (client->activity == Activity::kWaiting) {
@@ -110,6 +122,7 @@ absl::Status create_polled(const skua_options* given, std::unique_ptr<skua_clien
 }
 
 absl::Status poll(skua_client* client, int64_t max_wait_ns, size_t* callbacks) {
+  if (callbacks != nullptr) *callbacks = 0;
   absl::Status status = check_poll(client);
   if (!status.ok()) return status;
   if (max_wait_ns < 0) return absl::InvalidArgumentError("max_wait_ns must not be negative");
@@ -128,9 +141,19 @@ absl::Status warm_up(skua_client* client, const char* table, int64_t timeout_ns)
   return client->polled->warm_up(table, std::chrono::nanoseconds(timeout_ns == 0 ? client->timeout_ns : timeout_ns));
 }
 
+/// For calls that any thread and any activity may make.
+bool is_polled_here(const skua_client* client) noexcept {
+  return client != nullptr && is_made_here(*client) && client->polled != nullptr;
+}
+
+/// For calls of the owner's thread while the client may wait.
+bool is_owned_here(const skua_client* client) noexcept {
+  return is_polled_here(client) && client->owner == this_thread_number();
+}
+
 absl::Status close_polled(skua_client& client) {
   if (client.activity == Activity::kWaiting) {
-    if (client.owner != std::this_thread::get_id()) return check_submit(&client);
+    if (client.owner != this_thread_number()) return check_submit(&client);
     client.polled->end_wait();
     client.activity = Activity::kIdle;
   }
@@ -161,6 +184,9 @@ skua_client* skua_client_create_polled(const skua_options* options, skua_error* 
 
 skua_code skua_client_destroy(skua_client* client) {
   if (client == nullptr) return SKUA_OK;
+  // After fork() the client is the parent's: its sockets are open there, and its threads are not here to be joined. So it
+  // stays in the child's memory.
+  if (!skua::c::is_made_here(*client)) return SKUA_OK;
   const absl::Status status = without_exceptions([&] {
     const bool is_blocking = client->blocking != nullptr;
     return is_blocking ? absl::OkStatus() : skua::c::close_polled(*client);
@@ -178,17 +204,17 @@ skua_code skua_warm_up(skua_client* client, const char* table, int64_t timeout_n
 }
 
 size_t skua_in_flight(const skua_client* client) {
-  return client == nullptr || client->polled == nullptr ? 0 : client->polled->in_flight();
+  return skua::c::is_owned_here(client) ? client->polled->in_flight() : 0;
 }
 
 int skua_wait_fd(const skua_client* client) {
   // Also while the client waits: programs add the descriptor to their loop when they like.
-  if (client == nullptr || client->polled == nullptr || client->owner != std::this_thread::get_id()) return -1;
-  return client->polled->wait_fd();
+  return skua::c::is_owned_here(client) ? client->polled->wait_fd() : -1;
 }
 
 bool skua_begin_wait(skua_client* client, int64_t* longest_ns) {
   if (longest_ns == nullptr) return false;
+  *longest_ns = 0;
   const absl::Status status = without_exceptions([&] {
     absl::Status usable = skua::c::check_poll(client);
     if (!usable.ok()) return usable;
@@ -203,7 +229,7 @@ bool skua_begin_wait(skua_client* client, int64_t* longest_ns) {
 
 skua_code skua_end_wait(skua_client* client) {
   return skua::c::code_of(without_exceptions([&] {
-    if (client == nullptr || client->activity != Activity::kWaiting || client->owner != std::this_thread::get_id()) {
+    if (!skua::c::is_owned_here(client) || client->activity != Activity::kWaiting) {
       return absl::InvalidArgumentError("");
     }
     client->activity = Activity::kIdle;
@@ -213,8 +239,8 @@ skua_code skua_end_wait(skua_client* client) {
 }
 
 bool skua_post(skua_client* client, void (*task)(void* context), void* context) {
-  if (client == nullptr || client->polled == nullptr || task == nullptr) return false;
   const absl::Status status = without_exceptions([&] {
+    if (!skua::c::is_polled_here(client) || task == nullptr) return absl::InvalidArgumentError("");
     const bool posted = client->polled->post([task, context] { task(context); });
     return posted ? absl::OkStatus() : absl::ResourceExhaustedError("");
   });
@@ -223,10 +249,10 @@ bool skua_post(skua_client* client, void (*task)(void* context), void* context) 
 
 skua_code skua_adopt_thread(skua_client* client) {
   return skua::c::code_of(without_exceptions([&] {
-    if (client == nullptr || client->polled == nullptr || client->activity != Activity::kIdle) {
+    if (!skua::c::is_polled_here(client) || client->activity != Activity::kIdle) {
       return absl::InvalidArgumentError("");
     }
-    client->owner = std::this_thread::get_id();
+    client->owner = skua::c::this_thread_number();
     client->polled->adopt_thread();
     return absl::OkStatus();
   }));

@@ -5,12 +5,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "include/skua/skua.h"
+#include "kvstore/c/origin.h"
 #include "kvstore/c/result.h"
 #include "kvstore/client/async_client.h"
 #include "kvstore/client/client.h"
@@ -39,8 +39,10 @@ struct skua_client {
   std::unique_ptr<skua::kv::Client> blocking;
   std::unique_ptr<skua::kv::AsyncClient> polled;
 
+  uint32_t fork_count = skua::c::fork_count();  // of the process that made the client
+
   // Of a polled client.
-  std::thread::id owner;
+  uint64_t owner = 0;  // a this_thread_number()
   skua::c::Activity activity = skua::c::Activity::kIdle;
   int64_t timeout_ns = 0;
   std::vector<skua::c::Callback> callbacks;
@@ -53,9 +55,15 @@ namespace skua::c {
 [[nodiscard]] std::unique_ptr<skua_client> make_blocking(std::unique_ptr<kv::Client> client);
 [[nodiscard]] std::unique_ptr<skua_client> make_polled(std::unique_ptr<kv::AsyncClient> client, int64_t timeout_ns);
 
-/// INVALID_ARGUMENT: null, or no blocking client.
+/// False: made before fork(). The client's threads and sockets are the parent's.
+[[nodiscard]] bool is_made_here(const skua_client& client) noexcept;
+
+/// INVALID_ARGUMENT: null, or made before fork().
+[[nodiscard]] absl::Status check_process(const skua_client* client);
+/// INVALID_ARGUMENT: null, made before fork(), or no blocking client.
 [[nodiscard]] absl::Status check_blocking(const skua_client* client);
-/// INVALID_ARGUMENT: null, no polled client, another thread than the owner's, or between begin_wait and end_wait.
+/// INVALID_ARGUMENT: null, made before fork(), no polled client, another thread than the owner's, or between begin_wait
+/// and end_wait.
 /// CANCELLED: the client is closing. For submitting operations, also from callbacks.
 [[nodiscard]] absl::Status check_submit(const skua_client* client);
 /// The same, and INVALID_ARGUMENT inside of callbacks. For polling and waiting.

@@ -27,6 +27,14 @@ skua_code report(skua_error* error, const absl::Status& status) noexcept {
   return code;
 }
 
+absl::Status status_of(const std::system_error& error) noexcept {
+  try {
+    return absl::ResourceExhaustedError(error.what());
+  } catch (...) {
+    return absl::Status(absl::StatusCode::kResourceExhausted, "");
+  }
+}
+
 absl::Status check_bytes(std::string_view name, skua_bytes bytes) {
   if (bytes.data != nullptr || bytes.length == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(

@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -29,14 +30,19 @@ skua_code report(skua_error* error, const absl::Status& status) noexcept;
   return {view.data(), view.size()};
 }
 
-/// Returns what `body` returns, which is an absl::Status. An exception becomes a status without a text: text takes
-/// memory, and most likely there is none.
+/// RESOURCE_EXHAUSTED with the error's text, as far as there is memory for the text.
+[[nodiscard]] absl::Status status_of(const std::system_error& error) noexcept;
+
+/// Returns what `body` returns, which is an absl::Status. An exception becomes a status, and without a text if memory is
+/// short. std::system_error: there was no thread or descriptor for a client.
 template <typename Body>
 [[nodiscard]] absl::Status without_exceptions(Body&& body) noexcept {
   try {
     return std::forward<Body>(body)();
   } catch (const std::bad_alloc&) {
     return absl::Status(absl::StatusCode::kResourceExhausted, "");
+  } catch (const std::system_error& error) {
+    return status_of(error);
   } catch (...) {
     return absl::Status(absl::StatusCode::kInternal, "");
   }

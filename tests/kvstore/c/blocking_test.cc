@@ -1,10 +1,16 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "kvstore/c/entry_point.h"
 #include "tests/kvstore/c/c_client.h"
 
 namespace skua::c {
@@ -138,6 +144,48 @@ TEST(Blocking, ResultsOutliveTheClient) {
     EXPECT_EQ(kept.get(), got.get());
   }
   EXPECT_EQ(skua_result_value(kept.get()).length, 100'000u);
+}
+
+TEST(Blocking, AChildOfForkIsRefused) {
+  kv::ThreadedCluster cluster(1, 1);
+  const ClientPtr client = blocking_client(cluster);
+  const auto put = [&] { return skua_put(client.get(), "t", skua_text("k"), skua_text("v"), nullptr); };
+  EXPECT_EQ(exit_code_of_child([&] {
+              const ResultPtr refused(put());
+              return skua_result_code(refused.get()) == SKUA_INVALID_ARGUMENT &&
+                     std::string(skua_result_text(refused.get())).find("fork()") != std::string::npos &&
+                     skua_client_destroy(client.get()) == SKUA_OK;
+            }),
+            0);
+  EXPECT_EQ(skua_result_code(ResultPtr(put()).get()), SKUA_OK);
+}
+
+TEST(Blocking, TakesNoTimeToLiveBelowZero) {
+  kv::ThreadedCluster cluster(1, 1);
+  const ClientPtr client = blocking_client(cluster);
+  for (const int64_t ttl_ns : {int64_t{-1}, int64_t{-999'999}, int64_t{-1'000'000}, INT64_MIN}) {
+    skua_write_options options = SKUA_WRITE_OPTIONS_INIT;
+    options.ttl_ns = ttl_ns;
+    const ResultPtr put(skua_put(client.get(), "t", skua_text("k"), skua_text("v"), &options));
+    EXPECT_EQ(skua_result_code(put.get()), SKUA_INVALID_ARGUMENT) << ttl_ns;
+    const ResultPtr expired(skua_expire(client.get(), "t", skua_text("k"), ttl_ns, nullptr));
+    EXPECT_EQ(skua_result_code(expired.get()), SKUA_INVALID_ARGUMENT) << ttl_ns;
+  }
+}
+
+TEST(Blocking, SaysWhyThereIsNoClient) {
+  const auto code_and_text = [](auto exception) {
+    const auto client =
+        kv::Client::create_over([&]() -> absl::StatusOr<std::unique_ptr<kv::AsyncClient>> { throw exception; });
+    return client.status();
+  };
+  const std::system_error no_thread(EAGAIN, std::generic_category(), "thread");
+  EXPECT_TRUE(absl::IsResourceExhausted(code_and_text(no_thread)));
+  EXPECT_THAT(std::string(code_and_text(no_thread).message()), testing::HasSubstr("thread"));
+  EXPECT_TRUE(absl::IsResourceExhausted(code_and_text(std::bad_alloc())));
+  const absl::Status here = without_exceptions([&]() -> absl::Status { throw no_thread; });
+  EXPECT_TRUE(absl::IsResourceExhausted(here));
+  EXPECT_EQ(here.message(), no_thread.what());
 }
 
 TEST(Blocking, RefusesWhatMakesNoSense) {

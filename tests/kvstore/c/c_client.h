@@ -3,6 +3,8 @@
 #define SKUA_TESTS_KVSTORE_C_C_CLIENT_H_
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <memory>
@@ -39,6 +41,20 @@ inline ClientPtr polled_client(kv::ThreadedCluster& cluster) {
   kv::ClientOptions options;
   options.spin = std::chrono::nanoseconds(0);
   return ClientPtr(make_polled(cluster.make_client(options), options.timeout.count()).release());
+}
+
+/// Forks. Returns 0 if `check` was true in the child, 1 if it was false, and another number if the child did not end well.
+/// The child has 60 seconds.
+template <typename Check>
+int exit_code_of_child(Check check) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(check() ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : status;
 }
 
 inline std::string str(skua_bytes bytes) {

@@ -181,6 +181,50 @@ TEST(Polled, OtherThreadsAreRefused_UntilTheyAdoptTheClient) {
   EXPECT_EQ(skua_adopt_thread(c), SKUA_OK);
 }
 
+TEST(Polled, ALaterThreadIsAnotherThread) {
+  kv::ThreadedCluster cluster(1, 1);
+  const ClientPtr client = polled_client(cluster);
+  skua_client* const c = client.get();
+  std::thread::id ended;
+  std::thread([&] {
+    ended = std::this_thread::get_id();
+    EXPECT_EQ(skua_adopt_thread(c), SKUA_OK);
+  }).join();
+  // The system likes to give the id to the next thread, and often its memory as well.
+  bool is_reused = false;
+  for (int i = 0; i < 100 && !is_reused; ++i) {
+    std::thread([&] {
+      is_reused = std::this_thread::get_id() == ended;
+      EXPECT_EQ(skua_poll(c, 0, nullptr), SKUA_INVALID_ARGUMENT);
+      EXPECT_EQ(skua_in_flight(c), 0u);
+    }).join();
+  }
+  EXPECT_TRUE(is_reused);
+  EXPECT_EQ(skua_adopt_thread(c), SKUA_OK);
+}
+
+TEST(Polled, AChildOfForkIsRefused) {
+  kv::ThreadedCluster cluster(1, 1);
+  const ClientPtr client = polled_client(cluster);
+  skua_client* const c = client.get();
+  Waiter waiter;
+  EXPECT_EQ(exit_code_of_child([&] {
+              int64_t longest_ns = 0;
+              skua_error error = SKUA_ERROR_INIT;
+              return put(c, "k", "v", waiter, &error) == SKUA_INVALID_ARGUMENT &&
+                     std::string(error.text).find("fork()") != std::string::npos &&
+                     skua_poll(c, 0, nullptr) == SKUA_INVALID_ARGUMENT && !skua_begin_wait(c, &longest_ns) &&
+                     skua_wait_fd(c) == -1 && skua_adopt_thread(c) == SKUA_INVALID_ARGUMENT &&
+                     !skua_post(
+                         c, [](void*) {}, nullptr) &&
+                     skua_client_destroy(c) == SKUA_OK;
+            }),
+            0);
+  // The parent's client is whole.
+  ASSERT_EQ(put(c, "k", "v", waiter), SKUA_OK);
+  poll_until(c, [&] { return waiter.calls == 1; });
+}
+
 TEST(Polled, FitsIntoAnEventLoop) {
   kv::ThreadedCluster cluster(2, 4);
   const ClientPtr client = polled_client(cluster);
@@ -224,6 +268,26 @@ TEST(Polled, RunsTasksOfOtherThreads) {
   poll_until(client.get(), [&] { return ran; });
 }
 
+TEST(Polled, RunsTasksThatWait_WhenItIsDestroyed) {
+  kv::ThreadedCluster cluster(1, 1);
+  skua_client* const client = polled_client(cluster).release();
+  struct Task {
+    skua_client* client;
+    Waiter refused;
+    skua_code code = SKUA_OK;
+  } task{client, {}};
+  ASSERT_TRUE(skua_post(
+      client,
+      [](void* context) {
+        auto* const self = static_cast<Task*>(context);
+        self->code = put(self->client, "k", "v", self->refused);
+      },
+      &task));
+  EXPECT_EQ(skua_client_destroy(client), SKUA_OK);
+  EXPECT_EQ(task.code, SKUA_CANCELLED);
+  EXPECT_EQ(task.refused.calls, 0u);
+}
+
 TEST(Polled, RefusesWhatMakesNoSense) {
   kv::ThreadedCluster cluster(1, 1);
   const ClientPtr client = polled_client(cluster);
@@ -234,7 +298,12 @@ TEST(Polled, RefusesWhatMakesNoSense) {
   Waiter waiter;
   EXPECT_EQ(put(client.get(), "", "v", waiter, &error), SKUA_INVALID_ARGUMENT);
   EXPECT_EQ(put(nullptr, "k", "v", waiter, &error), SKUA_INVALID_ARGUMENT);
-  EXPECT_EQ(skua_poll(client.get(), -1, nullptr), SKUA_INVALID_ARGUMENT);
+  size_t callbacks = 7;
+  EXPECT_EQ(skua_poll(client.get(), -1, &callbacks), SKUA_INVALID_ARGUMENT);
+  EXPECT_EQ(callbacks, 0u);
+  for (const int64_t timeout_ns : {int64_t{-1}, 3601 * kSecondNs, INT64_MAX}) {
+    EXPECT_EQ(skua_warm_up(client.get(), "t", timeout_ns, nullptr), SKUA_INVALID_ARGUMENT);
+  }
   const ResultPtr refused(skua_get(client.get(), "t", skua_text("k"), nullptr));
   EXPECT_EQ(skua_result_code(refused.get()), SKUA_INVALID_ARGUMENT);
   EXPECT_EQ(waiter.calls, 0u);
