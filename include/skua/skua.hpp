@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
 #include <memory>
@@ -35,16 +36,23 @@ namespace detail {
 inline skua_bytes bytes_of(std::string_view text) noexcept {
   return {text.data(), text.size()};
 }
+inline std::vector<skua_bytes> bytes_of(const std::vector<std::string_view>& texts) {
+  std::vector<skua_bytes> bytes;
+  bytes.reserve(texts.size());
+  for (const std::string_view text : texts) bytes.push_back(bytes_of(text));
+  return bytes;
+}
 inline std::string_view view_of(skua_bytes bytes) noexcept {
   return bytes.length == 0 ? std::string_view() : std::string_view(static_cast<const char*>(bytes.data), bytes.length);
 }
 }  // namespace detail
 
-/// A table's name, or an option's: a text that ends with a zero. Lives as long as what it was made of.
+/// A table's name, an option's name or its value: a text that ends with a zero. Lives as long as what it was made of. A
+/// std::string with a zero inside is no name: it becomes NULL, which every call refuses, rather than its first part.
 class Name {
  public:
   Name(const char* text) noexcept : text_(text) {}
-  Name(const std::string& text) noexcept : text_(text.c_str()) {}
+  Name(const std::string& text) noexcept : text_(text.find('\0') == std::string::npos ? text.c_str() : nullptr) {}
   const char* c_str() const noexcept { return text_; }
 
  private:
@@ -96,10 +104,13 @@ class Result {
 
   T& operator*() & noexcept { return checked(); }
   T&& operator*() && noexcept { return std::move(checked()); }
+  const T& operator*() const& noexcept { return checked(); }
   T* operator->() noexcept { return &checked(); }
+  const T* operator->() const noexcept { return &checked(); }
 
  private:
-  T& checked() noexcept {
+  T& checked() noexcept { return const_cast<T&>(std::as_const(*this).checked()); }
+  const T& checked() const noexcept {
     if (!value_.has_value()) std::abort();
     return *value_;
   }
@@ -353,9 +364,7 @@ class Client {
   }
   Result<Entries> multi_get(Name table, const std::vector<std::string_view>& keys, const ReadOptions& options = {}) {
     const skua_read_options raw = options.raw();
-    std::vector<skua_bytes> raw_keys;
-    raw_keys.reserve(keys.size());
-    for (const std::string_view key : keys) raw_keys.push_back(detail::bytes_of(key));
+    const std::vector<skua_bytes> raw_keys = detail::bytes_of(keys);
     return share<Entries>(skua_multi_get(handle(), table.c_str(), raw_keys.data(), raw_keys.size(), &raw));
   }
   Result<Entries> scan(Name table, const ScanRange& range = {}, const ReadOptions& options = {}) {
@@ -410,7 +419,7 @@ class Reply {
   const skua_result* result_;
 };
 
-/// Calls back from poll(). Belongs to one thread. Each operation takes a function of `const Reply&`, which runs exactly
+/// Calls back from poll(). Belongs to one thread, which must also destroy it. Each operation takes a function of `const Reply&`, which runs exactly
 /// once if the operation was accepted, and is destroyed unused otherwise.
 class PolledClient {
  public:
@@ -424,65 +433,104 @@ class PolledClient {
   template <typename Function>
   Status get(Name table, std::string_view key, const ReadOptions& options, Function&& function) {
     const skua_read_options raw = options.raw();
-    return submit(std::forward<Function>(function), [&](skua_callback callback, void* context, skua_error* error) {
-      return skua_async_get(handle(), table.c_str(), detail::bytes_of(key), &raw, callback, context, error);
-    });
+    return submit(skua_async_get, std::forward<Function>(function), table.c_str(), detail::bytes_of(key), &raw);
   }
   template <typename Function>
   Status put(Name table, std::string_view key, std::string_view value, const WriteOptions& options,
              Function&& function) {
     const skua_write_options raw = options.raw();
-    return submit(std::forward<Function>(function), [&](skua_callback callback, void* context, skua_error* error) {
-      return skua_async_put(handle(), table.c_str(), detail::bytes_of(key), detail::bytes_of(value), &raw, callback,
-                            context, error);
-    });
+    return submit(skua_async_put, std::forward<Function>(function), table.c_str(), detail::bytes_of(key),
+                  detail::bytes_of(value), &raw);
   }
   template <typename Function>
   Status remove(Name table, std::string_view key, const WriteOptions& options, Function&& function) {
     const skua_write_options raw = options.raw();
-    return submit(std::forward<Function>(function), [&](skua_callback callback, void* context, skua_error* error) {
-      return skua_async_remove(handle(), table.c_str(), detail::bytes_of(key), &raw, callback, context, error);
-    });
+    return submit(skua_async_remove, std::forward<Function>(function), table.c_str(), detail::bytes_of(key), &raw);
   }
   template <typename Function>
   Status add(Name table, std::string_view key, std::int64_t delta, const WriteOptions& options, Function&& function) {
     const skua_write_options raw = options.raw();
-    return submit(std::forward<Function>(function), [&](skua_callback callback, void* context, skua_error* error) {
-      return skua_async_add(handle(), table.c_str(), detail::bytes_of(key), delta, &raw, callback, context, error);
-    });
+    return submit(skua_async_add, std::forward<Function>(function), table.c_str(), detail::bytes_of(key), delta, &raw);
+  }
+  template <typename Function>
+  Status append(Name table, std::string_view key, std::string_view bytes, const WriteOptions& options,
+                Function&& function) {
+    const skua_write_options raw = options.raw();
+    return submit(skua_async_append, std::forward<Function>(function), table.c_str(), detail::bytes_of(key),
+                  detail::bytes_of(bytes), &raw);
+  }
+  template <typename Function>
+  Status expire(Name table, std::string_view key, std::chrono::nanoseconds ttl, const WriteOptions& options,
+                Function&& function) {
+    const skua_write_options raw = options.raw();
+    return submit(skua_async_expire, std::forward<Function>(function), table.c_str(), detail::bytes_of(key),
+                  static_cast<std::int64_t>(ttl.count()), &raw);
+  }
+  template <typename Function>
+  Status multi_get(Name table, const std::vector<std::string_view>& keys, const ReadOptions& options,
+                   Function&& function) {
+    const skua_read_options raw = options.raw();
+    const std::vector<skua_bytes> raw_keys = detail::bytes_of(keys);
+    return submit(skua_async_multi_get, std::forward<Function>(function), table.c_str(), raw_keys.data(),
+                  raw_keys.size(), &raw);
   }
   template <typename Function>
   Status scan(Name table, const ScanRange& range, const ReadOptions& options, Function&& function) {
     const skua_scan_range raw_range = range.raw();
     const skua_read_options raw = options.raw();
-    return submit(std::forward<Function>(function), [&](skua_callback callback, void* context, skua_error* error) {
-      return skua_async_scan(handle(), table.c_str(), &raw_range, &raw, callback, context, error);
-    });
+    return submit(skua_async_scan, std::forward<Function>(function), table.c_str(), &raw_range, &raw);
+  }
+  template <typename Function>
+  Status batch(Name table, const Batch& batch, const WriteOptions& options, Function&& function) {
+    const skua_write_options raw = options.raw();
+    return submit(skua_async_batch_run, std::forward<Function>(function), table.c_str(),
+                  static_cast<const skua_batch*>(batch.get()), &raw);
   }
 
-  /// Returns how many callbacks ran.
-  std::size_t poll(std::chrono::nanoseconds max_wait = std::chrono::nanoseconds(0)) noexcept {
-    std::size_t ran = 0;
-    skua_poll(handle(), max_wait.count(), &ran);
-    return ran;
+  /// `callbacks`: how many ran. Not OK: another thread than the client's, a callback of the client, or between begin_wait()
+  /// and end_wait(). A loop that polls must end then.
+  [[nodiscard]] Status poll(std::chrono::nanoseconds max_wait = std::chrono::nanoseconds(0),
+                            std::size_t* callbacks = nullptr) {
+    return told(skua_poll(handle(), max_wait.count(), callbacks), "the client cannot be polled here");
   }
   std::size_t in_flight() const noexcept { return skua_in_flight(handle()); }
   int wait_fd() const noexcept { return skua_wait_fd(handle()); }
-  /// How long the caller may sleep. Nothing: poll again.
+  /// How long the caller may sleep. Nothing: poll again; the poll's status says if the client refuses.
   std::optional<std::chrono::nanoseconds> begin_wait() noexcept {
     std::int64_t longest_ns = 0;
     if (!skua_begin_wait(handle(), &longest_ns)) return std::nullopt;
     return std::chrono::nanoseconds(longest_ns);
   }
-  void end_wait() noexcept { skua_end_wait(handle()); }
+  Status end_wait() { return told(skua_end_wait(handle()), "the client does not wait here"); }
+  /// Makes the calling thread the owner. Only while no other thread uses the client.
+  [[nodiscard]] Status adopt_thread() { return told(skua_adopt_thread(handle()), "the client cannot be adopted here"); }
+  /// Ends the client: functions of operations in flight run now, with SKUA_CANCELLED. Not OK: another thread than the
+  /// client's, or a callback; the client lives on. Afterwards all calls are refused.
+  [[nodiscard]] Status close() {
+    const skua_code code = skua_client_destroy(handle());
+    if (code == SKUA_OK) static_cast<void>(client_.release());
+    return told(code, "the client cannot be destroyed here");
+  }
 
   skua_client* handle() const noexcept { return client_.get(); }
 
  private:
+  /// Ends the program rather than leave a client behind that nobody can reach.
+  struct Destroy {
+    void operator()(skua_client* client) const noexcept {
+      if (skua_client_destroy(client) == SKUA_OK) return;
+      std::fputs("skua::PolledClient destroyed in its callback, or on another thread: adopt_thread() first\n", stderr);
+      std::abort();
+    }
+  };
+
   PolledClient() = default;
 
-  template <typename Function, typename Submit>
-  Status submit(Function&& function, Submit submit) {
+  static Status told(skua_code code, const char* refusal) { return code == SKUA_OK ? Status() : Status(code, refusal); }
+
+  /// `start` is a skua_async_...(), and `words` are what it takes between the client and the callback.
+  template <typename Start, typename Function, typename... Words>
+  Status submit(Start start, Function&& function, Words... words) {
     using Stored = std::decay_t<Function>;
     std::unique_ptr<Stored> stored(new (std::nothrow) Stored(std::forward<Function>(function)));
     if (stored == nullptr) return Status(SKUA_RESOURCE_EXHAUSTED, "no memory");
@@ -491,12 +539,12 @@ class PolledClient {
       (*owned)(Reply(result));
     };
     skua_error error = SKUA_ERROR_INIT;
-    if (submit(callback, stored.get(), &error) != SKUA_OK) return Status::of(error);
+    if (start(handle(), words..., callback, stored.get(), &error) != SKUA_OK) return Status::of(error);
     static_cast<void>(stored.release());
     return Status();
   }
 
-  std::unique_ptr<skua_client, detail::Deleter<skua_client_destroy>> client_;
+  std::unique_ptr<skua_client, Destroy> client_;
 };
 
 }  // namespace skua

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,7 @@ int use_blocking(const char* address, const std::string& table) {
   auto client = skua::Client::create({{"control-address", address}, {"timeout", "60s"}});
   if (!client) return fail("create", client.status());
   const auto written = client->put(table, "grace", "1906", {});
-  if (!written) return fail("put", written.status());
+  if (!written || written->version == 0 || (*written).repeated) return fail("put", written.status());
 
   skua::WriteOptions absent;
   absent.if_absent = true;
@@ -78,17 +79,73 @@ int use_polled(const char* address, const std::string& table) {
     if (!accepted) return fail("put", accepted);
     ++left;
   }
-  while (left > 0) client->poll(std::chrono::milliseconds(100));
+  while (left > 0) {
+    if (const skua::Status polled = client->poll(std::chrono::milliseconds(100)); !polled) return fail("poll", polled);
+  }
   const skua::Status refused = client->put(table, "", "", {}, [](const skua::Reply&) {});
   if (refused.code() != SKUA_INVALID_ARGUMENT) return fail("an empty key", refused);
   return kept.size() == 10 ? 0 : fail("values", refused);
+}
+
+/// Each operation of a polled client, and its threads.
+int use_polled_elsewhere(const char* address, const std::string& table) {
+  auto client = skua::PolledClient::create({{"control-address", address}, {"timeout", "60s"}});
+  if (!client) return fail("create", client.status());
+  int answered = 0;
+  skua::Status failed;
+  const auto count = [&](const skua::Reply& reply) {
+    ++answered;
+    if (!reply.ok()) failed = reply.status();
+    if (client->close()) failed = skua::Status(SKUA_INTERNAL, "closed in a callback");
+  };
+  skua::Batch batch;
+  batch.add("pn", 1);
+  const auto submit = [&](int operation) {
+    switch (operation) {
+      case 0: return client->add(table, "pn", 4, {}, count);
+      case 1: return client->append(table, "pn", "1", {}, count);
+      case 2: return client->expire(table, "pn", std::chrono::hours(1), {}, count);
+      case 3: return client->batch(table, batch, {}, count);
+      case 4: return client->multi_get(table, {"pn", "nobody"}, {}, count);
+      case 5: return client->scan(table, {}, {}, count);
+      default: return client->remove(table, "pn", {}, count);
+    }
+  };
+  for (int operation = 0; operation < 7; ++operation) {
+    if (const skua::Status accepted = submit(operation); !accepted) return fail("submit", accepted);
+    while (answered <= operation) {
+      if (const skua::Status polled = client->poll(std::chrono::milliseconds(100)); !polled)
+        return fail("poll", polled);
+    }
+    if (!failed) return fail("a polled operation", failed);
+  }
+  int refusals = 0;
+  std::thread([&] {
+    refusals += !client->poll() + !client->close() + !client->end_wait();
+    if (!client->adopt_thread() || !client->poll()) refusals = -1;
+  }).join();
+  refusals += !client->poll();
+  if (!client->adopt_thread() || !client->close() || refusals != 4) return fail("threads", failed);
+  const skua::Status closed = client->get(table, "pn", {}, count);
+  return closed.code() == SKUA_INVALID_ARGUMENT ? 0 : fail("a closed client", closed);
+}
+
+/// A zero inside of a name does not cut the name.
+int use_zeros(const char* address, const std::string& table) {
+  const std::string cut("timeout\0x", 9);
+  if (skua::Client::create({{cut, "60s"}}) || skua::Client::create({{"cert", cut}})) return fail("an option", {});
+  auto client = skua::Client::create({{"control-address", address}, {"timeout", "60s"}});
+  if (!client) return fail("create", client.status());
+  const auto refused = client->put(table + std::string("\0x", 2), "zero", "");
+  return refused.status().code() == SKUA_INVALID_ARGUMENT ? 0 : fail("a table's name", refused.status());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
-  const int failed = use_blocking(argv[1], argv[2]) + use_polled(argv[1], argv[2]);
+  const int failed = use_blocking(argv[1], argv[2]) + use_polled(argv[1], argv[2]) +
+                     use_polled_elsewhere(argv[1], argv[2]) + use_zeros(argv[1], argv[2]);
   if (failed == 0) std::puts("ok");
   return failed;
 }
