@@ -25,6 +25,7 @@
  *   - A client belongs to the process that made it. After fork(), the child's calls are refused with
  *     SKUA_INVALID_ARGUMENT, and skua_client_destroy() leaves the client in the child's memory. Fork before the first
  *     client is made: gRPC's threads are not in the child.
+ *   - Fields of structs that say yes or no are an uint8_t: 0 is no, all else is yes.
  *   - Times are in nanoseconds. 0 as a timeout: the client's option `timeout`.
  *
  * Public symbols begin with skua_ and have the version SKUA_1.0. docs/c.md has examples.
@@ -98,6 +99,13 @@ typedef enum skua_durability {
   SKUA_DURABILITY_SYNC = 3     /* on the disk */
 } skua_durability;
 
+/* Enums are as wide as the library's. */
+#ifdef __cplusplus
+static_assert(sizeof(skua_code) == sizeof(int32_t), "compile without -fshort-enums");
+#else
+_Static_assert(sizeof(skua_code) == sizeof(int32_t), "compile without -fshort-enums");
+#endif
+
 /* The state that a shard had when it answered. A plain value, which may be sent to another process. A read that is given
  * it sees at least that state. `index` 0: no token. */
 typedef struct skua_token {
@@ -169,30 +177,30 @@ SKUA_API skua_code skua_client_destroy(skua_client* client);
 
 typedef struct skua_read_options {
   uint32_t size;
-  bool with_ttl; /* get: skua_result_ttl_ms() says how long the key has to live */
+  uint8_t with_ttl; /* get: skua_result_ttl_ms() says how long the key has to live */
   int64_t timeout_ns;
   skua_token at_least; /* get: read this state or a later one */
 } skua_read_options;
-#define SKUA_READ_OPTIONS_INIT             \
-  {                                        \
-    sizeof(skua_read_options), false, 0, { \
-      0, 0, 0, 0                           \
-    }                                      \
+#define SKUA_READ_OPTIONS_INIT         \
+  {                                    \
+    sizeof(skua_read_options), 0, 0, { \
+      0, 0, 0, 0                       \
+    }                                  \
   }
 
 typedef struct skua_write_options {
   uint32_t size;
-  bool has_if_version; /* write only if the key has the version `if_version` */
-  bool if_absent;      /* put, add, append: write only if the key is absent */
-  bool if_present;     /* write only if the key is there */
-  bool keep_ttl;       /* put: the key keeps its time to live */
-  uint32_t durability; /* a skua_durability: how safe the write must be before it is answered */
+  uint8_t has_if_version; /* write only if the key has the version `if_version` */
+  uint8_t if_absent;      /* put, add, append: write only if the key is absent */
+  uint8_t if_present;     /* write only if the key is there */
+  uint8_t keep_ttl;       /* put: the key keeps its time to live */
+  uint32_t durability;    /* a skua_durability: how safe the write must be before it is answered */
   uint64_t if_version;
   int64_t ttl_ns; /* put: the key vanishes after this time; 0: never */
   int64_t timeout_ns;
 } skua_write_options;
 #define SKUA_WRITE_OPTIONS_INIT \
-  { sizeof(skua_write_options), false, false, false, false, SKUA_DURABILITY_DEFAULT, 0, 0, 0 }
+  { sizeof(skua_write_options), 0, 0, 0, 0, SKUA_DURABILITY_DEFAULT, 0, 0, 0 }
 
 /* The part of a table to be scanned, in the byte order of keys. */
 typedef struct skua_scan_range {

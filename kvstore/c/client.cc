@@ -1,5 +1,7 @@
 #include "kvstore/c/client.h"
 
+#include <signal.h>
+
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -98,6 +100,25 @@ class During {
   skua_client& client_;
 };
 
+/// Blocks the calling thread's signals while it lives. Threads that are made meanwhile have them blocked for good, as have
+/// the threads that those make: a program's handlers run on the program's own threads. Faults and profiles of a thread are
+/// that thread's, and are left.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (const int own : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPROF, SIGSEGV, SIGSYS, SIGTRAP}) sigdelset(&blocked, own);
+    pthread_sigmask(SIG_BLOCK, &blocked, &former_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &former_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t former_;
+};
+
 skua_options options_or_defaults(const skua_options* given) {
   return given == nullptr ? skua_options() : *given;
 }
@@ -105,6 +126,7 @@ skua_options options_or_defaults(const skua_options* given) {
 absl::Status create_blocking(const skua_options* given, std::unique_ptr<skua_client>& to) {
   const skua_options options = options_or_defaults(given);
   if (!options.keeps_grpc_log) control::silence_grpc_log_of_process();
+  const SignalsBlocked blocked;
   absl::StatusOr<std::unique_ptr<kv::Client>> client = kv::Client::create(options.client);
   if (!client.ok()) return client.status();
   to = make_blocking(*std::move(client));
@@ -115,6 +137,7 @@ absl::Status create_polled(const skua_options* given, std::unique_ptr<skua_clien
   skua_options options = options_or_defaults(given);
   if (!options.keeps_grpc_log) control::silence_grpc_log_of_process();
   if (!options.has_spin) options.client.spin = std::chrono::nanoseconds(0);
+  const SignalsBlocked blocked;
   absl::StatusOr<std::unique_ptr<kv::AsyncClient>> client = kv::AsyncClient::create(options.client);
   if (!client.ok()) return client.status();
   to = make_polled(*std::move(client), options.client.timeout.count());

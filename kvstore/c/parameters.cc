@@ -51,10 +51,10 @@ absl::Status read_write_options(const skua_write_options* given, skua_write_opti
 
 template <typename Options>
 void take_conditions(const skua_write_options& from, Options& to) {
-  if (from.has_if_version) to.if_version = from.if_version;
-  to.if_absent = from.if_absent;
-  to.if_present = from.if_present;
-  to.keep_ttl = from.keep_ttl;
+  if (from.has_if_version != 0) to.if_version = from.if_version;
+  to.if_absent = from.if_absent != 0;
+  to.if_present = from.if_present != 0;
+  to.keep_ttl = from.keep_ttl != 0;
   to.ttl = std::chrono::nanoseconds(from.ttl_ns);
 }
 
@@ -71,7 +71,7 @@ absl::Status read(const skua_read_options* given, kv::ReadOptions& to) {
   absl::Status status = read_struct("skua_read_options", given, kReadOptionsLeast, from);
   if (!status.ok()) return status;
   to.timeout = std::chrono::nanoseconds(from.timeout_ns);
-  to.with_ttl = from.with_ttl;
+  to.with_ttl = from.with_ttl != 0;
   to.at_least = {.table_id = from.at_least.table_id,
                  .shard = from.at_least.shard,
                  .epoch = from.at_least.epoch,
@@ -106,10 +106,10 @@ absl::Status read(const skua_write_options* given, kv::PatchOptions& to) {
   skua_write_options from = SKUA_WRITE_OPTIONS_INIT;
   absl::Status status = read_write_options(given, from);
   if (!status.ok()) return status;
-  if (from.if_absent || from.if_present || from.keep_ttl || from.ttl_ns != 0) {
+  if (from.if_absent != 0 || from.if_present != 0 || from.keep_ttl != 0 || from.ttl_ns != 0) {
     return absl::InvalidArgumentError("a patch takes none of if_absent, if_present, keep_ttl and ttl_ns");
   }
-  if (from.has_if_version) to.if_version = from.if_version;
+  if (from.has_if_version != 0) to.if_version = from.if_version;
   take_call(from, to);
   return status;
 }

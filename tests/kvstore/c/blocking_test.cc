@@ -32,6 +32,10 @@ TEST(Blocking, DoesEachOperation) {
   EXPECT_EQ(skua_result_code(again.get()), SKUA_ALREADY_EXISTS);
   EXPECT_EQ(skua_result_outcome(again.get()), SKUA_ANSWERED);
   EXPECT_EQ(skua_result_version(again.get()), skua_result_version(put.get()));
+  // Other languages have other numbers for yes.
+  if_absent.if_absent = 2;
+  const ResultPtr third(skua_put(c, "t", ada, skua_text("1817"), &if_absent));
+  EXPECT_EQ(skua_result_code(third.get()), SKUA_ALREADY_EXISTS);
 
   const ResultPtr got(skua_get(c, "t", ada, nullptr));
   EXPECT_EQ(str(skua_result_value(got.get())), "1815");

@@ -1,9 +1,15 @@
 #include "kvstore/c/options.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
 #include <string>
 
 #include "tests/kvstore/c/c_client.h"
@@ -87,6 +93,40 @@ TEST(Create, NeedsNobodyThatListens) {
   EXPECT_EQ(skua_result_outcome(result.get()), SKUA_NOT_DONE);
   EXPECT_NE(skua_result_code(result.get()), SKUA_OK);
   EXPECT_STRNE(skua_result_text(result.get()), "");
+}
+
+/// What each thread of this process says of itself, by its number.
+std::map<std::string, std::string> statuses_of_threads() {
+  std::map<std::string, std::string> statuses;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(thread.path() / "status");
+    std::stringstream text;
+    text << file.rdbuf();
+    if (file.good() && !text.str().empty()) statuses[thread.path().filename()] = text.str();
+  }
+  return statuses;
+}
+
+TEST(Create, LeavesSignalsToTheProgramsThreads) {
+  const auto before = statuses_of_threads();
+  const ClientPtr blocking(skua_client_create(nullptr, nullptr));
+  const ClientPtr polled(skua_client_create_polled(nullptr, nullptr));
+  ASSERT_NE(blocking, nullptr);
+  ASSERT_NE(polled, nullptr);
+  size_t made = 0;
+  for (const auto& [number, status] : statuses_of_threads()) {
+    if (before.contains(number)) continue;
+    ++made;
+    const uint64_t blocked = std::stoull(status.substr(status.find("SigBlk:") + 7), nullptr, 16);
+    for (const int signal : {SIGTERM, SIGINT, SIGALRM, SIGUSR1}) {
+      EXPECT_EQ(blocked >> (signal - 1) & 1, 1u) << signal << "\n" << status;
+    }
+    EXPECT_EQ(blocked >> (SIGSEGV - 1) & 1, 0u) << status;
+  }
+  EXPECT_GE(made, 2u);
+  sigset_t own;
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, nullptr, &own), 0);
+  EXPECT_EQ(sigismember(&own, SIGTERM), 0);
 }
 
 TEST(Errors, AreCutToTheCallersSize) {
