@@ -4,6 +4,7 @@ import asyncio
 import datetime
 import gc
 import os
+import signal
 import threading
 import unittest
 import weakref
@@ -182,6 +183,21 @@ class ClientTest(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(len(raised), 4, raised)
+
+    def test_a_child_of_fork_is_refused(self):
+        self.client.put("t", "fork", "v")
+        child = os.fork()
+        if child == 0:
+            signal.alarm(int(LIMIT_S))  # a call that waits for ever ends the child
+            try:
+                self.client.get("t", "fork")
+            except skua.InvalidArgument as error:
+                os._exit(0 if "fork()" in str(error) else 1)
+            finally:
+                os._exit(2)
+        _, status = os.waitpid(child, 0)
+        self.assertEqual(status, 0)
+        self.assertEqual(bytes(self.client.get("t", "fork")), b"v")
 
     def test_threads_share_a_client(self):
         self.client.put("t", "sum", "0")
