@@ -9,8 +9,8 @@
         value = await client.get("notes", "greeting")
 
 Keys are str (encoded as UTF-8) or bytes-like, and come back as bytes. Values are written as keys are, and are read as a
-skua.Value: bytes(value) copies it. Times are seconds, or a timedelta. Failures of operations are exceptions of type skua.Error; an
-argument of the wrong type or range is a TypeError, ValueError or OverflowError. docs/python.md has more.
+skua.Value: bytes(value) copies it. Times are seconds, or a timedelta. Failures of operations are exceptions of type
+skua.Error; an argument of the wrong type or range is a TypeError, ValueError or OverflowError. docs/python.md has more.
 """
 
 from skua._async_client import AsyncClient

@@ -100,7 +100,8 @@ class AsyncClient(Calls):
         self._end_wait()
         _in_flight[number] = operation
         try:
-            code = getattr(lib, f"skua_async_{name}")(self._client, *words, lib.skua_python_done, ffi.cast("void*", number), error)
+            submit = getattr(lib, f"skua_async_{name}")
+            code = submit(self._client, *words, lib.skua_python_done, ffi.cast("void*", number), error)
         finally:
             # Also if a word does not fit into its C type, which raises: the wait has ended, so that a turn must follow.
             if code != lib.SKUA_OK:
@@ -110,7 +111,8 @@ class AsyncClient(Calls):
 
     def _check_thread(self) -> None:
         if threading.get_ident() != self._thread:
-            raise RuntimeError("this AsyncClient belongs to another thread: asyncio.run_coroutine_threadsafe() runs a coroutine there")
+            raise RuntimeError("this AsyncClient belongs to another thread: asyncio.run_coroutine_threadsafe() runs a coroutine "
+                               "there")
 
     def _ask_for_turn(self) -> None:
         """Once for all operations that begin in one turn of the loop."""
