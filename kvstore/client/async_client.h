@@ -54,7 +54,7 @@ class AsyncClient : public ClientCalls<AsyncClient> {
   /// Then the first operations are as fast as later ones, and a wrong address or table name is found early.
   /// DEADLINE_EXCEEDED says what is missing. Two errors end the call before the time is up: UNAVAILABLE (nobody listens
   /// at the control plane's address), FAILED_PRECONDITION (another program listens there, or the control plane refuses
-  /// this client). Callbacks of other operations may run meanwhile.
+  /// this client). INVALID_ARGUMENT: `timeout` is above one hour. Callbacks of other operations may run meanwhile.
   [[nodiscard]] absl::Status warm_up(std::string_view table, std::chrono::nanoseconds timeout);
 
   /// What the verbs come to: get(), put() and so on of ClientCalls, with a callback as the last argument.
