@@ -242,7 +242,8 @@ void ShardLifecycle::tell_peers() {
   for (const control::MapNode& node : map_->nodes) {
     if (node.uuid == options_.node_uuid || map_->is_denied(node)) continue;
     peers.push_back({node.uuid, node.grpc_address, node.incarnation, node.storage_incarnation, node.worker_count,
-                     node.replication_version >= control::kReplicationVersionVouches});
+                     node.replication_version >= control::kReplicationVersionVouches,
+                     node.replication_version >= control::kReplicationVersionMarks});
   }
   for (WorkerCommands* worker : workers_) worker->set_peers(peers);
 }

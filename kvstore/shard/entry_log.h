@@ -39,8 +39,8 @@ struct ReplicaStart {
   std::vector<ReplicaEntry> tail{};
 };
 
-/// What a replicated shard tells about its entries. Called on the worker's thread, perhaps in the middle of a call of
-/// the shard, so it must not call back.
+/// What a replicated shard tells and asks about its entries. Called on the worker's thread, perhaps in the middle of a
+/// call of the shard, so it must not call back.
 class EntryObserver {
  public:
   /// The entry of a write is in the log's queue.
@@ -48,6 +48,8 @@ class EntryObserver {
   /// The log has written or synced entries, or has given some back. `refused`: the log had no room for entries, so the
   /// shard does not lead any more. The refused entries are dropped if they are not committed.
   virtual void log_moved(bool refused) = 0;
+  /// Why no entry may have a mark now. Empty: entries may.
+  [[nodiscard]] virtual std::string why_no_marks() const = 0;
 
  protected:
   ~EntryObserver() = default;
@@ -81,6 +83,10 @@ class EntryLog {
   void hold_writes(bool on_hold) { on_hold_ = on_hold; }
   /// Why no write may become an entry now. Empty: writes may.
   [[nodiscard]] std::string_view refusal() const;
+  /// Why no entry may have a mark now (types/record_mark.h). Empty: entries may.
+  [[nodiscard]] std::string why_no_marks() const {
+    return observer_ == nullptr ? std::string() : observer_->why_no_marks();
+  }
   /// Gives the entry of an evaluated write to the log. Errors: the log takes no record now; then nothing was given.
   [[nodiscard]] absl::Status propose(WriteOp& op);
 

@@ -54,6 +54,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "absl/functional/any_invocable.h"
@@ -172,6 +173,7 @@ class Shard {
  private:
   [[nodiscard]] absl::Status load(std::span<const InternalRow> rows);
   void take_effect(WriteOp& op);
+  [[nodiscard]] std::string why_no_marks(const WriteOp& op) const;
   [[nodiscard]] Durability durability_of(const WriteOp& op, uint64_t index) const;
   void tell(WriteOp& op);
 

@@ -134,6 +134,24 @@ void ShardReplica::log_moved(bool refused) {
   log_refused_ = log_refused_ || refused;
 }
 
+std::string ShardReplica::why_no_marks() const {
+  const View& view = replica_.view();
+  const auto refused_by = [this](NodeId node) -> std::string {
+    const PeerInfo* const peer = host_.peer(node);
+    if (peer == nullptr || peer->takes_marks) return "";
+    return absl::StrCat("the write would leave a record with a mark, and node ", peer->uuid,
+                        ", which has a replica of the shard, does not know marks of records, because its version is "
+                        "too old; upgrade all nodes");
+  };
+  for (const ReplicaId& member : view.members) {
+    if (std::string why = refused_by(member.node); !why.empty()) return why;
+  }
+  for (const Learner& learner : view.learners) {
+    if (std::string why = refused_by(learner.id.node); !why.empty()) return why;
+  }
+  return "";
+}
+
 void ShardReplica::tick(TimeNs now) {
   note_pause(now);
   if (!shard_.worker().log_failure.ok()) return withdraw(now);

@@ -35,6 +35,7 @@
 #include "kvstore/shard/shard.h"
 #include "kvstore/storage/barrier.h"
 #include "kvstore/types/machine_clock.h"
+#include "kvstore/types/peer_info.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
@@ -66,6 +67,9 @@ class ReplicaHost {
   virtual void fetch_snapshot(ShardId shard, NodeId from) = 0;
   /// This replica's state cannot be used any more.
   virtual void replica_failed(ShardId shard, const absl::Status& why) = 0;
+  /// The node, as the shard map describes it. Null: it is not known, or is this node itself. Valid until the host
+  /// returns to its loop.
+  [[nodiscard]] virtual const PeerInfo* peer(NodeId node) const = 0;
 
  protected:
   ~ReplicaHost() = default;
@@ -112,6 +116,8 @@ class ShardReplica final : public EntryObserver {
   /// From the shard, perhaps in the middle of one of its calls. What follows from it is done by flush().
   void proposed(const ReplicaEntry& entry) override;
   void log_moved(bool refused) override;
+  /// Names a member or learner of the view whose build is too old.
+  [[nodiscard]] std::string why_no_marks() const override;
   /// Does what follows from the inputs of the shard.
   void flush(TimeNs now);
   /// Call at wake_at(), or more often.

@@ -1,5 +1,6 @@
 // Writes of a shard: from their arrival to their record, and from the log's outcome to their answer.
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -86,12 +87,21 @@ void Shard::take_effect(WriteOp& op) {
                      " bytes, and for batches of up to ", memory.batch_bytes_max() / 2, "; give it more (--memory)"));
   }
   if (op.payload_bytes() > payload_bytes_max()) return refuse_record(op, op.payload_bytes());
+  if (const std::string why = why_no_marks(op); !why.empty()) return op.answer(KvStatus::kUnimplemented, why);
   if (const absl::Status submitted = entries_ != nullptr ? entries_->propose(op) : log_.submit(op); !submitted.ok()) {
     return op.answer(KvStatus::kResourceExhausted, std_view(submitted.message()));
   }
   at_.last = op.index;
   context_.clock.saw(op.record_ms, worker().steady_ms);
   queue_.enter(op);
+}
+
+/// Why what the write leaves may have no mark. Empty: it has none, or all replicas take it. An entry that a replica does
+/// not take would block all later writes.
+std::string Shard::why_no_marks(const WriteOp& op) const {
+  const auto is_marked = [](const Effect& effect) { return !effect.mark.empty(); };
+  if (entries_ == nullptr || std::ranges::none_of(op.effects(), is_marked)) return {};
+  return entries_->why_no_marks();
 }
 
 /// The refusal is INVALID_ARGUMENT, whatever durability was asked for: the record would not fit later either.

@@ -24,6 +24,16 @@
 // A build that knows no marks refuses each of these: the flags as unknown ones, and the database by its format number,
 // which is 6 from the first mark on. So nodes are upgraded first, and then the clients that write marks. A node cannot
 // go back to a build of before once its tables have records with marks.
+//
+// While some nodes are upgraded and others are not:
+//
+//    a client       asks the node that it sends to for kFeatureMarks (types/features.h); without it the client sends
+//                   no mark, and the operation ends with UNIMPLEMENTED
+//    a primary      looks at every effect that a write would leave. If one of them has a mark, and a member or learner
+//                   of the shard's view is of a build that takes no marks (PeerInfo::takes_marks, by the shard map),
+//                   the write is answered UNIMPLEMENTED, which names that node. The write has no entry, so no other
+//                   write waits for it. An APPEND to a record with a mark is such a write, too
+//    control plane  gives replicas only to nodes that take marks (control/core/protocol_version.h)
 #ifndef SKUA_KVSTORE_TYPES_RECORD_MARK_H_
 #define SKUA_KVSTORE_TYPES_RECORD_MARK_H_
 

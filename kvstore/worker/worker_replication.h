@@ -123,6 +123,10 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   void fetch_view(ShardId /*shard*/) override { events_.fetch_map(); }
   void fetch_snapshot(ShardId shard, NodeId from) override { copies_->wanted(shard, from, endpoint_->now_ns()); }
   void replica_failed(ShardId shard, const absl::Status& why) override { events_.failed(shard, why); }
+  [[nodiscard]] const PeerInfo* peer(NodeId node) const override {
+    const auto known = peers_.find(node);
+    return known == peers_.end() ? nullptr : &known->second;
+  }
 
   // PeerLinksHost
   void on_peer_message(PeerMessage&& message) override;

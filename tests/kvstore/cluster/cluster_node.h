@@ -166,6 +166,7 @@ class ClusterNode final : public MachineClock,
   void fetch_view(ShardId shard) override;
   void fetch_snapshot(ShardId shard, NodeId from) override;
   void replica_failed(ShardId shard, const absl::Status& why) override;
+  [[nodiscard]] const PeerInfo* peer(NodeId node) const override;
 
   // SimWorkerHost
   void opened(ShardId id, const ReplicaNotes& notes) override;

@@ -138,6 +138,10 @@ void ClusterNode::fetch_snapshot(ShardId shard, NodeId from) {
   worker_->peers().fetch_snapshot(shard, from);
 }
 
+const PeerInfo* ClusterNode::peer(NodeId node) const {
+  return worker_->peers().peer(node);
+}
+
 void ClusterNode::replica_failed(ShardId shard, const absl::Status& /*why*/) {
   // Only a copy would help; until somebody restarts the process, the others go on without it.
   kernel_.note("replica fails", shard.shard, number_);

@@ -177,6 +177,18 @@ TEST_F(ShardLifecycleTest, SetMap_AReplicaIsOpenedWithItsViewAlsoWhereItDoesNotL
   EXPECT_EQ(hosts_[1].peers()[0].uuid, kThem);
 }
 
+TEST_F(ShardLifecycleTest, SetMap_TellsWhatPeersAreTooOldFor) {
+  control::ShardMap map = replicated_map(3, 1, 1);
+  for (const uint32_t version : {2U, 3U, 4U}) {
+    ++map.revision;
+    for (control::MapNode& node : map.nodes) node.replication_version = version;
+    set_map(share(map));
+    ASSERT_EQ(hosts_[1].peers().size(), 1u);
+    EXPECT_EQ(hosts_[1].peers()[0].vouches, version >= 3) << version;
+    EXPECT_EQ(hosts_[1].peers()[0].takes_marks, version >= 4) << version;
+  }
+}
+
 TEST_F(ShardLifecycleTest, SetMap_ARevokedNodeIsNoPeer) {
   control::ShardMap map = replicated_map(3, 1, 1);
   map.denied = {std::string("node/") + std::string(kThem)};

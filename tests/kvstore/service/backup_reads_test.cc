@@ -44,6 +44,7 @@ struct Host final : ReplicaHost {
   void fetch_view(ShardId) override {}
   void fetch_snapshot(ShardId, NodeId) override {}
   void replica_failed(ShardId, const absl::Status& why) override { ADD_FAILURE() << why; }
+  [[nodiscard]] const PeerInfo* peer(NodeId) const override { return nullptr; }
 
   std::deque<std::pair<NodeId, ReplicaMessage>> sent;
   std::vector<uint64_t> to_persist;

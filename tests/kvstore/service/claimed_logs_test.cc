@@ -34,6 +34,7 @@ struct Host final : ReplicaHost {
   void fetch_view(ShardId) override {}
   void fetch_snapshot(ShardId, NodeId) override {}
   void replica_failed(ShardId, const absl::Status&) override {}
+  [[nodiscard]] const PeerInfo* peer(NodeId) const override { return nullptr; }
 
   std::vector<uint64_t> to_persist;
 };

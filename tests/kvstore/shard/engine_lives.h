@@ -285,6 +285,7 @@ class World : public EntryObserver {
   }
   void proposed(const ReplicaEntry& /*entry*/) override {}
   void log_moved(bool refused) override { log_refusals += refused ? 1 : 0; }
+  [[nodiscard]] std::string why_no_marks() const override { return {}; }
 
   testing::LockedDevice device() { return {std::unique_lock(gate.device), &device_}; }
   FakeDisk& disk(size_t i) { return databases_.disk(kIds[i]); }

@@ -34,6 +34,7 @@ class EntryLogTest : public ::testing::Test, public EntryObserver {
     ++moves;
     EXPECT_FALSE(refused);
   }
+  [[nodiscard]] std::string why_no_marks() const override { return {}; }
 
   World world_{60};
   std::vector<ReplicaEntry> proposals;  // their payloads are views
