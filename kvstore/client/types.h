@@ -169,7 +169,8 @@ struct ScanRange {
   std::string_view end{};
   /// Most rows to return: 1..kScanLimitMax.
   uint32_t limit = 100;
-  /// The rows have no values. UNIMPLEMENTED: a node's version is too old for that.
+  /// The rows have no values. Nodes read the values all the same, up to 16 MiB for a page. UNIMPLEMENTED: the version of a
+  /// node is too old for that.
   bool keys_only = false;
   /// The result has the number of rows only (ScanResult::count), of all that are in the range: `limit` has no meaning.
   /// The timeout must be long enough for the whole range. UNIMPLEMENTED as with keys_only.
@@ -341,7 +342,8 @@ struct Row {
 struct ScanResult : Outcome {
   /// In key order. Views into `memory`: valid as long as this object. Empty unless OK.
   std::vector<Row> rows;
-  /// With ScanRange::count_only: how many rows the range has. Each page of 10,000 is counted at a moment of its own.
+  /// With ScanRange::count_only: how many rows the range has. Each page is counted at a moment of its own: of at most
+  /// 10,000 rows, with at most 16 MiB of keys and values.
   uint64_t count = 0;
   /// One for each page, in no order. If a shard sent several pages, its token with the greatest index covers them all.
   /// Empty unless OK.

@@ -202,6 +202,13 @@ void ScanReplyBuilder::reset(size_t rows_max, size_t bytes_max, bool with_marks)
   is_count_ = false;
   row_count_ = 0;
   payload_bytes_ = 0;
+  skipped_bytes_ = 0;
+}
+
+/// The database reads a row's value even if the reply leaves the value out. Without a bound one page could keep a reader
+/// thread busy with kScanRowsMax values of the largest size.
+bool ScanReplyBuilder::may_skip(size_t bytes) const {
+  return row_count_ == 0 || skipped_bytes_ + bytes <= kScanReadBytesMax;
 }
 
 bool ScanReplyBuilder::add(const ScanRow& row) {
@@ -224,10 +231,18 @@ bool ScanReplyBuilder::add(const ScanRow& row) {
   return true;
 }
 
-bool ScanReplyBuilder::count(std::string_view key) {
+bool ScanReplyBuilder::add_key(const ScanRow& row) {
+  if (!may_skip(row.value.size()) || !add({row.key, row.version, {}, row.mark})) return false;
+  skipped_bytes_ += row.value.size();
+  return true;
+}
+
+bool ScanReplyBuilder::count(const ScanRow& row) {
+  const size_t row_bytes = row.key.size() + row.value.size();
   is_count_ = true;
-  if (row_count_ >= rows_max_) return false;
-  last_key_.assign(key);
+  if (row_count_ >= rows_max_ || !may_skip(row_bytes)) return false;
+  skipped_bytes_ += row_bytes;
+  last_key_.assign(row.key);
   ++row_count_;
   return true;
 }

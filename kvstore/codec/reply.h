@@ -206,24 +206,34 @@ class ScanReplyBuilder {
   /// key and value of this one.
   [[nodiscard]] bool add(const ScanRow& row);
 
-  /// Instead of add(), for a SCAN that counts. False, and the row is not counted, if the page has rows_max rows.
-  [[nodiscard]] bool count(std::string_view key);
+  /// Instead of add(), for a SCAN without values: appends the row's key, version and mark. False also if the page has a
+  /// row, and the values that it skipped have more than kScanReadBytesMax bytes with this one.
+  [[nodiscard]] bool add_key(const ScanRow& row);
+
+  /// Instead of add(), for a SCAN that counts. False, and the row is not counted, if the page has rows_max rows, or if
+  /// it has a row, and the keys and values that it skipped have more than kScanReadBytesMax bytes with this one.
+  [[nodiscard]] bool count(const ScanRow& row);
 
   /// Completes the reply. With `has_more` the reply has the token with which the scan resumes after the last row.
   /// Returns the whole reply, valid until the next reset() or the end of the builder.
   ByteSpan finish(const ReplyHead& head, bool has_more);
 
   [[nodiscard]] size_t row_count() const { return row_count_; }
+  /// Bytes that were read for rows of the page and are not in it.
+  [[nodiscard]] size_t skipped_bytes() const { return skipped_bytes_; }
   /// Capacity of its buffer in bytes.
   [[nodiscard]] size_t capacity() const { return bytes_.capacity(); }
 
  private:
+  [[nodiscard]] bool may_skip(size_t bytes) const;
+
   std::string bytes_;
   size_t rows_max_ = 0;
   size_t bytes_max_ = 0;
   bool with_marks_ = false;
   size_t row_count_ = 0;
   size_t payload_bytes_ = 0;  // keys and values so far
+  size_t skipped_bytes_ = 0;
   std::string last_key_;
   bool is_count_ = false;
 };

@@ -102,8 +102,9 @@ struct ScanRequest {
   std::string_view resume_token{};  ///< of the previous page's reply, with the same start and end;
                                     ///< empty: the first page
   bool wants_marks = false;         ///< the rows shall have the records' marks
-  bool keys_only = false;           ///< the rows shall have no values; bytes_max is of keys
-  bool count_only = false;          ///< the reply shall have the number of rows only; bytes_max has no meaning
+  bool keys_only = false;           ///< the rows shall have no values; bytes_max is of keys; see kScanReadBytesMax
+  bool count_only = false;          ///< the reply shall have the number of rows only; bytes_max has no meaning; see
+                                    ///< kScanReadBytesMax
 };
 
 /// The keys of a decoded MULTI_GET. They were checked; iterating over them allocates nothing.

@@ -34,6 +34,9 @@ inline constexpr size_t kFieldNameBytesMax = 1024;
 /// size.
 inline constexpr size_t kScanRowsMax = 10'000;
 inline constexpr size_t kScanBytesMax = size_t{16} << 20;
+/// Bytes that a page of a SCAN without values, or of one that counts, reads and leaves out; the first row is read
+/// whatever its size.
+inline constexpr size_t kScanReadBytesMax = size_t{16} << 20;
 /// Bytes of a resume token: one format byte and a key.
 inline constexpr size_t kResumeTokenBytesMax = 1 + kKeyBytesMax;
 

@@ -55,6 +55,12 @@ class Admission {
       count_more(call.session, operations);
     }
   }
+  /// The request read so many bytes that its reply leaves out: they count for its client's quota like bytes of a reply.
+  void count_skipped(rpc::SessionId session, const HeldShard& shard, size_t bytes) {
+    if (QuotaAccount* const account = shard.checks_caller ? owners_.account(session) : nullptr; account != nullptr) {
+      account->replied(bytes);
+    }
+  }
   /// True: the client may write with the id's client id, or the write is a repetition, which takes no room. False: the
   /// request was answered.
   [[nodiscard]] bool takes_client_id(rpc::IncomingCall& call, Method method, const HeldShard& shard,

@@ -119,8 +119,8 @@ void PendingRequest::run_scan() {
     page->reset(scan.rows_max, scan.bytes_max, scan.wants_marks);
   }
   const auto end = shard->shard->db().scan(*range, [this](const ScanRow& row) {
-    if (scan.count_only) return page->count(row.key);
-    return page->add({row.key, row.version, scan.keys_only ? ByteSpan{} : row.value, row.mark});
+    if (scan.count_only) return page->count(row);
+    return scan.keys_only ? page->add_key(row) : page->add(row);
   });
   status = end.status();
   has_more = end.ok() && end->has_more;

@@ -98,6 +98,7 @@ class PendingRequest final : public ReadJob {
   AppliedWait applied;          // SCAN
   KeyList keys;                 // MULTI_GET
   ScanRequest scan;             // SCAN
+  rpc::SessionId session;       // SCAN: the caller's, whose quota pays for what the page reads
   // Filled by a reader thread:
   absl::Status status;
   MultiGetPage multi_get;

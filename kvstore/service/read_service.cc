@@ -295,6 +295,7 @@ void ReadService::on_scan(IncomingCall&& call) {
   PendingRequest* const pending = admission_.begin(*this, call.request, call.reply, Method::kScan, *shard);
   if (pending == nullptr) return;
   pending->scan = *request;
+  pending->session = call.session;
   pending->now_ms = shards_.engine().now_ms();
   admission_.await_result();
   if (shard->shard->reads().is_applied(pending->applied)) applied(pending->applied);
@@ -346,6 +347,7 @@ void ReadService::send_page(PendingRequest& pending) {
     bytes = pending.multi_get.finish(head);
   } else {
     bytes = pending.page->finish(head, pending.has_more);
+    admission_.count_skipped(pending.session, shard, pending.page->skipped_bytes());
   }
   std::optional<rpc::Lease> share = Replies::share_of(reply, bytes.size());
   if (!share.has_value()) {

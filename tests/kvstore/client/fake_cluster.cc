@@ -242,9 +242,10 @@ void FakeNode::scan(rpc::IncomingCall& call) {
   for (; at != store_->entries.end(); ++at) {
     if (!request->end_key.empty() && at->first >= request->end_key) break;
     if (shard_of_key(at->first, shard_count) != request->route.shard) continue;
-    const ByteSpan value = request->keys_only ? ByteSpan{} : as_byte_span(at->second.value);
-    const bool is_taken =
-        request->count_only ? page.count(at->first) : page.add({at->first, at->second.version, value, at->second.mark});
+    const ScanRow row{at->first, at->second.version, as_byte_span(at->second.value), at->second.mark};
+    const bool is_taken = request->count_only  ? page.count(row)
+                          : request->keys_only ? page.add_key(row)
+                                               : page.add(row);
     if (!is_taken) {
       has_more = true;
       break;

@@ -100,8 +100,8 @@ TEST(ReplyTest, Marks_GoldenBytes) {
 
 TEST(ReplyTest, Scan_ACountHasNoRows) {
   ScanReplyBuilder page(3, 1);
-  for (const char* key : {"a", "b", "c"}) EXPECT_TRUE(page.count(key));
-  EXPECT_FALSE(page.count("d"));
+  for (const char* key : {"a", "b", "c"}) EXPECT_TRUE(page.count({.key = key}));
+  EXPECT_FALSE(page.count({.key = "d"}));
   const std::string bytes(as_string_view(page.finish(kHead, true)));
   const auto reply = decode_scan_reply(as_byte_span(bytes));
   ASSERT_TRUE(reply.ok()) << reply.status();
@@ -114,6 +114,28 @@ TEST(ReplyTest, Scan_ACountHasNoRows) {
   EXPECT_FALSE(decode_scan_reply(as_byte_span(none)).ok());
   page.reset(3, 1);
   EXPECT_FALSE(decode_scan_reply(page.finish(kHead, false))->is_count);
+}
+
+TEST(ReplyTest, Scan_APageWithoutValuesEndsWhenItHasSkippedEnough) {
+  const std::string half(kScanReadBytesMax / 2, 'v');
+  const std::string whole(kScanReadBytesMax + 1, 'v');
+  ScanReplyBuilder page(100, 100);
+  EXPECT_TRUE(page.add_key({"a", 1, as_byte_span(half)}));
+  EXPECT_TRUE(page.add_key({"b", 1, as_byte_span(half)}));
+  EXPECT_FALSE(page.add_key({"c", 1, as_byte_span(std::string_view("v"))}));
+  EXPECT_EQ(page.skipped_bytes(), kScanReadBytesMax);
+  EXPECT_EQ(decode_resume_token(decode_scan_reply(page.finish(kHead, true))->resume_token).value(), "b");
+  page.reset(100, 100);
+  EXPECT_TRUE(page.add_key({"a", 1, as_byte_span(whole)})) << "a page has one row at least";
+  EXPECT_FALSE(page.add_key({"b", 1, {}}));
+
+  page.reset(100, 1);
+  EXPECT_TRUE(page.count({"a", 1, as_byte_span(half)}));
+  EXPECT_FALSE(page.count({"b", 1, as_byte_span(half)})) << "the keys count as well";
+  EXPECT_EQ(decode_scan_reply(page.finish(kHead, true))->counted, 1u);
+  page.reset(100, 1);
+  EXPECT_TRUE(page.count({"a", 1, as_byte_span(whole)}));
+  EXPECT_FALSE(page.count({"b", 1, {}}));
 }
 
 TEST(ReplyTest, Get_RefusesAMarkThatIsNone) {
