@@ -37,9 +37,11 @@ class EpochHistory {
   /// The most runs that are accepted from a disk. A log keeps kRunsMax runs, and one more for each reign that committed
   /// nothing.
   static constexpr size_t kRunsStoredMax = 1024;
-  /// The highest index. No log grows that long, so larger values from outside are refused: sums of two indices do not
-  /// overflow, and stored versions have two bits for flags (storage/rocksdb_internal.h).
-  static constexpr uint64_t kIndexMax = (uint64_t{1} << 62) - 1;
+  /// The highest index that a client's write gets, or that comes from outside. No log grows that long, so larger values
+  /// from outside are refused: sums of two indices do not overflow. Stored versions have two bits for flags, from bit 62
+  /// on (storage/rocksdb_internal.h). The margin below these bits is for barriers, which new primaries append behind
+  /// kIndexMax as well.
+  static constexpr uint64_t kIndexMax = uint64_t{1} << 61;
 
   EpochHistory() = default;
   /// A log that ends with `base`.

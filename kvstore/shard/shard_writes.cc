@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/entry_check.h"
+#include "kvstore/replication/epoch_history.h"
 #include "kvstore/shard/room_needed.h"
 #include "kvstore/shard/shard.h"
 #include "kvstore/types/engine_mutants.h"
@@ -85,6 +86,9 @@ void Shard::take_effect(WriteOp& op) {
         KvStatus::kResourceExhausted,
         absl::StrCat("a worker of this node has memory for values of up to ", memory.item_bytes_max(),
                      " bytes, and for batches of up to ", memory.batch_bytes_max() / 2, "; give it more (--memory)"));
+  }
+  if (at_.last >= EpochHistory::kIndexMax) {
+    return op.answer(KvStatus::kResourceExhausted, "the shard has used up its indices; copy its rows into a new table");
   }
   if (op.payload_bytes() > payload_bytes_max()) return refuse_record(op, op.payload_bytes());
   if (const std::string why = why_no_marks(op); !why.empty()) return op.answer(KvStatus::kUnimplemented, why);

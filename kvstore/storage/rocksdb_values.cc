@@ -5,6 +5,7 @@
 #include "kvstore/storage/rocksdb_internal.h"
 #include "kvstore/types/expiry.h"
 #include "kvstore/types/machine_clock.h"
+#include "rpc/base/check.h"
 
 namespace skua::kv::internal {
 namespace {
@@ -56,6 +57,7 @@ class ExpiryFilterFactory final : public rocksdb::CompactionFilterFactory {
 
 std::string_view encode_value_prefix(uint64_t version, uint64_t expires_at, RecordMark mark,
                                      std::array<char, kValuePrefixBytesMax>& buffer) {
+  SKUA_CHECK(version < kHasMarkBit, "a version of a shard whose indices are used up");
   ByteWriter writer(std::as_writable_bytes(std::span(buffer)));
   writer.write(version | (expires_at == 0 ? 0 : kHasExpiryBit) | (mark.empty() ? 0 : kHasMarkBit));
   if (expires_at != 0) writer.write(expires_at);

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "kvstore/replication/epoch_history.h"
 #include "kvstore/service/shard_server.h"
 #include "kvstore/storage/rocksdb_engine.h"
 #include "kvstore/storage/shard_life.h"
@@ -312,6 +313,17 @@ TEST_F(RocksdbServerTest, Stats_CountByMethodAndStatusAndBytes) {
   const std::string text = format_metrics(std::span(&worker, 1));
   EXPECT_THAT(text, HasSubstr("skua_requests_total{worker=\"0\",method=\"GET\",status=\"OK\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("skua_commit_group_mutations_count{worker=\"0\"} 2\n"));
+}
+
+TEST_F(ShardServerTest, AShardThatHasUsedUpItsIndicesTakesNoWritesButReads) {
+  const std::string key = "key";
+  const AppliedEffect row{key, as_byte_span(std::string_view("value")), 7, 0};
+  ASSERT_TRUE(db_->apply(std::span(&row, 1), EpochHistory::kIndexMax - 1).ok());
+  serve();
+  EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "a", "1")).status(), KvStatus::kOk);
+  const Answer refused = world_.ask(Method::kPut, encoded_put(kRoute, "b", "2"));
+  EXPECT_EQ(refused.status(), KvStatus::kResourceExhausted);
+  EXPECT_EQ(world_.ask(Method::kGet, encoded_get(kRoute, "key")).value(), "value");
 }
 
 }  // namespace

@@ -400,5 +400,11 @@ TEST_F(RocksdbExpiringBlobsTest, CompactionsKeepBlobsThatHaveNotExpired) {
   EXPECT_TRUE(db_->get("o", value).ok());
 }
 
+TEST(ValuePrefixDeathTest, AVersionWhoseBitsWouldBeReadAsFlagsIsNotWritten) {
+  std::array<char, internal::kValuePrefixBytesMax> buffer;
+  EXPECT_FALSE(internal::encode_value_prefix(internal::kHasMarkBit - 1, 0, {}, buffer).empty());
+  EXPECT_DEATH(static_cast<void>(internal::encode_value_prefix(internal::kHasMarkBit, 0, {}, buffer)), "used up");
+}
+
 }  // namespace
 }  // namespace skua::kv
