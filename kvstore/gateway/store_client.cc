@@ -70,11 +70,21 @@ uint32_t StoreClient::add_pending(uint64_t connection, const IssuedRequest& issu
   }
   const uint32_t place = free_places_.back();
   free_places_.pop_back();
-  pending_[place] = {.connection = connection, .ticket = issued.ticket, .kind = issued.request.kind};
+  pending_[place] = {.connection = connection,
+                     .ticket = issued.ticket,
+                     .kind = issued.request.kind,
+                     .is_count = issued.request.count_only};
   return place;
 }
 
 void StoreClient::run(uint64_t connection, const IssuedRequest& issued) {
+  if (issued.request.count_only && counts_ >= kCountsMax) {
+    StoreResult refused;
+    refused.status = StoreResult::Status::kNotApplied;
+    refused.text = "the gateway counts as many tables as it may at once";
+    return on_result_(connection, issued.ticket, std::move(refused));
+  }
+  counts_ += issued.request.count_only ? 1 : 0;
   const uint32_t place = add_pending(connection, issued);
   const absl::Status accepted = submit(issued.request, tables_.at(issued.request.database), place);
   if (accepted.ok()) return;
@@ -135,6 +145,7 @@ absl::Status StoreClient::submit_write(const StoreRequest& request, const std::s
 void StoreClient::finish(uint32_t place, StoreResult&& result) {
   const Pending pending = pending_[place];
   free_places_.push_back(place);
+  counts_ -= pending.is_count ? 1 : 0;
   on_result_(pending.connection, pending.ticket, std::move(result));
 }
 

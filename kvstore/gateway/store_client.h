@@ -2,6 +2,7 @@
 #ifndef SKUA_KVSTORE_GATEWAY_STORE_CLIENT_H_
 #define SKUA_KVSTORE_GATEWAY_STORE_CLIENT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,6 +16,11 @@
 
 namespace skua::kv::gateway {
 
+/// Counts (StoreRequest::count_only) that are under way in one StoreClient. Nothing ends a count when its connection
+/// closes, and a count may take minutes. Without a bound, connections that ask for a count and close would pile up
+/// operations.
+inline constexpr size_t kCountsMax = 4;
+
 /// Thread: the AsyncClient's.
 class StoreClient {
  public:
@@ -26,7 +32,8 @@ class StoreClient {
   StoreClient(const StoreClient&) = delete;
   StoreClient& operator=(const StoreClient&) = delete;
 
-  /// What the request points to need not live longer than the call.
+  /// What the request points to need not live longer than the call. A count beyond kCountsMax is answered kNotApplied
+  /// from inside the call.
   void run(uint64_t connection, const IssuedRequest& issued);
 
  private:
@@ -35,6 +42,7 @@ class StoreClient {
     uint64_t connection = 0;
     StoreTicket ticket;
     StoreRequest::Kind kind = StoreRequest::Kind::kGet;
+    bool is_count = false;
   };
 
   uint32_t add_pending(uint64_t connection, const IssuedRequest& issued);
@@ -47,6 +55,7 @@ class StoreClient {
   ResultFn on_result_;
   std::vector<Pending> pending_;
   std::vector<uint32_t> free_places_;
+  size_t counts_ = 0;  // in pending_
 };
 
 /// What the outcome of an operation means for a command. `kind`: of the operation.

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace skua::kv::gateway {
 namespace {
@@ -49,6 +52,27 @@ TEST(StoreStatus, WhatNobodyAnswered) {
   Outcome cancelled = outcome(absl::CancelledError(""));
   cancelled.may_have_been_applied = true;
   EXPECT_EQ(store_status(Kind::kAdd, cancelled), Status::kUnknown);
+}
+
+/// There is no cluster, so operations stay under way until the client ends.
+TEST(StoreClient, CountsAreBoundedAndOtherOperationsAreNot) {
+  auto client = AsyncClient::create({.control_address = "127.0.0.1:1"});
+  ASSERT_TRUE(client.ok()) << client.status();
+  const std::map<uint32_t, std::string> tables = {{0, "t"}};
+  std::vector<Status> results;
+  StoreClient store(**client, tables,
+                    [&](uint64_t /*connection*/, const StoreTicket& /*ticket*/, StoreResult&& result) {
+                      results.push_back(result.status);
+                    });
+  const IssuedRequest count{.request = {.kind = Kind::kScan, .count_only = true}};
+  for (uint64_t connection = 0; connection < kCountsMax; ++connection) store.run(connection, count);
+  EXPECT_TRUE(results.empty());
+  store.run(kCountsMax, count);
+  EXPECT_EQ(results, std::vector<Status>{Status::kNotApplied}) << "-TRYAGAIN";
+  store.run(kCountsMax, {.request = {.kind = Kind::kGet, .key = "key"}});
+  EXPECT_EQ(results.size(), 1u);
+  client->reset();
+  EXPECT_EQ(results.size(), kCountsMax + 2);
 }
 
 }  // namespace
