@@ -128,10 +128,26 @@ ScanRequest ScanOperation::request_of(const ScanPage& page, const Route& route) 
   return request;
 }
 
+/// A count of a large table has very many pages, so one token is kept for each shard: the greatest covers them all.
+void ScanOperation::note_count_token(uint32_t shard, const Token& token) {
+  for (Token& kept : result_.tokens) {
+    if (kept.shard != shard) continue;
+    const bool is_later = std::pair(token.epoch, token.index) > std::pair(kept.epoch, kept.index);
+    if (is_later) kept = token;
+    return;
+  }
+  result_.tokens.push_back(token);
+}
+
 absl::Status ScanOperation::add_count(ScanPage& page, const ScanReply& reply) {
   if (reply.rows.size() > 0) return absl::InternalError("a scan page has rows that were only to be counted");
+  // Otherwise a faulty node could keep the operation going in circles, or make up any count.
+  if (reply.has_more && !reply.is_count) return absl::InternalError("a scan page that counted nothing has more");
+  if (reply.has_more && reply.resume_token <= tokens_[page.shard]) {
+    return absl::InternalError("a scan page's resume token does not lie behind the one before");
+  }
   result_.count += reply.counted;
-  result_.tokens.push_back(page.token_of(reply.head));
+  note_count_token(page.shard, page.token_of(reply.head));
   if (reply.has_more) {
     tokens_[page.shard].assign(reply.resume_token);
     uncounted_.push_back(page.shard);

@@ -42,6 +42,7 @@ class ScanOperation final : public PartedOperation {
 
  private:
   void start_page(uint32_t of_shard);
+  void note_count_token(uint32_t shard, const Token& token);
   [[nodiscard]] absl::Status add_count(ScanPage& page, const ScanReply& reply);
 
   std::string start_;

@@ -346,6 +346,7 @@ struct ScanResult : Outcome {
   /// 10,000 rows, with at most 16 MiB of keys and values.
   uint64_t count = 0;
   /// One for each page, in no order. If a shard sent several pages, its token with the greatest index covers them all.
+  /// With ScanRange::count_only: that one for each shard.
   /// Empty unless OK.
   std::vector<Token> tokens;
   /// There may be more rows in the range: scan again with `start = next_start`.

@@ -377,8 +377,8 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
 
   reply.is_count = (flags & kScanIsCount) != 0;
   if (reply.is_count) {
-    if (count == 0 || rows_bytes != 0 || reply.has_marks) {
-      return malformed_reply("a count is 0, or has rows or marks", bytes.size());
+    if (count == 0 || count > kScanRowsMax || rows_bytes != 0 || reply.has_marks) {
+      return malformed_reply("a count is 0, or beyond kScanRowsMax, or has rows or marks", bytes.size());
     }
     reply.counted = count;
     return reply;

@@ -89,6 +89,46 @@ TEST(Scan, WithoutValuesAndOnlyCounting) {
             absl::StatusCode::kInvalidArgument);
 }
 
+/// A node that counts and says each time that it goes on behind the same key.
+TEST(Scan, ACountThatDoesNotGetAheadFails) {
+  OneNode world;
+  int pages = 0;
+  world.node(0).script = [&](rpc::IncomingCall& call) {
+    if (static_cast<Method>(call.method) != Method::kScan) return false;
+    ++pages;
+    ScanReplyBuilder page(10, 10);
+    EXPECT_TRUE(page.count({.key = "key"}));
+    rpc::MessagePtr message = world.node(0).endpoint().make_message();
+    message->append_copy(page.finish({}, true));
+    call.reply.reply(std::move(message));
+    return true;
+  };
+  const ScanResult count = ask_scan(world, {.count_only = true});
+  EXPECT_EQ(count.status.code(), absl::StatusCode::kInternal) << count.status;
+  EXPECT_EQ(count.count, 0u);
+  EXPECT_EQ(pages, 2);
+}
+
+TEST(Scan, ACountHasATokenOfEachShard) {
+  OneNode world(3);
+  int pages = 0;
+  world.node(0).script = [&](rpc::IncomingCall& call) {
+    if (static_cast<Method>(call.method) != Method::kScan) return false;
+    const auto request = decode_scan(call.request.bytes());
+    ScanReplyBuilder page(10, 10);
+    const std::string key = "key" + std::to_string(++pages);
+    EXPECT_TRUE(page.count({.key = key}));
+    rpc::MessagePtr message = world.node(0).endpoint().make_message();
+    message->append_copy(page.finish({.index = 100 - static_cast<uint64_t>(pages)}, pages < 7));
+    call.reply.reply(std::move(message));
+    return request.ok();
+  };
+  const ScanResult count = ask_scan(world, {.count_only = true});
+  ASSERT_TRUE(count.ok()) << count.status;
+  EXPECT_EQ(count.count, static_cast<uint64_t>(pages));
+  EXPECT_EQ(count.tokens.size(), 3u);
+}
+
 TEST(Features, OfLaterVersionsAreNotAskedOfOldNodes) {
   OneNode world;
   world.node(0).features = 0;

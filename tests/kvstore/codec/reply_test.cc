@@ -112,6 +112,11 @@ TEST(ReplyTest, Scan_ACountHasNoRows) {
   std::string none = bytes;
   none[4] = 0;
   EXPECT_FALSE(decode_scan_reply(as_byte_span(none)).ok());
+  std::string many = bytes;
+  store_le(std::as_writable_bytes(std::span(many)).data() + 4, static_cast<uint32_t>(kScanRowsMax));
+  EXPECT_TRUE(decode_scan_reply(as_byte_span(many)).ok());
+  store_le(std::as_writable_bytes(std::span(many)).data() + 4, static_cast<uint32_t>(kScanRowsMax + 1));
+  EXPECT_FALSE(decode_scan_reply(as_byte_span(many)).ok()) << "no page counts so many rows";
   page.reset(3, 1);
   EXPECT_FALSE(decode_scan_reply(page.finish(kHead, false))->is_count);
 }
