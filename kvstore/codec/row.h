@@ -43,7 +43,7 @@ class RowReader {
 };
 
 /// OK if `row` is well formed and within kFieldsMax, kFieldNameBytesMax and kValueBytesMax. Else INVALID_ARGUMENT,
-/// which says why.
+/// which says why. Reads kFieldsMax + 1 fields at most.
 [[nodiscard]] absl::Status check_row(ByteSpan row);
 
 /// The value of the first field with this name; nullopt if there is none, or if the row is malformed before it.
