@@ -212,7 +212,7 @@ bool ScanReplyBuilder::may_skip(size_t bytes) const {
 }
 
 bool ScanReplyBuilder::add(const ScanRow& row) {
-  const size_t row_bytes = row.key.size() + row.value.size();
+  const size_t row_bytes = kScanRowHeaderBytes + (with_marks_ ? kMarkBytes : 0) + row.key.size() + row.value.size();
   if (row_count_ >= rows_max_) return false;
   if (row_count_ > 0 && payload_bytes_ + row_bytes > bytes_max_) return false;
   std::array<std::byte, kScanRowHeaderBytes + kMarkBytes> header;

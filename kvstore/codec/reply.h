@@ -202,8 +202,8 @@ class ScanReplyBuilder {
 
   void reset(size_t rows_max, size_t bytes_max, bool with_marks = false);
 
-  /// Appends the row. False, and the row is not added, if the page has rows_max rows, or has a row and no room for the
-  /// key and value of this one.
+  /// Appends the row. False, and the row is not added, if the page has rows_max rows, or has a row and no room for
+  /// this one. Heads of rows count, so that bytes_max bounds the reply also when keys and values are short.
   [[nodiscard]] bool add(const ScanRow& row);
 
   /// Instead of add(), for a SCAN without values: appends the row's key, version and mark. False also if the page has a
@@ -232,7 +232,7 @@ class ScanReplyBuilder {
   size_t bytes_max_ = 0;
   bool with_marks_ = false;
   size_t row_count_ = 0;
-  size_t payload_bytes_ = 0;  // keys and values so far
+  size_t payload_bytes_ = 0;  // of the rows so far, with their heads
   size_t skipped_bytes_ = 0;
   std::string last_key_;
   bool is_count_ = false;

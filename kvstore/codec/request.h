@@ -98,13 +98,14 @@ struct ScanRequest {
   std::string_view start_key{};  ///< inclusive; empty: from the first key
   std::string_view end_key{};    ///< exclusive; empty: to the last key
   uint32_t rows_max = 0;         ///< 1..kScanRowsMax
-  uint32_t bytes_max = 0;        ///< of keys and values, 1..kScanBytesMax; the first row is returned whatever its size
+  uint32_t bytes_max = 0;        ///< of rows with their heads, 1..kScanBytesMax; the first row is returned whatever its
+                                 ///< size
   std::string_view resume_token{};  ///< of the previous page's reply, with the same start and end;
                                     ///< empty: the first page
   bool wants_marks = false;         ///< the rows shall have the records' marks
-  bool keys_only = false;           ///< the rows shall have no values; bytes_max is of keys; see kScanReadBytesMax
-  bool count_only = false;          ///< the reply shall have the number of rows only; bytes_max has no meaning; see
-                                    ///< kScanReadBytesMax
+  bool keys_only = false;   ///< the rows shall have no values; bytes_max is of what is left; see kScanReadBytesMax
+  bool count_only = false;  ///< the reply shall have the number of rows only; bytes_max has no meaning; see
+                            ///< kScanReadBytesMax
 };
 
 /// The keys of a decoded MULTI_GET. They were checked; iterating over them allocates nothing.

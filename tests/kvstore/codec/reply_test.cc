@@ -121,6 +121,16 @@ TEST(ReplyTest, Scan_ACountHasNoRows) {
   EXPECT_FALSE(decode_scan_reply(page.finish(kHead, false))->is_count);
 }
 
+TEST(ReplyTest, Scan_HeadsOfRowsCountForThePage) {
+  for (const bool with_marks : {false, true}) {
+    const size_t row_bytes = 16 + (with_marks ? kMarkBytes : 0) + 1;
+    ScanReplyBuilder page(100, 2 * row_bytes, with_marks);
+    EXPECT_TRUE(page.add({"a", 1, {}}));
+    EXPECT_TRUE(page.add({"b", 1, {}}));
+    EXPECT_FALSE(page.add({"c", 1, {}}));
+  }
+}
+
 TEST(ReplyTest, Scan_APageWithoutValuesEndsWhenItHasSkippedEnough) {
   const std::string half(kScanReadBytesMax / 2, 'v');
   const std::string whole(kScanReadBytesMax + 1, 'v');
