@@ -25,6 +25,7 @@ Judgement judge_reply(Repeat repeat, KvStatus status) {
     case KvStatus::kAlreadyExists:
     case KvStatus::kVersionMismatch:
     case KvStatus::kNotARow:
+    case KvStatus::kIsARow:
     case KvStatus::kNotANumber:
     case KvStatus::kCounterOverflow:
     case KvStatus::kBehindToken: return kAnswered;

@@ -78,7 +78,7 @@ absl::Status check_mutation(const Mutation& mutation) {
   if (mutation.keep_ttl && mutation.ttl_ms != 0) {
     return absl::InvalidArgumentError("PUT keeps the time to live, or takes a new one, not both");
   }
-  if (mutation.kind == Kind::kPut && mutation.mark.row) return check_row(mutation.value);
+  if (mutation.kind == Kind::kPut && mutation.mark.row) return check_marked_row(mutation.value);
   if (mutation.kind != Kind::kPatch) return absl::OkStatus();
   return check_patch(mutation.condition, mutation.create_if_missing, mutation.value);
 }

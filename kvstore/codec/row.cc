@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/codec/text.h"
@@ -77,6 +78,17 @@ absl::Status check_row(ByteSpan row) {
     return beyond_limit("the row", "field", count, kFieldsMax);
   }
   return absl::OkStatus();
+}
+
+absl::Status check_marked_row(ByteSpan row) {
+  if (absl::Status status = check_row(row); !status.ok()) return status;
+  absl::InlinedVector<std::string_view, 64> names;
+  for (RowReader reader(row); auto field = reader.next();) names.push_back(field->name);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the row has the field \"", absl::CHexEscape(absl::string_view(twice->data(), twice->size())), "\" twice"));
 }
 
 std::optional<ByteSpan> find_field(ByteSpan row, std::string_view name) {

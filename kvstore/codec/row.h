@@ -46,6 +46,9 @@ class RowReader {
 /// which says why. Reads kFieldsMax + 1 fields at most.
 [[nodiscard]] absl::Status check_row(ByteSpan row);
 
+/// As check_row(); and no name may occur twice. For values that are marked as rows (types/record_mark.h).
+[[nodiscard]] absl::Status check_marked_row(ByteSpan row);
+
 /// The value of the first field with this name; nullopt if there is none, or if the row is malformed before it.
 [[nodiscard]] std::optional<ByteSpan> find_field(ByteSpan row, std::string_view name);
 

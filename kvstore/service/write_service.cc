@@ -13,7 +13,8 @@ std::string_view explain(KvStatus status) {
   switch (status) {
     case KvStatus::kInvalidArgument:
       return "the new value would be larger than values may be (16 MiB), or the patch is not in row format";
-    case KvStatus::kNotARow: return "the value is not in row format";
+    case KvStatus::kNotARow: return "the value is not in row format, or the record is not marked as a row";
+    case KvStatus::kIsARow: return "the record is marked as a row: PATCH it, or PUT it whole";
     case KvStatus::kNotANumber: return "the value is no decimal int64";
     case KvStatus::kCounterOverflow: return "the counter would leave the range of an int64";
     case KvStatus::kAlreadyExists: return "the key exists";

@@ -61,6 +61,7 @@ Evaluated evaluate_add(const Mutation& mutation, const CurrentState& current, st
 }
 
 Evaluated evaluate_append(const Mutation& mutation, const CurrentState& current, std::string& scratch) {
+  if (current.mark.row) return {{KvStatus::kIsARow, current.version}};
   if (current.value.size() + mutation.value.size() > kValueBytesMax) {
     return {{KvStatus::kInvalidArgument, current.version}};
   }

@@ -101,6 +101,7 @@ struct Mutation {
 ///   kVersionMismatch    if_version or a check, and the key has another version; version = the key's, 0 if absent
 ///   kNotARow            PATCH of a value that is not a row, or that is not marked as one (RecordMark); version = the
 ///                       key's
+///   kIsARow             APPEND to a value that is marked as a row (RecordMark); version = the key's
 ///   kNotANumber         ADD to a value that is no decimal int64; version = the key's
 ///   kCounterOverflow    ADD beyond an int64; version = the key's
 ///   kInvalidArgument    a key or value outside of codec/size_limits.h, also as the result of APPEND or PATCH; a

@@ -1,12 +1,14 @@
 // RecordMark: what a record says about its value, beside the value.
 //
 //    tag   32 bits that mean something to those who write, and nothing to the store (memcached calls them flags)
-//    row   the value is a row (codec/row.h), and whoever reads may rely on it. Without it a value may look like a row
-//          by accident
+//    row   the value is a row (codec/row.h) in which no name occurs twice: the store refuses writes that would make
+//          anything else of it. Without the bit a value may look like a row by accident. Readers parse the value all
+//          the same, and handle a malformed one as an error
 //
 // A PUT sets both; a PUT that names none clears them. Everything else that changes a record keeps them: ADD, APPEND,
 // EXPIRE and PATCH. A PATCH may ask for `row`: a record that it makes has the bit then, and a record that is there and
-// lacks it gives NOT_A_ROW.
+// lacks it gives NOT_A_ROW. An APPEND to a record with `row` gives IS_A_ROW: its bytes could be anything. (An ADD to a
+// row is NOT_A_NUMBER.)
 //
 // Records of before had no mark, and most have none. So an empty mark is never encoded, and a record without one has
 // the bytes that it always had. A mark that is not empty is one word behind what is there already, and a bit says so:

@@ -49,6 +49,7 @@ constexpr StatusFacts kFacts[] = {
     {KvStatus::kStaleRetry, "STALE_RETRY", Code::kAborted},
     {KvStatus::kTooManyIncomplete, "TOO_MANY_INCOMPLETE", Code::kResourceExhausted, kNotApplied},
     {KvStatus::kBehindToken, "BEHIND_TOKEN", Code::kFailedPrecondition, kNotApplied},
+    {KvStatus::kIsARow, "IS_A_ROW", Code::kInvalidArgument, kNotApplied, kRestsOnState},
 };
 
 /// For a byte that is no KvStatus: the facts of kUnknown.

@@ -35,7 +35,7 @@ enum class KvStatus : uint8_t {
 
   kWrongShard = 32,       ///< the server is not the owner in its epoch (in the reply): refresh, retry; not applied
   kVersionMismatch = 33,  ///< if_version, and the key has another version (in the reply; 0: absent); not applied
-  kNotARow = 34,          ///< PATCH of a value that is not in row format; not applied
+  kNotARow = 34,          ///< PATCH of a value that is not in row format, or that lacks the mark; not applied
   kStorageFailed = 35,    ///< the log's write or sync failed: the operation may or may not survive a restart
   kShardReadOnly = 36,    ///< the shard refuses writes because of an earlier storage failure; not applied
 
@@ -44,6 +44,7 @@ enum class KvStatus : uint8_t {
   kStaleRetry = 39,         ///< the shard keeps no result for a seq so low; an earlier attempt may have been applied
   kTooManyIncomplete = 40,  ///< the shard keeps as many results for this client as it may; not applied
   kBehindToken = 41,        ///< the shard lacks the index that the read demands (at_least_index)
+  kIsARow = 42,             ///< APPEND to a record that is marked as a row; not applied
 };
 
 /// "OK", "WRONG_SHARD", ...; "UNKNOWN" for a byte that is no KvStatus.
@@ -51,7 +52,8 @@ enum class KvStatus : uint8_t {
 
 /// The nearest gRPC code. kWrongShard and kShardReadOnly become UNAVAILABLE; kVersionMismatch, kNotARow, kNotANumber
 /// and kBehindToken become FAILED_PRECONDITION; kCounterOverflow OUT_OF_RANGE; kStaleRetry ABORTED; kTooManyIncomplete
-/// RESOURCE_EXHAUSTED; kStorageFailed DATA_LOSS. A byte that is no KvStatus becomes UNKNOWN.
+/// RESOURCE_EXHAUSTED; kStorageFailed DATA_LOSS; kIsARow INVALID_ARGUMENT, so that nobody who appends with if_version
+/// takes it for a mismatch and tries again. A byte that is no KvStatus becomes UNKNOWN.
 [[nodiscard]] absl::StatusCode to_status_code(KvStatus status);
 
 /// The KvStatus with the number of the gRPC code; kUnknown for a code that gRPC does not have.

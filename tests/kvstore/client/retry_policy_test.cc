@@ -13,7 +13,7 @@ constexpr Repeat kAll[] = {kRead, kWrite, kIdentified};
 TEST(JudgeReply, AnswersAreAnswers) {
   for (KvStatus status :
        {KvStatus::kOk, KvStatus::kNotFound, KvStatus::kAlreadyExists, KvStatus::kVersionMismatch, KvStatus::kNotARow,
-        KvStatus::kNotANumber, KvStatus::kCounterOverflow, KvStatus::kBehindToken}) {
+        KvStatus::kIsARow, KvStatus::kNotANumber, KvStatus::kCounterOverflow, KvStatus::kBehindToken}) {
     for (Repeat repeat : kAll) EXPECT_EQ(judge_reply(repeat, status).verdict, Verdict::kAnswer);
   }
 }

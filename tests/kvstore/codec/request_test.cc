@@ -246,6 +246,9 @@ TEST(RequestTest, Mutations_RefuseWhatTheyCannotHave) {
   EXPECT_TRUE(is_taken(marked));
   marked.mark.row = true;
   EXPECT_FALSE(is_taken(marked)) << "the value is no row";
+  const std::string twice = fields + fields;
+  marked.value = as_byte_span(twice);
+  EXPECT_FALSE(is_taken(marked)) << "its fields have the same name";
   marked.value = as_byte_span(fields);
   EXPECT_TRUE(is_taken(marked));
   marked.kind = Mutation::Kind::kPatch;

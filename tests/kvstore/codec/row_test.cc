@@ -88,6 +88,17 @@ TEST(RowTest, CheckRow_NamesTheLimit) {
   EXPECT_FALSE(check_row(as_byte_span("not a row")).ok());
 }
 
+TEST(RowTest, CheckMarkedRow_TakesEachNameOnce) {
+  EXPECT_TRUE(check_marked_row({}).ok());
+  EXPECT_TRUE(check_marked_row(as_byte_span(make_row({{"b", "1"}, {"a", "1"}, {"ab", ""}}))).ok());
+  const std::string twice = make_row({{"b", "1"}, {"a", "1"}, {"b", "2"}});
+  EXPECT_TRUE(check_row(as_byte_span(twice)).ok());
+  const absl::Status status = check_marked_row(as_byte_span(twice));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "the row has the field \"b\" twice");
+  EXPECT_FALSE(check_marked_row(as_byte_span("not a row")).ok());
+}
+
 TEST(RowTest, FindField_PresentAndAbsent) {
   const std::string row = make_row({{"a", "1"}, {"b", "2"}});
   EXPECT_EQ(as_string_view(find_field(as_byte_span(row), "b").value()), "2");

@@ -135,7 +135,10 @@ class TwinShard {
         next.value = std::to_string(done.value);
         break;
       }
-      case Mutation::Kind::kAppend: next.value += as_string_view(mutation.value); break;
+      case Mutation::Kind::kAppend:
+        if (next.mark.row) return {KvStatus::kIsARow, version};
+        next.value += as_string_view(mutation.value);
+        break;
       case Mutation::Kind::kExpire:
         if (row == nullptr) return {KvStatus::kNotFound, 0};
         next.expires_at = expires_at;
@@ -197,7 +200,7 @@ class MutationMaker {
                                      rng_.chance(0.2) ? Condition::if_absent() : condition(), ttl_ms);
         if (rng_.chance(0.2)) put = Mutation::put_keeping_ttl(key, put.value, condition());
         if (rng_.chance(0.4)) put.mark.tag = static_cast<uint32_t>(rng_.below(3));
-        if (rng_.chance(0.2)) put.mark.row = check_row(put.value).ok();
+        if (rng_.chance(0.2)) put.mark.row = check_marked_row(put.value).ok();
         return put;
       }
     }

@@ -78,7 +78,8 @@ TEST(Evaluate, Mark_IsSetByPutsAndKeptByTheOthers) {
   put.mark = {1, false};
   EXPECT_EQ(evaluate(put, counter, 1, scratch).mark, (RecordMark{1, false}));
   EXPECT_EQ(evaluate(Mutation::add("k", 1), counter, 1, scratch).mark, mark);
-  EXPECT_EQ(evaluate(Mutation::append("k", {}), counter, 1, scratch).mark, mark);
+  const CurrentState text = {5, as_byte_span("7"), 0, {7, false}};
+  EXPECT_EQ(evaluate(Mutation::append("k", {}), text, 1, scratch).mark, (RecordMark{7, false}));
   EXPECT_EQ(evaluate(Mutation::expire("k", 1), counter, 1, scratch).mark, mark);
   EXPECT_EQ(evaluate(Mutation::patch("k", as_byte_span(fields), false), row, 1, scratch).mark, mark);
   EXPECT_EQ(evaluate(Mutation::add("k", 1), {}, 1, scratch).mark, RecordMark());
@@ -94,6 +95,17 @@ TEST(Evaluate, Patch_OfRowsOnlyTakesWhatIsMarked) {
   EXPECT_EQ(evaluate(patch, {5, as_byte_span(fields), 0, {3, true}}, 1, scratch).mark, (RecordMark{3, true}));
   EXPECT_EQ(evaluate(patch, {5, as_byte_span(fields), 0, {3, false}}, 1, scratch).result,
             (MutationResult{KvStatus::kNotARow, 5}));
+}
+
+TEST(Evaluate, Append_LeavesRowsAlone) {
+  std::string scratch;
+  std::string fields;
+  append_field(fields, {"f", as_byte_span("v")});
+  const Mutation append = Mutation::append("k", as_byte_span(fields));
+  EXPECT_EQ(evaluate(append, {5, as_byte_span(fields), 0, {3, true}}, 1, scratch).result,
+            (MutationResult{KvStatus::kIsARow, 5}));
+  EXPECT_EQ(evaluate(append, {5, as_byte_span(fields), 0, {3, false}}, 1, scratch).result.status, KvStatus::kOk);
+  EXPECT_EQ(evaluate(append, {5, as_byte_span(fields), 1, {3, true}}, 1, scratch).mark, RecordMark()) << "it expired";
 }
 
 TEST(Evaluate, IfPresent_WritesOnlyWhatIsThere) {

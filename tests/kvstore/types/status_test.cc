@@ -36,6 +36,8 @@ TEST(StatusTest, ToStatusCode_OwnCodes) {
   EXPECT_EQ(to_status_code(KvStatus::kWrongShard), absl::StatusCode::kUnavailable);
   EXPECT_EQ(to_status_code(KvStatus::kVersionMismatch), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(to_status_code(KvStatus::kNotARow), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(to_status_code(KvStatus::kIsARow), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(rests_on_state(KvStatus::kIsARow));
   EXPECT_EQ(to_status_code(KvStatus::kStorageFailed), absl::StatusCode::kDataLoss);
   EXPECT_EQ(to_status_code(KvStatus::kShardReadOnly), absl::StatusCode::kUnavailable);
   EXPECT_EQ(to_status_code(KvStatus::kNotANumber), absl::StatusCode::kFailedPrecondition);
@@ -47,7 +49,7 @@ TEST(StatusTest, ToStatusCode_OwnCodes) {
 }
 
 TEST(StatusTest, EachOwnCodeHasAName) {
-  for (int code = static_cast<int>(KvStatus::kWrongShard); code <= static_cast<int>(KvStatus::kBehindToken); ++code) {
+  for (int code = static_cast<int>(KvStatus::kWrongShard); code <= static_cast<int>(KvStatus::kIsARow); ++code) {
     EXPECT_STRNE(status_name(static_cast<KvStatus>(code)), "UNKNOWN") << code;
   }
 }
