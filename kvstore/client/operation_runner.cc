@@ -221,7 +221,11 @@ void OperationRunner::spread_read(CallOperation& operation, const TableRoutes& t
   for (const TargetId backup : backups) {
     if (!is_open(backup)) sessions_.ensure_open(backup, time);
   }
-  operation.target = spread_.choose(route.target, backups, time, rng_, is_open);
+  // A backup whose version is too old for the read is passed over: the primary may be newer.
+  const auto can_serve = [&](TargetId target) {
+    return is_open(target) && (operation.features & ~sessions_.features(target)) == 0;
+  };
+  operation.target = spread_.choose(route.target, backups, time, rng_, can_serve);
   operation.at_backup = operation.target != route.target;
 }
 

@@ -34,9 +34,9 @@ class ReadAnywhereTest : public ::testing::Test {
     for (FakeNode* node : nodes) node->requests = 0;
   }
   ClientCore& client() { return *world_.client; }
-  GetResult get(std::string_view key) {
+  GetResult get(std::string_view key, const ReadOptions& options = {}) {
     Got<GetResult> got;
-    EXPECT_TRUE(client().get("t", key, {}, got.callback()).ok());
+    EXPECT_TRUE(client().get("t", key, options, got.callback()).ok());
     EXPECT_TRUE(world_.run_until([&] { return got.here(); }));
     return std::move(got.result);
   }
@@ -59,6 +59,19 @@ TEST_F(ReadAnywhereTest, Get_EveryReplicaAnswersItsShare) {
   EXPECT_EQ(client().counters().backup_reads_refused, 0U);
   EXPECT_GE(client().counters().backup_reads, requests(1) + requests(2));
   EXPECT_EQ(client().counters().retries, 0U);
+}
+
+TEST_F(ReadAnywhereTest, Get_WhatABackupIsTooOldForIsReadElsewhere) {
+  world_.node(1).features = 0;
+  start(true);
+  for (int i = 0; i < 60; ++i) {
+    const GetResult marked = get("k", {.with_mark = true});
+    ASSERT_EQ(marked.value.bytes(), "value") << marked.status;
+  }
+  EXPECT_EQ(requests(1), 0U);
+  EXPECT_GT(requests(2), 10U);
+  for (int i = 0; i < 60; ++i) ASSERT_TRUE(get("k").ok());
+  EXPECT_GT(requests(1), 5U) << "it is not too old for all reads";
 }
 
 TEST_F(ReadAnywhereTest, Get_OnlyOfThePrimaryWithoutTheOption) {
