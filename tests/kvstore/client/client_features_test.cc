@@ -97,7 +97,7 @@ TEST(Scan, ACountThatDoesNotGetAheadFails) {
     if (static_cast<Method>(call.method) != Method::kScan) return false;
     ++pages;
     ScanReplyBuilder page(10, 10);
-    EXPECT_TRUE(page.count({.key = "key"}));
+    EXPECT_TRUE(page.count({"key", 0, {}}));
     rpc::MessagePtr message = world.node(0).endpoint().make_message();
     message->append_copy(page.finish({}, true));
     call.reply.reply(std::move(message));
@@ -117,7 +117,7 @@ TEST(Scan, ACountHasATokenOfEachShard) {
     const auto request = decode_scan(call.request.bytes());
     ScanReplyBuilder page(10, 10);
     const std::string key = "key" + std::to_string(++pages);
-    EXPECT_TRUE(page.count({.key = key}));
+    EXPECT_TRUE(page.count({key, 0, {}}));
     rpc::MessagePtr message = world.node(0).endpoint().make_message();
     message->append_copy(page.finish({.index = 100 - static_cast<uint64_t>(pages)}, pages < 7));
     call.reply.reply(std::move(message));

@@ -171,7 +171,8 @@ inline std::optional<std::string> recode_scan_reply(ByteSpan bytes) {
   // Without rows nobody knows after which key the next page starts.
   if (reply->is_count && (reply->has_more || reply->counted == 0)) return std::string(as_string_view(bytes));
   ScanReplyBuilder builder(SIZE_MAX, SIZE_MAX, reply->has_marks);
-  for (uint32_t i = 0; i < std::min(reply->counted, uint32_t{1000}); ++i) SKUA_CHECK(builder.count("k"), "unlimited");
+  for (uint32_t i = 0; i < std::min(reply->counted, uint32_t{1000}); ++i)
+    SKUA_CHECK(builder.count({"k", 0, {}}), "unlimited");
   if (reply->counted > 1000) return std::string(as_string_view(bytes));
   std::string_view last_key;
   while (auto row = reply->rows.next()) {

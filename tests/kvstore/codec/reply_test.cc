@@ -100,8 +100,8 @@ TEST(ReplyTest, Marks_GoldenBytes) {
 
 TEST(ReplyTest, Scan_ACountHasNoRows) {
   ScanReplyBuilder page(3, 1);
-  for (const char* key : {"a", "b", "c"}) EXPECT_TRUE(page.count({.key = key}));
-  EXPECT_FALSE(page.count({.key = "d"}));
+  for (const char* key : {"a", "b", "c"}) EXPECT_TRUE(page.count({key, 0, {}}));
+  EXPECT_FALSE(page.count({"d", 0, {}}));
   const std::string bytes(as_string_view(page.finish(kHead, true)));
   const auto reply = decode_scan_reply(as_byte_span(bytes));
   ASSERT_TRUE(reply.ok()) << reply.status();
@@ -301,7 +301,7 @@ TEST(ReplyTest, ScanReplyBuilder_KeepsToItsLimits) {
   ScanReplyBuilder by_bytes(10, 10);
   EXPECT_TRUE(by_bytes.add({"a", 1, as_byte_span(large)})) << "the first row always fits";
   EXPECT_FALSE(by_bytes.add({"b", 1, {}}));
-  by_bytes.reset(10, 202);
+  by_bytes.reset(10, 2 * (16 + 1 + large.size()));
   EXPECT_TRUE(by_bytes.add({"a", 1, as_byte_span(large)}));
   EXPECT_TRUE(by_bytes.add({"b", 2, as_byte_span(large)}));
   EXPECT_FALSE(by_bytes.add({"c", 3, {}}));

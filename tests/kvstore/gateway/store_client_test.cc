@@ -64,12 +64,12 @@ TEST(StoreClient, CountsAreBoundedAndOtherOperationsAreNot) {
                     [&](uint64_t /*connection*/, const StoreTicket& /*ticket*/, StoreResult&& result) {
                       results.push_back(result.status);
                     });
-  const IssuedRequest count{.request = {.kind = Kind::kScan, .count_only = true}};
+  const IssuedRequest count{.ticket = {}, .request = {.kind = Kind::kScan, .count_only = true}};
   for (uint64_t connection = 0; connection < kCountsMax; ++connection) store.run(connection, count);
   EXPECT_TRUE(results.empty());
   store.run(kCountsMax, count);
   EXPECT_EQ(results, std::vector<Status>{Status::kNotApplied}) << "-TRYAGAIN";
-  store.run(kCountsMax, {.request = {.kind = Kind::kGet, .key = "key"}});
+  store.run(kCountsMax, {.ticket = {}, .request = {.kind = Kind::kGet, .key = "key"}});
   EXPECT_EQ(results.size(), 1u);
   client->reset();
   EXPECT_EQ(results.size(), kCountsMax + 2);
