@@ -335,7 +335,6 @@ void ReadService::finish_read(PendingRequest& pending) {
 }
 
 /// The reply to a MULTI_GET or SCAN is built.
-
 void ReadService::send_page(PendingRequest& pending) {
   HeldShard& shard = *pending.shard;
   const Method method = pending.method;

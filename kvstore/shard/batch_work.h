@@ -1,6 +1,6 @@
 // The evaluation of one batch: several writes that are one record of the log. All of them are applied or none.
 //
-//    find_needed()   which keys' states the batch rests on: those whose first operation looks at the old state. Checks
+//    begin()         which keys' states the batch rests on: those whose first operation looks at the old state. Checks
 //                    do not count as the first one, because they leave the key as it is
 //    fetched()       the states that were read from the database for the batch
 //    evaluate()      operation by operation; a later operation on a key sees the effect of the earlier one
