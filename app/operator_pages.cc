@@ -86,9 +86,11 @@ absl::StatusOr<std::unique_ptr<HttpServer>> serve_pages(const HttpOptions& optio
   const absl::StatusOr<Address> address = parse_address(options.address, kHttpRules);
   if (!address.ok()) return address.status();
   return HttpServer::start(
-      *address, {{"/livez", [pages](const HttpRequest& /*request*/) { return live_page(pages.is_alive()); }},
-                 {"/readyz", [pages](const HttpRequest& request) { return ready_page(pages.readiness(), request); }},
-                 {"/metrics", [pages](const HttpRequest& request) { return metrics_page(pages.metrics(), request); }}});
+      {.address = *address,
+       .pages = {
+           {"/livez", [pages](const HttpRequest& /*request*/) { return live_page(pages.is_alive()); }},
+           {"/readyz", [pages](const HttpRequest& request) { return ready_page(pages.readiness(), request); }},
+           {"/metrics", [pages](const HttpRequest& request) { return metrics_page(pages.metrics(), request); }}}});
 }
 
 ServiceProbe service_probe(const OperatorPages& pages) {

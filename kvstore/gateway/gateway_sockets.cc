@@ -6,7 +6,6 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -83,10 +82,6 @@ Transferred transferred(ssize_t count) {
 }
 
 }  // namespace
-
-OwnedFd::~OwnedFd() {
-  if (fd_ >= 0) close(fd_);
-}
 
 absl::StatusOr<OwnedFd> listen_at(const std::string& host, uint16_t port) {
   return bind_at(host, port, true);

@@ -6,29 +6,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "absl/status/statusor.h"
+#include "rpc/base/owned_fd.h"
 
 namespace skua::kv::gateway {
-
-/// Owns a file descriptor. Move-only.
-class OwnedFd {
- public:
-  OwnedFd() = default;
-  explicit OwnedFd(int fd) : fd_(fd) {}
-  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  OwnedFd& operator=(OwnedFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~OwnedFd();
-  [[nodiscard]] int get() const { return fd_; }
-  [[nodiscard]] bool is_open() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 /// Listens at an address. Several sockets of one process may have the same address (SO_REUSEPORT): the kernel shares
 /// out the connections. FAILED_PRECONDITION: another program, or another user's, has it. INVALID_ARGUMENT: `host` is

@@ -1,16 +1,13 @@
-// A client of the test's own, of plain sockets, asks the pages.
 #include "app/operator_pages.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <string>
 #include <vector>
+
+#include "tests/app/http_client.h"
 
 namespace skua::app {
 namespace {
@@ -18,28 +15,6 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-/// A connection to a server on loopback.
-int connect_to(const std::string& address) {
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  EXPECT_EQ(::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
-  return fd;
-}
-
-std::string exchange(const std::string& address, const std::string& request) {
-  const int fd = connect_to(address);
-  EXPECT_EQ(::send(fd, request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
-  std::string reply;
-  std::array<char, 4096> buffer{};
-  ssize_t got = 0;
-  while ((got = ::recv(fd, buffer.data(), buffer.size(), 0)) > 0) reply.append(buffer.data(), static_cast<size_t>(got));
-  ::close(fd);
-  return reply;
-}
 
 class OperatorPagesTest : public ::testing::Test {
  protected:
@@ -56,7 +31,7 @@ class OperatorPagesTest : public ::testing::Test {
     if (started.ok()) server_ = *std::move(started);
   }
   std::string get(const std::string& path, const std::string& headers = "") {
-    return exchange(server_->address(), "GET " + path + " HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n");
+    return answer_to(server_->address(), "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n");
   }
 
   std::atomic<bool> alive_{true};
@@ -94,17 +69,9 @@ TEST_F(OperatorPagesTest, MetricsInTheFormatThatIsAskedFor) {
 TEST_F(OperatorPagesTest, NothingElseIsServed) {
   EXPECT_THAT(get("/"), StartsWith("HTTP/1.1 404"));
   EXPECT_THAT(get("/../etc/passwd"), StartsWith("HTTP/1.1 404"));
-  const std::string post = "POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
-  EXPECT_THAT(exchange(server_->address(), post), StartsWith("HTTP/1.1 405"));
-  EXPECT_THAT(exchange(server_->address(), "nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400"));
-}
-
-TEST_F(OperatorPagesTest, SilentConnectionsAreBounded_AndEnd) {
-  std::vector<int> silent;
-  for (size_t i = 0; i < kHttpThreads; ++i) silent.push_back(connect_to(server_->address()));
-  // The silent ones before this request have the threads until their time is over.
-  EXPECT_THAT(get("/livez"), StartsWith("HTTP/1.1 200"));
-  for (const int fd : silent) ::close(fd);
+  const std::string post = "POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
+  EXPECT_THAT(answer_to(server_->address(), post), StartsWith("HTTP/1.1 405"));
+  EXPECT_THAT(answer_to(server_->address(), "nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400"));
 }
 
 TEST(HttpOptions, OtherMachinesNeedAPersonsWord) {
