@@ -24,9 +24,8 @@ absl::Status bind_error(const std::string& address, const std::string& port, int
       return absl::AlreadyExistsError(absl::StrCat(
           what, ". Choose another port, or stop the process that has it (ss -ltnp 'sport = :", port, "' names it)"));
     case EACCES: return absl::PermissionDeniedError(absl::StrCat(what, ". Choose a port above 1023"));
-    case EADDRNOTAVAIL:
-      return absl::FailedPreconditionError(
-          absl::StrCat(what, ". Choose an address of this machine (ip addr shows them)"));
+    case EADDRNOTAVAIL:  // The interface may come up later.
+      return absl::UnavailableError(absl::StrCat(what, ". Choose an address of this machine (ip addr shows them)"));
     default: return absl::UnavailableError(what);
   }
 }

@@ -13,8 +13,8 @@
 namespace skua::kv::gateway {
 
 /// Listens at an address. Several sockets of one process may have the same address (SO_REUSEPORT): the kernel shares
-/// out the connections. FAILED_PRECONDITION: another program, or another user's, has it. INVALID_ARGUMENT: `host` is
-/// not of this machine.
+/// out the connections. FAILED_PRECONDITION: another program, or another user's, has it. UNAVAILABLE: the
+/// machine does not have the address, or not yet. INVALID_ARGUMENT: any other reason.
 [[nodiscard]] absl::StatusOr<OwnedFd> listen_at(const std::string& host, uint16_t port);
 /// True if a socket that does not share its address could listen there now: nobody else does.
 [[nodiscard]] absl::Status check_free(const std::string& host, uint16_t port);

@@ -103,8 +103,9 @@ absl::Status bind_error(const char* option, const std::string& host, uint32_t po
                                                    port, "' names it), or give another port"));
     case EACCES: return absl::PermissionDeniedError(absl::StrCat(what, "; give a port above 1023"));
     case EINVAL:  // a link-local IPv6 address without its interface
-    case EAFNOSUPPORT:
-    case EADDRNOTAVAIL: return wrong(absl::StrCat(what, "; give an address of this machine (ip addr shows them)"));
+    case EAFNOSUPPORT: return wrong(absl::StrCat(what, "; give an address of this machine (ip addr shows them)"));
+    case EADDRNOTAVAIL:  // The interface may come up later.
+      return absl::UnavailableError(absl::StrCat(what, "; give an address of this machine (ip addr shows them)"));
     default: return absl::UnavailableError(what);
   }
 }

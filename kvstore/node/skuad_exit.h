@@ -22,8 +22,7 @@ inline constexpr const char* kSkuad = "skuad";
     case absl::StatusCode::kDataLoss:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kUnavailable: return true;
+    case absl::StatusCode::kPermissionDenied: return true;
     default: return false;
   }
 }

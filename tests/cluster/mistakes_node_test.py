@@ -273,7 +273,7 @@ class NodeTest(mistakes.MistakesTest):
                 with self.subTest(option=option):
                     self.node_refused(option, f"127.0.0.1:{port}", words=(option, str(port), "ss -ltnp"))
                     self.assertFalse(os.path.exists(self.data))
-        self.node_refused("--grpc-address", "192.0.2.1:7410", *cluster_test.UNSAFE, words=("192.0.2.1", "ip addr"))
+        self.node_refused("--grpc-address", "192.0.2.1:7410", *cluster_test.UNSAFE, code=1, words=("192.0.2.1", "ip addr"))
         self.assertFalse(os.path.exists(self.data))
         self.assertEqual(len(self.status()["nodes"]), before)
 

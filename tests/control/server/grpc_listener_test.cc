@@ -70,7 +70,7 @@ TEST(Listen, PortInUseSaysSo) {
 TEST(Listen, ForeignAddressSaysSo) {
   const EmptyServer server("192.0.2.1:0");
   const absl::Status status = (*server).status();
-  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;  // it may come up later
   EXPECT_THAT(std::string(status.message()), HasSubstr("address of this machine"));
 }
 
