@@ -22,6 +22,9 @@ namespace skua::control {
 
 inline constexpr size_t kLivenessCount = 4;
 inline constexpr DurationNs kControlAnswerTimeoutNs = 2 * kSecond;
+/// A control thread that has not gone on for so long hangs. A call of etcd may take two seconds, and a command may need
+/// several.
+inline constexpr DurationNs kControlHangsAfterNs = 30 * kSecond;
 
 /// What the control thread knows at one moment. All but `leading` and `is_store_reachable` is of the process that
 /// leads.
@@ -47,7 +50,11 @@ class ControlHealth {
   ControlHealth(Controller& controller, MapHub& hub, DurationNs timeout_ns = kControlAnswerTimeoutNs)
       : controller_(controller), hub_(hub), timeout_ns_(timeout_ns) {}
 
-  [[nodiscard]] bool is_alive() { return look().has_value(); }
+  /// Whether the control thread goes on. Waits for nothing and puts nothing into its queue: a queue that is full, or a
+  /// metadata store that is slow, is no reason to start the program again.
+  [[nodiscard]] bool is_alive() const {
+    return controller_.now_ns() - controller_.last_step_ns() < kControlHangsAfterNs;
+  }
   [[nodiscard]] std::vector<HealthCheck> readiness() { return control_readiness(look()); }
   [[nodiscard]] std::string metrics() { return format_control_metrics(look(), hub_.watcher_count()); }
 

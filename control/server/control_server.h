@@ -77,9 +77,9 @@ class ControlServer {
   [[nodiscard]] virtual const std::string& cluster_id() const = 0;
   [[nodiscard]] virtual const std::string& cluster_name() const = 0;
 
-  /// For operators. They wait for the control thread, for kControlAnswerTimeoutNs at most. metrics(): in Prometheus'
-  /// text format. readiness(): whether it leads or follows a leader, and the metadata can be reached. is_alive():
-  /// whether the control thread answers.
+  /// For operators. metrics(): in Prometheus' text format. readiness(): whether it leads or follows a leader, and the
+  /// metadata can be reached. Both wait for the control thread, for kControlAnswerTimeoutNs at most. is_alive(): whether
+  /// the control thread went on within kControlHangsAfterNs; waits for nothing.
   [[nodiscard]] virtual std::string metrics() = 0;
   [[nodiscard]] virtual std::vector<HealthCheck> readiness() = 0;
   [[nodiscard]] virtual bool is_alive() = 0;

@@ -118,6 +118,7 @@ Controller::Controller(ControllerOptions options, StateStore store, ClusterState
     : options_(with_proof(std::move(options), probe != nullptr)),
       clock_(clock),
       hub_(hub),
+      last_step_ns_(clock.now_ns()),
       store_(store),
       core_(std::in_place, options_.core, std::move(state), clock.now_ns()),
       not_leading_(options_.alone ? absl::OkStatus() : not_leading("", "")) {
@@ -225,8 +226,12 @@ void Controller::run() {
     wake_.wait_for(lock, std::chrono::nanoseconds(options_.tick_ns), [&] { return stopping_ || !commands_.empty(); });
     const std::vector<Command> round = commands_.take_round();
     lock.unlock();
+    note_step();
     apply_leadership();
-    for (const Command& command : round) command(false);
+    for (const Command& command : round) {
+      command(false);
+      note_step();
+    }
     if (not_leading_.ok() && (changed_ || clock_.now_ns() >= next_tick)) {
       tick();
       next_tick = clock_.now_ns() + options_.tick_ns;

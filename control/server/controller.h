@@ -111,6 +111,10 @@ class Controller {
   /// Whether the metadata store failed at the last tick. Thread: the control thread only, that is from inside a QueryFn.
   [[nodiscard]] bool has_store_trouble() const { return tick_failed_; }
 
+  /// When the control thread last went on: it does so between two commands, and at each tick. Thread: any. Waits for
+  /// nothing.
+  [[nodiscard]] TimeNs last_step_ns() const { return last_step_ns_.load(std::memory_order_relaxed); }
+
   /// Grows with every change of the map, of a node's life, or of what a node serves. Thread: any.
   [[nodiscard]] uint64_t generation() const { return generation_.load(); }
 
@@ -128,6 +132,7 @@ class Controller {
   void register_node(Claim claim);
   void give_up_claims(const absl::Status& why);
   void run();
+  void note_step() { last_step_ns_.store(clock_.now_ns(), std::memory_order_relaxed); }
   void apply_leadership();
   bool take_over(const Leadership& leadership);
   void follow(const Leadership& leadership);
@@ -148,6 +153,7 @@ class Controller {
   MapHub& hub_;
   NodeRoll roll_;
   std::atomic<uint64_t> generation_{1};
+  std::atomic<TimeNs> last_step_ns_;
 
   // Owned by the control thread (by the constructing thread before start()).
   StateStore store_;

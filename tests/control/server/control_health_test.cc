@@ -3,7 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <memory>
+
 #include "control/proto/redirect.h"
+#include "control/store/memory_store.h"
+#include "tests/control/wait.h"
 
 namespace skua::control {
 namespace {
@@ -69,6 +75,48 @@ TEST(ControlHealth, WithoutItsStoreItIsNotReady) {
 TEST(ControlHealth, ASilentThreadIsNotReady) {
   EXPECT_EQ(failed(control_readiness(std::nullopt)), "control-thread ");
   EXPECT_THAT(format_control_metrics(std::nullopt, 0), HasSubstr("skua_control_up 0\n"));
+}
+
+/// A clock that the test moves while the control thread reads it.
+class SteppedClock final : public Clock {
+ public:
+  [[nodiscard]] TimeNs now_ns() const override { return now_ns_; }
+  void advance(DurationNs by) { now_ns_ += by; }
+
+ private:
+  std::atomic<TimeNs> now_ns_{kSecond};
+};
+
+TEST(ControlHealth, ABusyControlThreadIsAlive_AndAHungOneIsNot) {
+  SteppedClock clock;
+  MemoryStore store;
+  StateStore states(store);
+  MapHub hub;
+  auto state = states.load_or_create({}, "0123456789abcdef0123456789abcdef");
+  ASSERT_TRUE(state.ok()) << state.status();
+  std::promise<void> begun;
+  std::promise<void> allowed;
+  Controller controller({.core = {}, .tick_ns = 2 * kMillisecond, .log = {}, .on_denied = {}}, states,
+                        *std::move(state), clock, hub);
+  controller.start();
+  ControlHealth health(controller, hub, kMillisecond);
+  ASSERT_TRUE(controller
+                  .query(
+                      [&](const ClusterCore&, TimeNs) {
+                        begun.set_value();
+                        allowed.get_future().wait();
+                      },
+                      [](const absl::Status&) {})
+                  .ok());
+  begun.get_future().wait();
+  // It answers nobody now, as in a call of a slow metadata store.
+  clock.advance(kControlHangsAfterNs - 1);
+  EXPECT_EQ(failed(health.readiness()), "control-thread ");
+  EXPECT_TRUE(health.is_alive());
+  clock.advance(1);
+  EXPECT_FALSE(health.is_alive());
+  allowed.set_value();
+  EXPECT_TRUE(eventually([&] { return health.is_alive(); }));
 }
 
 }  // namespace
