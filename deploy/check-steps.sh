@@ -98,10 +98,10 @@ step_headers() {
   note "${#again[@]} compiled: what changed since deploy/clean-commit, and what includes that"
 }
 
-# Each registered test is in one of these two: the label decides (tests/deploy/check_test.py sees to it).
+# Each registered test is in one of these two, or in the step packages: the label decides (tests/deploy/check_test.py sees to it).
 step_test() {
   need_release
-  run_tests release -LE processes
+  run_tests release -LE 'processes|packages'
 }
 
 step_cluster() {
@@ -138,6 +138,13 @@ step_readme() {
   checked "$(sed -n 's/^looked at .*, ran \([0-9]*\); .*/\1/p' "$logs/readme.count")" 'commands, by running them'
   note "$(sed -n 's/^looked at \([0-9]*\) commands, .*/\1/p' "$logs/readme.count") are there in all"
   sed -n '/^not run, /p' "$logs/readme.count" | while IFS= read -r line; do note "$line"; done
+}
+
+step_packages() {
+  need_release
+  run_tests release -L packages
+  # Its only test was skipped, and the notes say why.
+  ! grep -qx 'checked 0 tests' "$notes" || exit "$skipped"
 }
 
 step_vm() {

@@ -132,7 +132,7 @@ class CheckTest(unittest.TestCase):
         everything = subprocess.run(['ctest', '--test-dir', BUILD, '--show-only=json-v1'], check=True, capture_output=True, text=True)
         registered = [test['name'] for test in json.loads(everything.stdout)['tests']]
         self.assertIn('programs_test', registered)
-        runs = collections.Counter(self.listed('test') + self.listed('cluster'))
+        runs = collections.Counter(self.listed('test') + self.listed('cluster') + self.listed('packages'))
         self.assertEqual({name: runs[name] for name in registered}, dict.fromkeys(registered, 1))
 
 
