@@ -66,7 +66,7 @@ class SystemdTest(unittest.TestCase):
 
     @unittest.skipIf(shutil.which('systemd-analyze') is None, 'there is no systemd-analyze')
     def test_systemd_takes_the_drop_ins(self):
-        self.assertEqual(len(DROP_INS), 2)
+        self.assertEqual(len(DROP_INS), 3)
         for drop_in in DROP_INS:
             with self.subTest(drop_in=drop_in):
                 self.check_units(drop_in)
