@@ -100,7 +100,7 @@ absl::Status Gateway::make_threads(const GatewayOptions& options) {
   return absl::OkStatus();
 }
 
-std::string Gateway::metrics() const {
+std::string Gateway::metrics() {
   const auto value = [](const std::atomic<uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
   MetricsText out;
   out.single("skua_gateway_connections", "Connections of clients.", value(identity_.connections_now));
@@ -112,13 +112,22 @@ std::string Gateway::metrics() const {
              identity_.connections_max);
   out.single("skua_gateway_commands_total", "Commands of clients.", value(identity_.commands));
   out.single("skua_gateway_threads", "Threads that serve.", identity_.threads);
+  out.single("skua_gateway_control_reachable", "1 if the control plane answers.", ask_control_plane().ok() ? 1 : 0);
   return out.text();
 }
 
-std::vector<HealthCheck> Gateway::readiness() {
+absl::Status Gateway::ask_control_plane() {
   const std::lock_guard lock(admin_mutex_);
-  const absl::Status cluster = admin_->list_tables().status();
-  return {{.name = "cluster", .passes = cluster.ok(), .detail = std::string(cluster.message())}};
+  return admin_->list_tables().status();
+}
+
+std::vector<HealthCheck> Gateway::readiness() {
+  const bool answers = is_alive();
+  const absl::Status control = ask_control_plane();
+  return {{.name = "threads", .passes = answers, .detail = answers ? "" : "a thread does not answer"},
+          {.name = "control-plane",
+           .passes = true,  // see the header
+           .detail = control.ok() ? "" : absl::StrCat("away, goes on without: ", control.message())}};
 }
 
 bool Gateway::is_alive() {

@@ -61,10 +61,12 @@ class Gateway {
   /// Of the entrances, in the order of the options.
   [[nodiscard]] const std::vector<uint16_t>& ports() const { return ports_; }
   [[nodiscard]] const GatewayIdentity& identity() const { return identity_; }
-  /// For operators. Thread: any; no later than stop(). metrics(): in Prometheus' text format. readiness(): whether the
-  /// control plane answers; waits for it, for kHealthTimeoutNs at most. is_alive(): whether each thread goes through its
-  /// loop; waits for each, for as long.
-  [[nodiscard]] std::string metrics() const;
+  /// For operators. Thread: any; no later than stop(). metrics(): in Prometheus' text format. metrics() and
+  /// readiness() ask the control plane, and wait for kHealthTimeoutNs at most. is_alive(): whether each thread goes
+  /// through its loop; waits for each, for as long. readiness(): the same. A gateway that has started knows its tables,
+  /// and goes on with its map while the control plane is away; were it not ready then, a control plane that is away would
+  /// take all gateways out of service.
+  [[nodiscard]] std::string metrics();
   [[nodiscard]] std::vector<HealthCheck> readiness();
   [[nodiscard]] bool is_alive();
   /// Commands that were read are answered, for a few seconds at most; then all connections end.
@@ -72,6 +74,7 @@ class Gateway {
 
  private:
   Gateway();
+  [[nodiscard]] absl::Status ask_control_plane();
   absl::Status make_threads(const GatewayOptions& options);
   absl::StatusOr<std::vector<Entrance>> make_entrances(const GatewayOptions& options);
 
