@@ -17,11 +17,11 @@ DurationNs pause_of(const Notifier& notifier, DurationNs pause_ns) {
 
 }  // namespace
 
-ServiceReporter::ServiceReporter(Notifier notifier, DurationNs pause_ns)
-    : notifier_(std::move(notifier)), pause_ns_(pause_of(notifier_, pause_ns)) {
+ServiceReporter::ServiceReporter(Notifier notifier, DurationNs pause_ns, DurationNs extend_max_ns)
+    : notifier_(std::move(notifier)), pause_ns_(pause_of(notifier_, pause_ns)), extend_max_ns_(extend_max_ns) {
   if (!notifier_.is_heard()) return;
   notifier_.status("starting");
-  thread_ = std::thread([this] { run(); });
+  begin_thread();
 }
 
 ServiceReporter::~ServiceReporter() {
@@ -39,9 +39,21 @@ void ServiceReporter::ready(ServiceProbe probe) {
 }
 
 void ServiceReporter::stopping() {
+  if (std::exchange(is_stopping_, true)) return;
+  // The thread may be asking the probe: another one goes on without.
   end_thread();
   notifier_.status("stopping");
   notifier_.stopping();
+  if (!notifier_.is_heard()) return;
+  probe_ = {};
+  is_ready_ = false;
+  is_ended_ = false;
+  begin_thread();
+}
+
+void ServiceReporter::begin_thread() {
+  phase_began_ns_ = SteadyClock().now_ns();
+  thread_ = std::thread([this] { run(); });
 }
 
 void ServiceReporter::end_thread() {
@@ -71,7 +83,10 @@ void ServiceReporter::tell() {
   ServiceProbe probe;
   {
     const std::lock_guard lock(mutex_);
-    if (!is_ready_) return notifier_.extend_timeout(kMoreTimeNs);
+    if (!is_ready_) {
+      const bool may_extend = SteadyClock().now_ns() - phase_began_ns_ < extend_max_ns_;
+      return may_extend ? notifier_.extend_timeout(kMoreTimeNs) : void();
+    }
     probe = probe_;
   }
   if (notifier_.watchdog_ns() != 0 && probe.is_alive()) notifier_.alive();

@@ -1,9 +1,11 @@
 // ServiceReporter: keeps the service manager informed from a thread of its own: while the program starts, while it
 // serves, and when it stops.
 //
-//   constructed        STATUS=starting, and EXTEND_TIMEOUT_USEC again and again: a recovery takes as long as it takes
+//   constructed        STATUS=starting, and EXTEND_TIMEOUT_USEC again and again, for an hour at most: a recovery takes its
+//                      time, and a start that hangs ends some time
 //   ready()            READY=1; then STATUS= when it changes, and WATCHDOG=1 while the probe says that the program lives
-//   stopping()         STOPPING=1; the thread ends
+//   stopping()         STOPPING=1, and EXTEND_TIMEOUT_USEC as at the start, until the reporter is destroyed: what is in
+//                      memory is written to the disk
 //
 // If no service manager listens there is no thread.
 #ifndef SKUA_APP_SERVICE_REPORTER_H_
@@ -31,7 +33,9 @@ struct ServiceProbe {
 /// Thread: one, for all methods.
 class ServiceReporter {
  public:
-  explicit ServiceReporter(Notifier notifier, DurationNs pause_ns = 5 * kSecond);
+  /// `extend_max_ns`: for how long the start and the stop ask for more time.
+  explicit ServiceReporter(Notifier notifier, DurationNs pause_ns = 5 * kSecond,
+                           DurationNs extend_max_ns = 3600 * kSecond);
   /// Ends the thread.
   ~ServiceReporter();
   ServiceReporter(const ServiceReporter&) = delete;
@@ -45,15 +49,19 @@ class ServiceReporter {
  private:
   void run();
   void tell();
+  void begin_thread();
   void end_thread();
 
   const Notifier notifier_;
   const DurationNs pause_ns_;
-  std::string told_;  // used by the thread only
+  const DurationNs extend_max_ns_;
+  std::string told_;           // used by the thread only
+  TimeNs phase_began_ns_ = 0;  // when the start or the stop began; set while there is no thread
+  bool is_stopping_ = false;   // used by the caller only
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  ServiceProbe probe_;     // protected by mutex_; empty: the program starts
+  ServiceProbe probe_;     // protected by mutex_; empty: the program starts or stops
   bool is_ready_ = false;  // protected by mutex_
   bool is_ended_ = false;  // protected by mutex_
   std::thread thread_;

@@ -120,6 +120,16 @@ TEST_F(ServiceReporterTest, TellsOfTheWholeLife) {
   reporter.stopping();
   EXPECT_TRUE(manager_.hears("STOPPING=1"));
   EXPECT_THAT(manager_.heard, testing::Not(testing::Contains("READY=1")));
+  EXPECT_TRUE(manager_.hears("EXTEND_TIMEOUT_USEC=60000000"));
+  EXPECT_TRUE(manager_.hears("EXTEND_TIMEOUT_USEC=60000000"));
+  reporter.stopping();
+}
+
+TEST_F(ServiceReporterTest, AsksForMoreTimeForALimitedTimeOnly) {
+  ServiceReporter reporter(Notifier(dir_.path() + "/notify"), kMillisecond, 0);
+  reporter.ready(probe_);
+  EXPECT_TRUE(manager_.hears("STATUS=serving"));
+  EXPECT_THAT(manager_.heard, testing::Not(testing::Contains(testing::StartsWith("EXTEND"))));
 }
 
 TEST_F(ServiceReporterTest, AProgramThatDoesNotLiveFeedsNoWatchdog) {
