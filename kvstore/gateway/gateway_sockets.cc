@@ -49,7 +49,8 @@ absl::StatusOr<OwnedFd> bind_at(const std::string& host, uint16_t port, bool is_
     const int why = errno;
     const std::string text = absl::StrCat("cannot listen at ", shown(host, port), ": ", error_text(why));
     if (why == EADDRINUSE) return absl::FailedPreconditionError(absl::StrCat(text, "; choose another port"));
-    if (why == EADDRNOTAVAIL) return absl::UnavailableError(absl::StrCat(text, " (ip addr shows those of this machine)"));
+    if (why == EADDRNOTAVAIL)
+      return absl::UnavailableError(absl::StrCat(text, " (ip addr shows those of this machine)"));
     return absl::InvalidArgumentError(text);
   }
   return fd;
