@@ -7,6 +7,26 @@ namespace {
 
 constexpr std::string_view kCounterSuffix = "_total";
 
+/// Appends a line of a sample. OpenMetrics has no whole numbers as limits of buckets: le="1" becomes le="1.0".
+void append_sample(std::string& out, std::string_view line) {
+  constexpr std::string_view kLimit = "le=\"";
+  const size_t labels = line.find('{');
+  size_t begin = labels;
+  // The name of a label begins behind { or a comma; another name may end with le.
+  do {
+    begin = begin == std::string_view::npos ? begin : line.find(kLimit, begin + 1);
+  } while (begin != std::string_view::npos && line[begin - 1] != '{' && line[begin - 1] != ',');
+  if (line.starts_with('#') || begin == std::string_view::npos) {
+    out.append(line);
+    return;
+  }
+  const size_t value = begin + kLimit.size();
+  const size_t end = std::min(line.find('"', value), line.size());
+  const std::string_view limit = line.substr(value, end - value);
+  const bool is_whole = !limit.empty() && limit.find_first_not_of("0123456789") == std::string_view::npos;
+  out.append(line.substr(0, end)).append(is_whole ? ".0" : "").append(line.substr(end));
+}
+
 }  // namespace
 
 void MetricsText::family(std::string_view name, std::string_view help) {
@@ -52,7 +72,7 @@ std::string to_open_metrics(std::string_view text) {
       if (head.ends_with(kCounterSuffix)) head.remove_suffix(kCounterSuffix.size());
       out.append(head).append(line.substr(name_end));
     } else {
-      out.append(line);
+      append_sample(out, line);
     }
     out += '\n';
   }

@@ -23,6 +23,13 @@ TEST(MetricsText, OpenMetricsNamesCountersWithoutTheirSuffix) {
   EXPECT_EQ(to_open_metrics(""), "# EOF\n");
 }
 
+TEST(MetricsText, OpenMetricsHasLimitsOfBucketsWithAPoint) {
+  EXPECT_EQ(to_open_metrics("a_bucket{le=\"1\"} 3\na_bucket{x=\"y\",le=\"10\"} 3\na_bucket{le=\"0.5\"} 1\n"
+                            "a_bucket{le=\"+Inf\"} 4\nb{sale=\"1\"} 1\n# le=\"1\"\nle 1\n"),
+            "a_bucket{le=\"1.0\"} 3\na_bucket{x=\"y\",le=\"10.0\"} 3\na_bucket{le=\"0.5\"} 1\n"
+            "a_bucket{le=\"+Inf\"} 4\nb{sale=\"1\"} 1\n# le=\"1\"\nle 1\n# EOF\n");
+}
+
 TEST(MetricsText, LabelsAreEscaped) {
   EXPECT_EQ(escaped_label("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
 }
