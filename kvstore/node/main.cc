@@ -188,7 +188,7 @@ class NodePages {
   [[nodiscard]] app::OperatorPages pages() {
     return {.is_alive = [this] { return node_ == nullptr || node_.load()->is_alive(); },
             .readiness = [this] { return readiness(); },
-            .metrics = [this] { return node_ == nullptr ? std::string() : node_.load()->metrics(); }};
+            .metrics = [this] { return node_ == nullptr ? metrics_of_starting_node() : node_.load()->metrics(); }};
   }
 
  private:

@@ -147,6 +147,9 @@ class Node {
   [[nodiscard]] virtual bool is_alive() = 0;
 };
 
+/// What Node::metrics() says before there is a node. Pure.
+[[nodiscard]] std::string metrics_of_starting_node();
+
 }  // namespace skua::kv
 
 #endif  // SKUA_KVSTORE_NODE_NODE_H_

@@ -19,6 +19,11 @@ uint32_t learning_shards(const control::ShardMap& map, const control::MapTable& 
       table.shards, [&](const control::MapShard& shard) { return std::ranges::any_of(shard.learners, is_here); }));
 }
 
+void add_readiness(MetricsText& out, bool is_ready, bool is_starting) {
+  out.single("skua_ready", "1 if all checks of /readyz pass.", is_ready ? 1 : 0);
+  out.single("skua_starting", "1 until the node has recovered its data and listens.", is_starting ? 1 : 0);
+}
+
 }  // namespace
 
 /// Thread: the map cache's.
@@ -39,14 +44,19 @@ bool NodeImpl::is_alive() {
   return poll_workers().silent.empty();
 }
 
+std::string metrics_of_starting_node() {
+  MetricsText out;
+  add_readiness(out, false, true);
+  return out.text();
+}
+
 std::string NodeImpl::metrics() {
   const WorkerAnswers answers = poll_workers();
   MetricsText own;
   own.family("skua_worker_up", "1 if the worker answered; the counters of a worker that did not are left out.");
   for (const WorkerStats& stats : answers.stats) own.sample(absl::StrCat("worker=\"", stats.worker, "\""), 1);
   for (const uint32_t worker : answers.silent) own.sample(absl::StrCat("worker=\"", worker, "\""), 0);
-  own.single("skua_ready", "1 if all checks of /readyz pass.",
-             std::ranges::all_of(readiness(), &HealthCheck::passes) ? 1 : 0);
+  add_readiness(own, std::ranges::all_of(readiness(), &HealthCheck::passes), false);
   own.single("skua_map_revision", "Revision of the newest shard map whose shards are all served here; 0: none yet.",
              applied_revision_.load());
   if (options_.credentials != nullptr) {

@@ -12,6 +12,7 @@
 #include "control/store/embedded_store.h"
 #include "kvstore/client/client.h"
 #include "kvstore/codec/size_limits.h"
+#include "kvstore/node/node.h"
 #include "tests/control/temp_dir.h"
 #include "tests/control/wait.h"
 #include "tests/kvstore/node/test_node.h"
@@ -213,6 +214,11 @@ TEST_F(NodeTest, Metrics_CountRequestsByWorker) {
   EXPECT_THAT(text, HasSubstr("skua_requests_total{worker=\"1\",method=\"PUT\",status=\"OK\"}"));
   EXPECT_THAT(text, HasSubstr("skua_requests_total{worker=\"1\",method=\"SCAN\",status=\"WRONG_SHARD\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("skua_worker_up{worker=\"0\"} 1\nskua_worker_up{worker=\"1\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nskua_starting 0\n"));
+}
+
+TEST(StartingNode, MetricsSayThatItStarts) {
+  EXPECT_THAT(metrics_of_starting_node(), AllOf(HasSubstr("\nskua_ready 0\n"), HasSubstr("\nskua_starting 1\n")));
 }
 
 TEST_F(NodeTest, Readiness_NamesWhatIsMissing) {
