@@ -169,6 +169,7 @@ int LineEditor::Impl::get_char(EditLine* editor, wchar_t* to) {
     char byte = 0;
     const ssize_t got = ::read(STDIN_FILENO, &byte, 1);
     if (got <= 0) return static_cast<int>(got);
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread
     const size_t used = std::mbrtowc(to, &byte, 1, &self.multibyte);
     if (used == static_cast<size_t>(-2)) continue;  // more bytes belong to the character
     if (used == static_cast<size_t>(-1)) {
@@ -183,8 +184,8 @@ LineEditor::LineEditor(Options options) : impl_(std::make_unique<Impl>()) {
   impl_->options = std::move(options);
   impl_->history.reset(history_init());
   // libedit works on characters. What is typed is UTF-8, also where no language is chosen.
-  std::setlocale(LC_CTYPE, "");
-  if (MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
+  std::setlocale(LC_CTYPE, "");                              // NOLINT(concurrency-mt-unsafe): there is one thread
+  if (MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");  // NOLINT(concurrency-mt-unsafe): there is one thread
   HistEvent event;
   history(impl_->history.get(), &event, H_SETSIZE, kLinesKept);
   history(impl_->history.get(), &event, H_SETUNIQUE, 1);

@@ -77,6 +77,7 @@ CommandTask gat(CommandRun& run) {
   for (size_t i = 2; i < run.size(); i += kRequestsPerCommandMax) {
     const std::vector<StoreRequest> requests = gets_from(run, i);
     std::vector<StoreRequest> touches;
+    touches.reserve(requests.size());
     for (const StoreRequest& request : requests) touches.push_back(memcached_touch(request.key, expiry));
     run.gateway().identity.memcached.touches.fetch_add(touches.size(), std::memory_order_relaxed);
     if (!expiry.is_past) {

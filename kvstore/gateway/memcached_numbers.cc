@@ -25,8 +25,9 @@ std::optional<Magnitude> parse_magnitude(std::string_view text) {
     out.is_negative = text.front() == '-';
     text.remove_prefix(1);
   }
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, out.value);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [at, error] = std::from_chars(begin, end, out.value);
   if (error != std::errc() || (at != end && !is_space(*at))) return std::nullopt;
   return out;
 }

@@ -83,12 +83,12 @@ bool has_flag(const CommandArguments& words, size_t first, size_t end, std::stri
   return false;
 }
 
-const CommandSpec& spec_for(const CommandSpec& spec, const CommandArguments& words) {
-  if (spec.handler == h::get && words.size() == 2) return kGetOne;
-  if (spec.name.starts_with("gat") && words.size() == 2) return kGatNothing;
-  if (spec.handler == h::meta_get && !has_flag(words, 2, words.size(), "T")) return kMetaRead;
+const CommandSpec* spec_for(const CommandSpec* spec, const CommandArguments& words) {
+  if (spec->handler == h::get && words.size() == 2) return &kGetOne;
+  if (spec->name.starts_with("gat") && words.size() == 2) return &kGatNothing;
+  if (spec->handler == h::meta_get && !has_flag(words, 2, words.size(), "T")) return &kMetaRead;
   // The last word is the block.
-  if (spec.name == "ms" && has_flag(words, 3, words.size() - 1, "MP")) return kMetaPrepend;
+  if (spec->name == "ms" && has_flag(words, 3, words.size() - 1, "MP")) return &kMetaPrepend;
   return spec;
 }
 
@@ -122,7 +122,7 @@ FoundCommand MemcachedProtocol::find(const CommandArguments& words) const {
   const MemcachedCommand* const command = find_named(words[0]);
   if (command == nullptr)
     return {.error = std::string(memcached_errors::kUnknown), .is_http = words[0] == "POST" || words[0] == "Host:"};
-  const CommandSpec& spec = spec_for(command->spec, words);
+  const CommandSpec& spec = *spec_for(&command->spec, words);
   const bool is_local_gat = &spec == &kGatNothing;
   if ((words.size() < command->words_min && !is_local_gat) || words.size() > command->words_max) {
     return {.error = std::string(wrong_count_error(spec, words.size()))};

@@ -89,6 +89,7 @@ TEST(Notifier, NobodyListens) {
   Notifier("/nowhere/notify").ready();  // nothing happens
 }
 
+// NOLINTBEGIN(concurrency-mt-unsafe): there is one thread
 TEST(Notifier, ReadsTheEnvironment) {
   ASSERT_EQ(setenv("NOTIFY_SOCKET", "/run/x", 1), 0);
   ASSERT_EQ(setenv("WATCHDOG_USEC", "30000000", 1), 0);
@@ -99,6 +100,7 @@ TEST(Notifier, ReadsTheEnvironment) {
   for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}) ASSERT_EQ(unsetenv(name), 0);
   EXPECT_FALSE(Notifier::from_environment().is_heard());
 }
+// NOLINTEND(concurrency-mt-unsafe)
 
 class ServiceReporterTest : public testing::Test {
  protected:
