@@ -101,7 +101,7 @@ int run(int argc, const char* const* argv) {
                             "Speaks Redis's protocol (RESP2 and RESP3) and memcached's text protocol to their "
                             "tools and client libraries, and reads and writes keys of a cluster for them. "
                             "docs/gateway.md says which commands there are, and what differs.",
-                         .manual_section = 8});
+                        .manual_section = 8});
   declare(program, options);
   program.parse_or_exit(argc, argv);
   return serve(options, value_or_fail(gateway_options(options)), *stop);
