@@ -17,8 +17,8 @@ struct HttpListener {
   bool is_loopback = false;
 };
 
-/// Port 0: the system chooses one. Blocks while a name is looked up. ALREADY_EXISTS: the port is in use. UNAVAILABLE: any
-/// other reason.
+/// Port 0: the system chooses one. Blocks while a name is looked up. ALREADY_EXISTS: the port is in use. UNAVAILABLE:
+/// any other reason.
 [[nodiscard]] absl::StatusOr<HttpListener> listen_for_http(const Address& address);
 
 /// "host:port", an IPv6 address in brackets.

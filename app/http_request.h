@@ -37,7 +37,7 @@ struct HttpRequest {
 /// the search begins; the head does not end before that.
 [[nodiscard]] std::optional<size_t> http_head_bytes(std::string_view received, size_t from = 0);
 
-/// `head` as http_head_bytes() found it. INVALID_ARGUMENT: it is no request of HTTP/1; the message says why in one line.
+/// `head` as http_head_bytes() found it. INVALID_ARGUMENT: it is no request of HTTP/1; the message is one line.
 [[nodiscard]] absl::StatusOr<HttpRequest> parse_http_request(std::string_view head);
 
 /// Whether a header Host can only mean a server of this machine's loopback or an address: an IP address, localhost, or

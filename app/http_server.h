@@ -14,8 +14,8 @@
 //   the server's end               closes all connections at once, and waits for a page that is being made
 //
 // Ranges and conditions of requests are ignored: each reply has the whole page. On a loopback address the header Host
-// must be an IP address, localhost or empty (421 otherwise): a web page of a foreign name that an attacker has pointed to
-// 127.0.0.1 cannot read these pages by a browser of this machine.
+// must be an IP address, localhost or empty (421 otherwise): a web page of a foreign name that an attacker has pointed
+// to 127.0.0.1 cannot read these pages by a browser of this machine.
 #ifndef SKUA_APP_HTTP_SERVER_H_
 #define SKUA_APP_HTTP_SERVER_H_
 

@@ -1,9 +1,9 @@
 // ServiceReporter: keeps the service manager informed from a thread of its own: while the program starts, while it
 // serves, and when it stops.
 //
-//   constructed        STATUS=starting, and EXTEND_TIMEOUT_USEC again and again, for an hour at most: a recovery takes its
-//                      time, and a start that hangs ends some time
-//   ready()            READY=1; then STATUS= when it changes, and WATCHDOG=1 while the probe says that the program lives
+//   constructed        STATUS=starting, and EXTEND_TIMEOUT_USEC again and again, for an hour at most: a recovery takes
+//                      its time, and a start that hangs ends some time
+//   ready()            READY=1; then STATUS= when it changes, and WATCHDOG=1 while the probe says that it lives
 //   stopping()         STOPPING=1, and EXTEND_TIMEOUT_USEC as at the start, until the reporter is destroyed: what is in
 //                      memory is written to the disk
 //
