@@ -210,6 +210,8 @@ skua_code skua_client_destroy(skua_client* client) {
   // After fork() the client is the parent's: its sockets are open there, and its threads are not here to be joined. So it
   // stays in the child's memory.
   if (!skua::c::is_made_here(*client)) return SKUA_OK;
+  // gRPC ends in a thread that it makes for that.
+  const skua::c::SignalsBlocked blocked;
   const absl::Status status = without_exceptions([&] {
     const bool is_blocking = client->blocking != nullptr;
     return is_blocking ? absl::OkStatus() : skua::c::close_polled(*client);

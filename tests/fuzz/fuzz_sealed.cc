@@ -26,7 +26,7 @@ void check_records(skua::ByteSpan bytes) {
     require(skua::as_string_view(bytes) == answer->encode());
   }
   if (const KeyedRecord record = KeyedRecord::read(bytes); record.has_channel && !record.session.empty()) {
-    require(skua::as_string_view(bytes) == KeyedRecord::write(record.channel, record.session));
+    require(skua::as_string_view(bytes) == KeyedRecord::write(record.channel, record.session, record.may_be_keyless));
   }
 }
 
