@@ -38,7 +38,6 @@
 #include <variant>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "kvstore/log/log_writer.h"
 #include "kvstore/storage/completion_rows.h"
@@ -82,9 +81,9 @@ class Applier {
  public:
   struct Options {
     size_t queue_max = size_t{1} << 16;  ///< effects and completions; rounded up to a power of two
-    size_t batch_min = 1024;             ///< this many new effects wake the thread
+    size_t batch_min = 4096;             ///< this many new effects wake the thread
     size_t batch_bytes_min = size_t{4} << 20;
-    size_t batch_max = size_t{1} << 13;  ///< effects of one round; a round goes on to the end of a record
+    size_t batch_max = size_t{1} << 14;  ///< effects of one round; a round goes on to the end of a record
     size_t batch_bytes_max = size_t{16} << 20;
     uint64_t flush_segments = 6;  ///< with more segments in use, the shards that pin the oldest are flushed
     bool own_thread = true;       ///< false: the owner calls step() (simulations)
@@ -186,6 +185,7 @@ class Applier {
   void tell_pinning();
   void flush_outside_of_round(AppliedShard& shard);
   Report& report_of(AppliedShard& shard);
+  void coalesce(const std::vector<AppliedEffect>& batch);
 
   const Options options_;
   LogWriter& log_;
@@ -207,7 +207,7 @@ class Applier {
   std::vector<Report> reports_;
   std::vector<AppliedShard*> closing_;
   std::vector<AppliedShard*> keeping_;
-  absl::flat_hash_map<std::string_view, size_t> last_of_key_;
+  std::vector<uint32_t> by_key_;  // positions in a batch
   std::vector<AppliedEffect> coalesced_;
 
   std::atomic<uint64_t> effects_{0};
