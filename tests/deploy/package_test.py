@@ -159,8 +159,10 @@ def main():
         if not os.path.exists(os.path.join(arguments.build, "bin", name)):
             skip(f"{name} is not built")
     with tempfile.TemporaryDirectory(prefix="skua-package-test-") as folder:
-        built = arguments.packages or folder + "/packages"
+        # image_test.py takes them from there.
+        built = arguments.packages or os.path.join(arguments.build, "packages-of-tests")
         if not arguments.packages:
+            shutil.rmtree(built, ignore_errors=True)
             run(os.path.join(REPO, "deploy/package"), "--no-build", "--build", arguments.build, "--out", built)
         packages = sorted(glob.glob(built + "/*.deb"))
         assert [os.path.basename(package).split("_")[0] for package in packages] == PACKAGES, packages
