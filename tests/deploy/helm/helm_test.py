@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""deploy/helm/skua: values against their schema, what it makes against golden files, options against the programs.
+
+  helm_test.py PROGRAMS [--update]
+
+Helm is not in Debian, so render.go stands for it; it needs Go and sprig (apt install golang-go
+golang-github-masterminds-sprig-dev, 520 MB). Without them the golden files themselves are looked at, and
+golden/chart.sha256 says whether they are of this chart. --update writes them.
+"""
+
+import argparse
+import copy
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+REPO = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+CHART = os.path.join(REPO, "deploy/helm/skua")
+GO_LIBRARIES = "/usr/share/gocode"
+SKIPPED = 77
+
+# Also for an interpreter that is not Debian's.
+sys.path.append("/usr/lib/python3/dist-packages")
+try:
+    import jsonschema
+    import yaml
+except ImportError as missing:
+    print(f"skipped: {missing}: deploy/install-deps check")
+    sys.exit(SKIPPED)
+
+CASES = ("etcd", "open", "plain")
+PROGRAMS = ""
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def merged(base, over):
+    """As Helm lays values of a user over the chart's."""
+    if not isinstance(base, dict) or not isinstance(over, dict):
+        return over
+    return {**base, **{name: merged(base.get(name), value) for name, value in over.items()}}
+
+
+def values(case):
+    return merged(yaml.safe_load(read(f"{CHART}/values.yaml")), yaml.safe_load(read(f"{HERE}/values/{case}.yaml")))
+
+
+def chart_sum():
+    """Of all that the golden files come from."""
+    files = [f"{HERE}/render.go"]
+    for top in (CHART, f"{HERE}/values"):
+        files += [os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names]
+    texts = [f"{os.path.relpath(path, REPO)}\n{read(path)}\n" for path in sorted(files)]
+    return hashlib.sha256("".join(texts).encode()).hexdigest()
+
+
+def why_no_renderer():
+    if shutil.which("go") is None:
+        return "go is not installed"
+    if not os.path.isdir(f"{GO_LIBRARIES}/src/github.com/Masterminds/sprig"):
+        return "golang-github-masterminds-sprig-dev is not installed"
+    return None
+
+
+class Renderer:
+    def __init__(self, folder):
+        self.path = f"{folder}/render"
+        self.chart = yaml.safe_load(read(f"{CHART}/Chart.yaml"))
+        # Helm gives templates the fields of Chart.yaml with a capital letter in front.
+        self.chart = {name[0].upper() + name[1:]: value for name, value in self.chart.items()}
+        environment = {**os.environ, "GO111MODULE": "off", "GOPATH": GO_LIBRARIES, "GOCACHE": f"{folder}/cache",
+                       "GOFLAGS": ""}
+        subprocess.run(["go", "build", "-o", self.path, f"{HERE}/render.go"], check=True, env=environment)
+
+    def render(self, case):
+        objects = json.dumps({"Values": values(case), "Chart": self.chart})
+        return subprocess.run([self.path, CHART, "example", "storage"], check=True, input=objects, text=True,
+                              stdout=subprocess.PIPE).stdout
+
+
+def update():
+    with tempfile.TemporaryDirectory(prefix="skua-helm-") as folder:
+        renderer = Renderer(folder)
+        results = {case + ".yaml": renderer.render(case) for case in CASES}
+    results["chart.sha256"] = chart_sum() + "\n"
+    for name, text in results.items():
+        with open(f"{HERE}/golden/{name}", "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def objects(case):
+    """The rendered objects, by kind and name. NOTES.txt is text."""
+    parts = read(f"{HERE}/golden/{case}.yaml").split("\n---\n")
+    documents = [yaml.safe_load(part) for part in parts if not part.startswith("---\n# NOTES")]
+    return {(document["kind"], document["metadata"]["name"]): document for document in documents}
+
+
+def pods(case):
+    specs = {name: document["spec"] for name, document in objects(case).items()}
+    return {name: spec["template"] for name, spec in specs.items() if "template" in spec}
+
+
+class Schema(unittest.TestCase):
+    schema = json.loads(read(f"{CHART}/values.schema.json"))
+
+    def test_is_a_schema(self):
+        jsonschema.Draft7Validator.check_schema(self.schema)
+
+    def test_takes_the_cases(self):
+        for case in CASES:
+            jsonschema.validate(values(case), self.schema)
+
+    def test_refuses(self):
+        def refused(*path, value):
+            wrong = copy.deepcopy(values("plain"))
+            place = wrong
+            for name in path[:-1]:
+                place = place[name]
+            place[path[-1]] = value
+            with self.assertRaises(jsonschema.ValidationError, msg=f"{path} = {value}"):
+                jsonschema.validate(wrong, self.schema)
+        refused("image", "repository", value="")
+        refused("control", "replicas", value=3)          # embedded metadata
+        refused("control", "metadata", value="http://etcd:2379")
+        refused("node", "replicas", value=0)
+        refused("node", "replcas", value=3)
+        refused("node", "memory", value="1Gi")           # Kubernetes's unit, not the program's
+        refused("node", "extraArgs", value=["workers=2"])
+        refused("security", "mode", value="off")
+        refused("gateway", "databases", value=["cache"])
+        refused("tables", value=[{"replicas": 3}])
+
+
+class Golden(unittest.TestCase):
+    def test_is_what_the_chart_gives(self):
+        self.assertEqual(read(f"{HERE}/golden/chart.sha256").strip(), chart_sum(),
+                         "the chart changed: run tests/deploy/helm/helm_test.py --update, and look at the difference")
+        why = why_no_renderer()
+        if why:
+            self.skipTest(why)
+        with tempfile.TemporaryDirectory(prefix="skua-helm-") as folder:
+            renderer = Renderer(folder)
+            for case in CASES:
+                self.assertEqual(renderer.render(case), read(f"{HERE}/golden/{case}.yaml"), case)
+
+    def test_selectors_find_pods(self):
+        for case in CASES:
+            labels = [pod["metadata"]["labels"] for pod in pods(case).values()]
+            for name, document in objects(case).items():
+                selector = document["spec"].get("selector")
+                if selector:
+                    wanted = selector.get("matchLabels", selector).items()
+                    self.assertEqual(sum(wanted <= found.items() for found in labels), 1, (case, name))
+
+    def test_nodes_are_reached_by_stable_names(self):
+        for case in CASES:
+            node = objects(case)["StatefulSet", "example-node"]
+            service = objects(case)["Service", node["spec"]["serviceName"]]
+            self.assertEqual(service["spec"]["clusterIP"], "None")
+            self.assertTrue(service["spec"]["publishNotReadyAddresses"])
+            self.assertEqual(objects(case)["PodDisruptionBudget", "example-node"]["spec"]["maxUnavailable"], 1)
+            host = f"$(POD_NAME).example-node.storage.svc.{values(case)['clusterDomain']}"
+            self.assertIn(f"--advertise-host={host}", node["spec"]["template"]["spec"]["containers"][0]["args"])
+
+    def test_pods_have_what_they_mount_and_probe(self):
+        for case in CASES:
+            for name, pod in pods(case).items():
+                claims = objects(case)[name]["spec"].get("volumeClaimTemplates", [])
+                volumes = {volume["name"] for volume in pod["spec"]["volumes"] or []}
+                volumes |= {claim["metadata"]["name"] for claim in claims}
+                for container in pod["spec"]["containers"] + pod["spec"].get("initContainers", []):
+                    mounted = {mount["name"] for mount in container["volumeMounts"] or []}
+                    self.assertEqual(mounted, volumes, (case, name))
+                    ports = {port["name"] for port in container.get("ports", [])}
+                    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+                        self.assertEqual(probe in container, bool(ports), (case, name))
+                        if ports:
+                            self.assertIn(container[probe]["httpGet"]["port"], ports)
+
+    def test_servers_take_their_options(self):
+        """The programs themselves look at each container's options, but for certificates, which are not there."""
+        for case in CASES:
+            for name, pod in pods(case).items():
+                for container in pod["spec"]["containers"]:
+                    program = container["command"][0]
+                    if program == "skuactl":
+                        continue
+                    with self.subTest(case=case, name=name), tempfile.TemporaryDirectory() as folder:
+                        self.check_options(program, container["args"], folder)
+
+    def check_options(self, program, arguments, folder):
+        path = os.path.join(PROGRAMS, program)
+        if not os.path.exists(path):
+            self.skipTest(f"{program} is not built")
+        left = ("--cert=", "--key=", "--ca=", "--etcd-ca=", "--etcd-cert=", "--etcd-key=", "--security=")
+        taken = [word.replace("$(POD_NAME)", "pod-0") for word in arguments if not word.startswith(left)]
+        taken = [f"--data-dir={folder}/data" if word.startswith("--data-dir=") else word for word in taken]
+        # Without certificates, an etcd has no TLS; and the machine of this test may be small.
+        taken = ["--memory=1GiB" if word.startswith("--memory=") else word for word in taken]
+        taken = [word.replace("=etcds://", "=etcd://") for word in taken]
+        look = "--print-config" if program == "skua-gateway" else "--check-config"
+        done = subprocess.run([path, *taken, "--security=off-unsafe", look], check=False, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, 0, f"{program} {' '.join(taken)}:\n{done.stdout}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="?", default=f"{REPO}/build/release/bin")
+    parser.add_argument("--update", action="store_true")
+    parsed = parser.parse_args()
+    PROGRAMS = parsed.programs
+    if parsed.update:
+        update()
+    else:
+        unittest.main(argv=sys.argv[:1])
