@@ -57,9 +57,9 @@ WRAPPERS = {'sudo', 'source', 'nice', 'exec', 'then', 'do', 'else', 'if', '!', '
 # Other projects' programs, whose help is theirs, and the shell's own words.
 FOREIGN = set('''
   export kill wait cd echo printf test ulimit for while until done fi }
-  cat cp grep head install ls mkdir pgrep python3 rm sed sleep tail touch
+  cat cp grep head install ls mkdir mv pgrep python3 rm sed sleep tail touch
   apt apt-get ip journalctl modprobe mount rdma systemctl systemd-sysusers useradd
-  clang-format-14 cmake ctest curl docker gcc git jq perf pkg-config shellcheck valgrind
+  clang-format-14 cmake ctest curl docker gcc git helm jq kubectl perf pkg-config podman shellcheck skopeo valgrind
   db_bench etcd etcdctl memcached redis-benchmark redis-cli redis-server ucx_perftest
 '''.split())
 
