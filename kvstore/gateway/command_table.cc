@@ -48,7 +48,22 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"getex", -2, kWriteFast | kHoldsValues, 1, 1, 1, handlers::getex},
     {"getrange", 4, kReads, 1, 1, 1, handlers::getrange},
     {"getset", 3, kWriteFast | kHoldsValues, 1, 1, 1, handlers::getset},
+    {"hdel", -3, kWriteFast | kHoldsValues, 1, 1, 1, handlers::hdel},
     {"hello", -1, kLocalFast, 0, 0, 0, handlers::hello},
+    {"hexists", 3, kReadFast, 1, 1, 1, handlers::hexists},
+    {"hget", 3, kReadFast, 1, 1, 1, handlers::hget},
+    {"hgetall", 2, kReads, 1, 1, 1, handlers::hgetall},
+    {"hincrby", 4, kWriteFast, 1, 1, 1, handlers::hincrby},
+    {"hincrbyfloat", 4, kWriteFast, 1, 1, 1, handlers::hincrbyfloat},
+    {"hkeys", 2, kReads, 1, 1, 1, handlers::hkeys},
+    {"hlen", 2, kReadFast, 1, 1, 1, handlers::hlen},
+    {"hmget", -3, kReadFast, 1, 1, 1, handlers::hmget},
+    {"hmset", -4, kWriteFast, 1, 1, 1, handlers::hset},
+    {"hscan", -3, kReads, 1, 1, 1, handlers::hscan},
+    {"hset", -4, kWriteFast, 1, 1, 1, handlers::hset},
+    {"hsetnx", 4, kWriteFast, 1, 1, 1, handlers::hsetnx},
+    {"hstrlen", 3, kReadFast, 1, 1, 1, handlers::hstrlen},
+    {"hvals", 2, kReads, 1, 1, 1, handlers::hvals},
     {"incr", 2, kWriteFast, 1, 1, 1, handlers::incr},
     {"incrby", 3, kWriteFast, 1, 1, 1, handlers::incrby},
     {"incrbyfloat", 3, kWriteFast, 1, 1, 1, handlers::incrbyfloat},
@@ -149,6 +164,7 @@ bool holds_values(const CommandSpec& spec, const CommandArguments& words) {
 
 size_t memory_bytes(const CommandSpec& spec, const CommandArguments& words) {
   const size_t bytes = words.byte_count() + words.size() * kWordOverheadBytes;
+  if (spec.handler == handlers::hset) return 2 * bytes;  // the words, and the row that is made of them
   if (spec.handler != handlers::setrange) return bytes;
   const int64_t offset = parse_integer(words[2]).value_or(0);
   return bytes + static_cast<size_t>(std::clamp<int64_t>(offset, 0, kValueBytesMax));

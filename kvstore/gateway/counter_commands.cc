@@ -14,46 +14,57 @@ namespace {
 
 using Kind = StoreRequest::Kind;
 
-StoreRequest add_of(const CommandRun& run, int64_t delta) {
-  return {.kind = Kind::kAdd, .key = run.arg(1), .delta = delta};
+/// What to add: the third word or 1, or the opposite. Nothing: the client has been told what is wrong.
+std::optional<int64_t> delta_of(CommandRun& run, bool subtracts) {
+  if (run.size() == 2) return subtracts ? -1 : 1;
+  const std::optional<int64_t> number = integer_arg(run, 2);
+  if (!number.has_value() || !subtracts) return number;
+  if (*number == std::numeric_limits<int64_t>::min()) {
+    run.reply().error(errors::kDecrementOverflow);
+    return std::nullopt;
+  }
+  return -*number;
 }
 
-void reply_sum(CommandRun& run, const StoreResult& sum) {
-  if (reply_failure(run, sum)) return;
-  if (sum.status == StoreResult::Status::kNotANumber) return run.reply().error(errors::kNotAnInteger);
-  if (sum.status == StoreResult::Status::kOverflow) return run.reply().error(errors::kSumOverflow);
-  run.reply().integer(sum.number);
+/// The store says only that the value is no number; a hash is none, either.
+CommandTask add_to(CommandRun& run, bool subtracts) {
+  const std::optional<int64_t> delta = delta_of(run, subtracts);
+  if (!delta.has_value()) co_return;
+  const StoreResult sum = co_await run.store({.kind = Kind::kAdd, .key = run.arg(1), .delta = *delta});
+  if (reply_failure(run, sum)) co_return;
+  if (sum.status == StoreResult::Status::kNotANumber) {
+    const StoreResult looked =
+        co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true, .drops_value = true});
+    if (!reply_not_string(run, looked)) run.reply().error(errors::kNotAnInteger);
+  } else if (sum.status == StoreResult::Status::kOverflow) {
+    run.reply().error(errors::kSumOverflow);
+  } else {
+    run.reply().integer(sum.number);
+  }
 }
 
 }  // namespace
 
 CommandTask incr(CommandRun& run) {
-  reply_sum(run, co_await run.store(add_of(run, 1)));
+  return add_to(run, false);
 }
 
 CommandTask decr(CommandRun& run) {
-  reply_sum(run, co_await run.store(add_of(run, -1)));
+  return add_to(run, true);
 }
 
 CommandTask incrby(CommandRun& run) {
-  const std::optional<int64_t> delta = integer_arg(run, 2);
-  if (delta.has_value()) reply_sum(run, co_await run.store(add_of(run, *delta)));
+  return add_to(run, false);
 }
 
 CommandTask decrby(CommandRun& run) {
-  const std::optional<int64_t> delta = integer_arg(run, 2);
-  if (!delta.has_value()) co_return;
-  if (*delta == std::numeric_limits<int64_t>::min()) {
-    run.reply().error(errors::kDecrementOverflow);
-    co_return;
-  }
-  reply_sum(run, co_await run.store(add_of(run, -*delta)));
+  return add_to(run, true);
 }
 
 CommandTask incrbyfloat(CommandRun& run) {
   for (;;) {
-    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
-    if (reply_failure(run, old)) co_return;
+    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true});
+    if (reply_not_string(run, old)) co_return;
     const std::optional<long double> value = old.ok() ? parse_float(old.value.bytes()) : std::optional(0.0L);
     old.value.reset();  // its memory is not needed while the store writes
     const std::optional<long double> delta = parse_float(run.arg(2));

@@ -32,6 +32,20 @@ bool reply_failure(CommandRun& run, const StoreResult& result) {
   return true;
 }
 
+bool reply_not_string(CommandRun& run, const StoreResult& got) {
+  if (reply_failure(run, got)) return true;
+  if (!got.ok() || !got.mark.row) return false;
+  run.reply().error(errors::kWrongType);
+  return true;
+}
+
+bool reply_not_hash(CommandRun& run, const StoreResult& got) {
+  if (reply_failure(run, got)) return true;
+  if (!got.ok() || got.mark.row) return false;
+  run.reply().error(errors::kWrongType);
+  return true;
+}
+
 void reply_value(CommandRun& run, StoreResult&& got) {
   if (reply_failure(run, got)) return;
   if (got.ok()) {

@@ -17,7 +17,12 @@ inline constexpr std::string_view kRedisVersion = "7.0.15";
 
 /// True: the store failed, and the client has been told. TRYAGAIN: certainly nothing was written.
 bool reply_failure(CommandRun& run, const StoreResult& result);
-/// The reply of GET. Takes the value.
+/// True: the store failed, or the key does not hold a string, and the client has been told. `got`: of a GET with_mark.
+/// An absent key counts as a string.
+bool reply_not_string(CommandRun& run, const StoreResult& got);
+/// The same for hashes. An absent key counts as a hash.
+bool reply_not_hash(CommandRun& run, const StoreResult& got);
+/// The reply of GET. Takes the value, which is a string's.
 void reply_value(CommandRun& run, StoreResult&& got);
 
 /// The longest pattern that is taken. Each key costs up to its own size times the pattern's.

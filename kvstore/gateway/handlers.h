@@ -39,6 +39,24 @@ CommandTask scan(CommandRun& run);
 CommandTask keys(CommandRun& run);
 CommandTask dbsize(CommandRun& run);
 
+// hash_commands.cc
+CommandTask hset(CommandRun& run);  // and HMSET
+CommandTask hsetnx(CommandRun& run);
+CommandTask hdel(CommandRun& run);
+CommandTask hincrby(CommandRun& run);
+CommandTask hincrbyfloat(CommandRun& run);
+
+// hash_read_commands.cc
+CommandTask hget(CommandRun& run);
+CommandTask hmget(CommandRun& run);
+CommandTask hgetall(CommandRun& run);
+CommandTask hkeys(CommandRun& run);
+CommandTask hvals(CommandRun& run);
+CommandTask hlen(CommandRun& run);
+CommandTask hexists(CommandRun& run);
+CommandTask hstrlen(CommandRun& run);
+CommandTask hscan(CommandRun& run);
+
 // expiry_commands.cc
 CommandTask expire(CommandRun& run);
 CommandTask pexpire(CommandRun& run);

@@ -1,5 +1,4 @@
 // Commands about keys: of some, or of a whole table.
-#include <charconv>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +11,7 @@
 #include "kvstore/gateway/handler_support.h"
 #include "kvstore/gateway/handlers.h"
 #include "kvstore/gateway/redis_errors.h"
-#include "kvstore/gateway/redis_numbers.h"
+#include "kvstore/gateway/scan_options.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::gateway::handlers {
@@ -26,42 +25,10 @@ constexpr uint32_t kPageRows = 1000;
 constexpr int64_t kScanRowsPerCallMax = 10'000;
 constexpr size_t kKeysBytesMax = size_t{64} << 20;
 
-struct ScanOptions {
-  std::string_view pattern = "*";
-  int64_t count = 10;
-  bool has_strings = true;  // TYPE asks for a type that there are keys of
-};
-
-/// Nothing: the client has been told what is wrong.
-std::optional<ScanOptions> parse_scan_options(CommandRun& run) {
-  ScanOptions options;
-  for (size_t i = 2; i < run.size(); i += 2) {
-    const absl::string_view word = absl_view(run.arg(i));
-    const bool has_value = i + 1 < run.size();
-    if (has_value && absl::EqualsIgnoreCase(word, "count")) {
-      const std::optional<int64_t> count = integer_arg(run, i + 1);
-      if (!count.has_value()) return std::nullopt;
-      options.count = *count;
-      if (options.count >= 1) continue;
-    } else if (has_value && absl::EqualsIgnoreCase(word, "match")) {
-      options.pattern = run.arg(i + 1);
-      if (reply_long_pattern(run, options.pattern)) return std::nullopt;
-      continue;
-    } else if (has_value && absl::EqualsIgnoreCase(word, "type")) {
-      options.has_strings = absl::EqualsIgnoreCase(absl_view(run.arg(i + 1)), "string");
-      continue;
-    }
-    run.reply().error(errors::kSyntax);
-    return std::nullopt;
-  }
-  return options;
-}
-
-std::optional<uint64_t> parse_cursor(std::string_view text) {
-  uint64_t cursor = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cursor);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return cursor;
+/// Whether SCAN gives a key, by its type: rows have marks if the options name one.
+bool is_wanted_type(const ScanOptions& options, const Row& row) {
+  if (!options.type.has_value()) return true;
+  return absl::EqualsIgnoreCase(absl_view(*options.type), row.mark.row ? "hash" : "string");
 }
 
 void reply_page(CommandRun& run, const ScanResult& page, const ScanOptions& options) {
@@ -70,7 +37,7 @@ void reply_page(CommandRun& run, const ScanResult& page, const ScanOptions& opti
     cursor = run.gateway().identity.cursors->remember(run.session().id, run.database(), page.next_start);
   std::vector<std::string_view> found;
   for (const Row& row : page.rows) {
-    if (options.has_strings && glob_matches(options.pattern, row.key)) found.push_back(row.key);
+    if (is_wanted_type(options, row) && glob_matches(options.pattern, row.key)) found.push_back(row.key);
   }
   RespWriter reply = run.reply();
   reply.array(2);
@@ -113,8 +80,11 @@ CommandTask exists(CommandRun& run) {
 }
 
 CommandTask type(CommandRun& run) {
-  const StoreResult got = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .drops_value = true});
-  if (!reply_failure(run, got)) run.reply().simple(got.ok() ? "string" : "none");
+  const StoreResult got =
+      co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true, .drops_value = true});
+  if (reply_failure(run, got)) co_return;
+  const std::string_view type_of_value = got.mark.row ? "hash" : "string";
+  run.reply().simple(got.ok() ? type_of_value : "none");
 }
 
 CommandTask scan(CommandRun& run) {
@@ -123,7 +93,7 @@ CommandTask scan(CommandRun& run) {
     run.reply().error(errors::kInvalidCursor);
     co_return;
   }
-  const std::optional<ScanOptions> options = parse_scan_options(run);
+  const std::optional<ScanOptions> options = parse_scan_options(run, 2, true);
   if (!options.has_value()) co_return;
   // The store scans in the order of keys, so only keys with the pattern's beginning are read.
   const std::string prefix = glob_prefix(options->pattern);
@@ -141,6 +111,7 @@ CommandTask scan(CommandRun& run) {
   const StoreResult page =
       co_await run.store({.kind = Kind::kScan,
                           .key = std::max(*start, prefix),
+                          .with_mark = options->type.has_value(),
                           .end = end,
                           .rows_max = static_cast<uint32_t>(std::min(options->count, kScanRowsPerCallMax)),
                           .keys_only = true});

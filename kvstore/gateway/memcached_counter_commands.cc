@@ -93,8 +93,8 @@ CommandTask sum(CommandRun& run) {
   const MemcachedReply reply(run, command->is_silent);
   do {
     StoreResult old =
-        co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = flags.wants_ttl, .with_tag = true});
-    if (reply.failure(old)) co_return;
+        co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = flags.wants_ttl, .with_mark = true});
+    if (reply.failure_or_hash(old)) co_return;
     if (!old.ok() && !flags.expiry_of_new.has_value()) {
       reply_absent(run, *command);
       co_return;
@@ -112,13 +112,13 @@ CommandTask sum(CommandRun& run) {
     std::string text = absl::StrCat(number);
     if (old.ok() && text.size() < old.value_bytes) text.resize(old.value_bytes, ' ');
     old.value.reset();  // its memory is not needed while the store writes
-    StoreRequest request{.kind = Kind::kPut, .key = run.arg(1), .value = text, .tag = old.tag, .keep_ttl = true};
+    StoreRequest request{.kind = Kind::kPut, .key = run.arg(1), .value = text, .mark = old.mark, .keep_ttl = true};
     std::optional<uint64_t> ttl_ms = old.ttl_ms;
     // As in memcached a new key takes T as well, and the last of the two counts; T is usually alone.
     const std::optional<int64_t> exptime = old.ok() || flags.expiry.has_value() ? flags.expiry : flags.expiry_of_new;
     if (exptime.has_value()) {
       const MemcachedExpiry expiry = memcached_expiry(*exptime, run.now_ms());
-      request = memcached_put(run.arg(1), text, old.tag, expiry);
+      request = memcached_put(run.arg(1), text, old.mark.tag, expiry);
       ttl_ms = ttl_ms_of(expiry);
     }
     const bool is_nothing = request.kind == Kind::kRemove && !old.ok();

@@ -35,6 +35,7 @@ inline constexpr std::string_view kReplyTooLarge =
     "SERVER_ERROR the reply would be larger than 64 MiB: ask for fewer keys at a time";
 inline constexpr std::string_view kChangesTooOften =
     "SERVER_ERROR others change the key all the time: nothing was written";
+inline constexpr std::string_view kHash = "SERVER_ERROR the key holds a hash";
 
 }  // namespace skua::kv::gateway::memcached_errors
 

@@ -21,7 +21,7 @@ void reply_value(CommandRun& run, std::string_view key, StoreResult&& got, bool 
   ReplyBytes& out = run.reply_bytes();
   out.append("VALUE ");
   out.append(key);
-  out.append(absl::StrCat(" ", got.tag, " ", got.value.size()));
+  out.append(absl::StrCat(" ", got.mark.tag, " ", got.value.size()));
   if (with_version) out.append(absl::StrCat(" ", got.version));
   out.append("\r\n");
   out.append(std::move(got.value));
@@ -36,6 +36,7 @@ bool reply_values(CommandRun& run, std::span<const StoreRequest> requests, std::
   for (size_t i = 0; i < results.size(); ++i) {
     if (reply.failure(results[i])) return false;
     StoreResult taken = std::move(results[i]);  // given back here, because the reply may have a copy
+    hide_hash(taken);
     (taken.ok() ? counters.hits : counters.misses).fetch_add(1, std::memory_order_relaxed);
     if (taken.ok()) reply_value(run, requests[i].key, std::move(taken), run.arg(0).back() == 's');
   }
@@ -49,7 +50,7 @@ bool reply_values(CommandRun& run, std::span<const StoreRequest> requests, std::
 std::vector<StoreRequest> gets_from(const CommandRun& run, size_t first) {
   std::vector<StoreRequest> requests;
   const size_t end = std::min(run.size(), first + kRequestsPerCommandMax);
-  for (size_t i = first; i < end; ++i) requests.push_back({.kind = Kind::kGet, .key = run.arg(i), .with_tag = true});
+  for (size_t i = first; i < end; ++i) requests.push_back({.kind = Kind::kGet, .key = run.arg(i), .with_mark = true});
   return requests;
 }
 

@@ -45,9 +45,10 @@ CommandTask meta_get(CommandRun& run) {
   StoreResult got = co_await run.store({.kind = Kind::kGet,
                                         .key = run.arg(1),
                                         .with_ttl = flags.wants_ttl,
-                                        .with_tag = true,
+                                        .with_mark = true,
                                         .drops_value = !flags.wants_value});
   if (reply.failure(got)) co_return;
+  hide_hash(got);
   counters.gets.fetch_add(1, std::memory_order_relaxed);
   (got.ok() ? counters.hits : counters.misses).fetch_add(1, std::memory_order_relaxed);
   if (flags.expiry.has_value() && expiry.is_past && got.ok()) {

@@ -135,7 +135,7 @@ StoreRequest request_of(const CommandRun& run, const StoreCommand& command) {
 }
 
 StoreRequest look_at(const CommandRun& run) {
-  return {.kind = Kind::kGet, .key = run.arg(1), .drops_value = true};
+  return {.kind = Kind::kGet, .key = run.arg(1), .with_mark = true, .drops_value = true};
 }
 
 /// The key had another version, or is absent: `looked` says which.
@@ -161,6 +161,11 @@ CommandTask store(CommandRun& run) {
     co_return;
   }
   const StoreResult written = co_await run.store(request);
+  // The store appends nothing to a hash.
+  if (request.kind == Kind::kAppend && written.status == Status::kRefused) {
+    const StoreResult looked = co_await run.store(look_at(run));
+    if (reply.failure_or_hash(looked)) co_return;
+  }
   if (reply.failure(written)) co_return;
   StoreOutcome outcome = StoreOutcome::kStored;
   if (written.status == Status::kOtherVersion ||
@@ -181,8 +186,8 @@ CommandTask store_prepend(CommandRun& run) {
   const MemcachedReply reply(run, command->is_silent);
   run.gateway().identity.memcached.sets.fetch_add(1, std::memory_order_relaxed);
   for (;;) {
-    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_tag = true});
-    if (reply.failure(old)) co_return;
+    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true});
+    if (reply.failure_or_hash(old)) co_return;
     const bool is_other = command->version.has_value() && old.version != *command->version;
     if (!old.ok() || is_other) {
       reply_outcome(run, *command, old.ok() ? StoreOutcome::kOtherVersion : StoreOutcome::kNotStored, 0);
@@ -194,7 +199,8 @@ CommandTask store_prepend(CommandRun& run) {
     }
     const std::string value = absl::StrCat(absl_view(command->value), absl_view(old.value.bytes()));
     old.value.reset();  // its memory is not needed while the store writes
-    const StoreRequest request{.kind = Kind::kPut, .key = run.arg(1), .value = value, .tag = old.tag, .keep_ttl = true};
+    const StoreRequest request{
+        .kind = Kind::kPut, .key = run.arg(1), .value = value, .mark = old.mark, .keep_ttl = true};
     const StoreResult written = co_await run.store(unless_changed(old, request));
     if (reply.failure(written)) co_return;
     if (written.ok()) {

@@ -5,6 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/size_limits.h"
+#include "kvstore/gateway/memcached_errors.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::gateway {
@@ -39,6 +40,17 @@ bool MemcachedReply::failure(const StoreResult& result) const {
   return true;
 }
 
+void hide_hash(StoreResult& got) {
+  if (got.ok() && got.mark.row) got = {.status = StoreResult::Status::kNotFound};
+}
+
+bool MemcachedReply::failure_or_hash(const StoreResult& result) const {
+  if (failure(result)) return true;
+  if (!result.ok() || !result.mark.row) return false;
+  line(memcached_errors::kHash);
+  return true;
+}
+
 bool is_noreply(std::string_view word) {
   return word == "noreply";
 }
@@ -54,7 +66,7 @@ MemcachedExpiry memcached_expiry(int64_t exptime, int64_t now_ms) {
 
 StoreRequest memcached_put(std::string_view key, std::string_view value, uint32_t tag, const MemcachedExpiry& expiry) {
   if (expiry.is_past) return {.kind = StoreRequest::Kind::kRemove, .key = key};
-  return {.kind = StoreRequest::Kind::kPut, .key = key, .value = value, .tag = tag, .ttl_ms = expiry.ttl_ms};
+  return {.kind = StoreRequest::Kind::kPut, .key = key, .value = value, .mark = {.tag = tag}, .ttl_ms = expiry.ttl_ms};
 }
 
 StoreRequest memcached_touch(std::string_view key, const MemcachedExpiry& expiry) {
@@ -85,7 +97,7 @@ std::string meta_line(const MetaFacts& facts, const MetaFlags& flags, std::strin
         if (facts.got != nullptr) absl::StrAppend(&out, " s", facts.got->value_bytes);
         break;
       case 'f':
-        if (facts.got != nullptr) absl::StrAppend(&out, " f", facts.got->tag);
+        if (facts.got != nullptr) absl::StrAppend(&out, " f", facts.got->mark.tag);
         break;
       default: break;
     }

@@ -24,11 +24,16 @@ class MemcachedReply {
   void line(std::string_view text) const;
   /// True: the store failed, and the client has been told.
   [[nodiscard]] bool failure(const StoreResult& result) const;
+  /// The same, or the key holds a hash. `result`: of a GET with_mark.
+  [[nodiscard]] bool failure_or_hash(const StoreResult& result) const;
 
  private:
   CommandRun& run_;
   bool is_silent_;
 };
+
+/// Clients of memcached do not see hashes of Redis's protocol: a hash becomes NOT_FOUND. `got`: of a GET with_mark.
+void hide_hash(StoreResult& got);
 
 /// The word is "noreply".
 [[nodiscard]] bool is_noreply(std::string_view word);

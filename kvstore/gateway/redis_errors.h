@@ -7,6 +7,8 @@
 
 namespace skua::kv::gateway::errors {
 
+inline constexpr std::string_view kWrongType =
+    "WRONGTYPE Operation against a key holding the wrong kind of value";
 inline constexpr std::string_view kSyntax = "ERR syntax error";
 inline constexpr std::string_view kNotAnInteger = "ERR value is not an integer or out of range";
 inline constexpr std::string_view kNotAnInt32 =
@@ -15,6 +17,9 @@ inline constexpr std::string_view kNotAFloat = "ERR value is not a valid float";
 inline constexpr std::string_view kSumOverflow = "ERR increment or decrement would overflow";
 inline constexpr std::string_view kDecrementOverflow = "ERR decrement would overflow";
 inline constexpr std::string_view kFloatSumOverflow = "ERR increment would produce NaN or Infinity";
+inline constexpr std::string_view kHashNotAnInteger = "ERR hash value is not an integer";
+inline constexpr std::string_view kHashNotAFloat = "ERR hash value is not a float";
+inline constexpr std::string_view kNanOrInfinity = "ERR value is NaN or Infinity";
 inline constexpr std::string_view kOffsetOutOfRange = "ERR offset is out of range";
 inline constexpr std::string_view kValueTooLarge = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
 inline constexpr std::string_view kExpireNxAndOthers =
@@ -33,6 +38,9 @@ inline constexpr std::string_view kClientName =
 
 // The gateway's own.
 inline constexpr std::string_view kKeySize = "ERR a key must have 1 to 1024 bytes";
+inline constexpr std::string_view kFieldSize = "ERR a field of a hash must have a name of 1 to 1024 bytes";
+inline constexpr std::string_view kTooManyFields = "ERR a hash must have at most 1024 fields";
+inline constexpr std::string_view kHashTooLarge = "ERR a hash must have at most 16 MiB";
 inline constexpr std::string_view kReplyTooLarge =
     "ERR the reply would be larger than 64 MiB: ask for fewer keys at a time";
 /// The same without its "ERR".

@@ -100,8 +100,11 @@ CommandTask set(CommandRun& run) {
     co_return;
   }
   for (;;) {
-    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .drops_value = !options->returns_old});
-    if (reply_failure(run, old)) co_return;
+    StoreResult old = co_await run.store({.kind = Kind::kGet,
+                                          .key = run.arg(1),
+                                          .with_mark = options->returns_old,
+                                          .drops_value = !options->returns_old});
+    if (reply_not_string(run, old)) co_return;
     const bool is_wanted = old.ok() ? !options->if_absent : !options->if_present;
     const StoreRequest request = put_of(run, expires_at, options->keeps_ttl);
     const bool is_done_already = request.kind == Kind::kRemove && !old.ok();
@@ -169,8 +172,8 @@ CommandTask mset(CommandRun& run) {
 CommandTask getset(CommandRun& run) {
   if (is_too_large(run, run.arg(2))) co_return;
   for (;;) {
-    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
-    if (reply_failure(run, old)) co_return;
+    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true});
+    if (reply_not_string(run, old)) co_return;
     const StoreRequest request{.kind = Kind::kPut, .key = run.arg(1), .value = run.arg(2)};
     const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
     if (written == Written::kAgain) continue;

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "kvstore/codec/row.h"
+#include "rpc/base/bytes.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::gateway {
@@ -29,8 +31,16 @@ WriteOptions write_options(const StoreRequest& request) {
   options.if_present = request.if_present;
   options.keep_ttl = request.keep_ttl;
   options.ttl = std::chrono::milliseconds(request.ttl_ms);
-  options.mark.tag = request.tag;
+  options.mark = request.mark;
   return options;
+}
+
+std::vector<FieldUpdate> fields_of(std::string_view row) {
+  std::vector<FieldUpdate> fields;
+  for (RowReader reader(as_byte_span(row)); const auto field = reader.next();) {
+    fields.push_back({field->name, as_string_view(field->value)});
+  }
+  return fields;
 }
 
 }  // namespace
@@ -96,10 +106,10 @@ void StoreClient::run(uint64_t connection, const IssuedRequest& issued) {
 
 absl::Status StoreClient::submit(const StoreRequest& request, const std::string& table, uint32_t place) {
   if (request.kind == Kind::kGet) {
-    const ReadOptions options{.with_ttl = request.with_ttl, .with_mark = request.with_tag};
+    const ReadOptions options{.with_ttl = request.with_ttl, .with_mark = request.with_mark};
     return client_.get(table, request.key, options, [this, place](GetResult&& got) {
       StoreResult result = result_of(Kind::kGet, got);
-      result.tag = got.mark.tag;
+      result.mark = got.mark;
       result.value = std::move(got.value);
       if (got.ttl.has_value()) result.ttl_ms = static_cast<uint64_t>(std::max<int64_t>(got.ttl->count(), 0));
       finish(place, std::move(result));
@@ -107,7 +117,7 @@ absl::Status StoreClient::submit(const StoreRequest& request, const std::string&
   }
   if (request.kind == Kind::kScan) {
     ScanRange range{.start = request.key, .end = request.end, .keys_only = request.keys_only};
-    ReadOptions options;
+    ReadOptions options{.with_mark = request.with_mark};
     if (request.count_only) {
       range.count_only = true;
       options.timeout = kCountTimeout;
@@ -136,6 +146,9 @@ absl::Status StoreClient::submit_write(const StoreRequest& request, const std::s
     case Kind::kAdd: return client_.add(table, request.key, request.delta, options, std::move(done));
     case Kind::kRemove: return client_.remove(table, request.key, options, std::move(done));
     case Kind::kExpire: return client_.expire(table, request.key, options.ttl, options, std::move(done));
+    case Kind::kPatch:
+      return client_.patch(table, request.key, fields_of(request.value),
+                           {.row = request.mark.row, .if_version = request.if_version}, std::move(done));
     case Kind::kGet:
     case Kind::kScan: break;
   }

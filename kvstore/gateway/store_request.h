@@ -15,13 +15,14 @@
 namespace skua::kv::gateway {
 
 struct StoreRequest {
-  enum class Kind : uint8_t { kGet, kPut, kRemove, kAdd, kAppend, kExpire, kScan };
+  enum class Kind : uint8_t { kGet, kPut, kRemove, kAdd, kAppend, kExpire, kScan, kPatch };
 
   // Views live until the result is there.
   Kind kind = Kind::kGet;
   std::string_view key = {};    ///< SCAN: the first key of the range; empty: the table's first
-  std::string_view value = {};  ///< PUT, APPEND
-  uint32_t tag = 0;             ///< PUT: of the record, for the client's own use; memcached's flags
+  std::string_view value = {};  ///< PUT, APPEND; PATCH: the fields to set, as a row (codec/row.h)
+  /// PUT: of the record: memcached's flags, and whether the value is a hash of Redis's. PATCH: only of such a hash.
+  RecordMark mark = {};
   /// Writes: only if the key has this version; only if it is absent; only if it is there. At most one of the three.
   std::optional<uint64_t> if_version = {};
   bool if_absent = false;
@@ -30,7 +31,7 @@ struct StoreRequest {
   bool keep_ttl = false;      ///< PUT: the key keeps the time to live that it has; ttl_ms is 0
   int64_t delta = 0;          ///< ADD
   bool with_ttl = false;      ///< GET: the result has ttl_ms
-  bool with_tag = false;      ///< GET: the result has the record's tag
+  bool with_mark = false;     ///< GET, SCAN: the result has the record's mark, or the marks of the rows
   bool drops_value = false;   ///< GET: the result has value_bytes, but not the value
   std::string_view end = {};  ///< SCAN: the range ends before this key; empty: with the table
   uint32_t rows_max = 0;      ///< SCAN
@@ -56,7 +57,7 @@ struct StoreResult {
 
   Status status = Status::kOk;
   uint64_t version = 0;                   ///< GET: of the value
-  uint32_t tag = 0;                       ///< GET with_tag: of the record
+  RecordMark mark = {};                   ///< GET with_mark: of the record
   ValueView value = {};                   ///< GET; empty if the request drops the value
   size_t value_bytes = 0;                 ///< GET: the value's size; the command's run fills it in
   std::optional<uint64_t> ttl_ms = {};    ///< GET with_ttl; nothing: the key does not expire

@@ -34,14 +34,15 @@ std::optional<GetexOptions> parse_getex_options(const CommandRun& run) {
 }  // namespace
 
 CommandTask get(CommandRun& run) {
-  reply_value(run, co_await run.store({.kind = Kind::kGet, .key = run.arg(1)}));
+  StoreResult got = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true});
+  if (!reply_not_string(run, got)) reply_value(run, std::move(got));
 }
 
 CommandTask mget(CommandRun& run) {
   run.reply().array(run.size() - 1);
   std::vector<StoreRequest> requests;
   for (size_t i = 1; i < run.size(); ++i) {
-    requests.push_back({.kind = Kind::kGet, .key = run.arg(i)});
+    requests.push_back({.kind = Kind::kGet, .key = run.arg(i), .with_mark = true});
     if (requests.size() < kRequestsPerCommandMax && i + 1 < run.size()) continue;
     for (StoreResult& got : co_await run.store_all(requests)) {
       if (got.is_failure()) {
@@ -50,7 +51,11 @@ CommandTask mget(CommandRun& run) {
         co_return;
       }
       StoreResult taken = std::move(got);  // given back here, because the reply may have a copy
-      reply_value(run, std::move(taken));
+      if (taken.mark.row) {
+        run.reply().null();  // a hash, as in Redis
+      } else {
+        reply_value(run, std::move(taken));
+      }
     }
     if (run.reply_bytes().size() > kManyValuesBytesMax) {
       run.reply_bytes().clear();
@@ -63,7 +68,8 @@ CommandTask mget(CommandRun& run) {
 
 CommandTask getdel(CommandRun& run) {
   for (;;) {
-    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
+    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true});
+    if (reply_not_string(run, old)) co_return;
     if (old.ok()) {
       const StoreRequest request{.kind = Kind::kRemove, .key = run.arg(1)};
       const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
@@ -87,7 +93,9 @@ CommandTask getex(CommandRun& run) {
     if (!expires_at.has_value()) co_return;
   }
   for (;;) {
-    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = options->persists});
+    StoreResult old =
+        co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = options->persists, .with_mark = true});
+    if (reply_not_string(run, old)) co_return;
     const bool changes = expires_at.has_value() || (options->persists && old.ttl_ms.has_value());
     if (old.ok() && changes) {
       StoreRequest request{.kind = Kind::kExpire, .key = run.arg(1)};
@@ -108,8 +116,9 @@ CommandTask getex(CommandRun& run) {
 /// if the value is still the same. That keeps the key's time to live to the millisecond.
 CommandTask append(CommandRun& run) {
   for (;;) {
-    const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .drops_value = true});
-    if (reply_failure(run, old)) co_return;
+    const StoreResult old =
+        co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true, .drops_value = true});
+    if (reply_not_string(run, old)) co_return;
     const size_t size = old.value_bytes + run.arg(2).size();
     if (size > kValueBytesMax) {
       run.reply().error(errors::kValueTooLarge);
@@ -124,8 +133,9 @@ CommandTask append(CommandRun& run) {
 }
 
 CommandTask strlen(CommandRun& run) {
-  const StoreResult got = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .drops_value = true});
-  if (!reply_failure(run, got)) run.reply().integer(static_cast<int64_t>(got.value_bytes));
+  const StoreResult got =
+      co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true, .drops_value = true});
+  if (!reply_not_string(run, got)) run.reply().integer(static_cast<int64_t>(got.value_bytes));
 }
 
 CommandTask getrange(CommandRun& run) {
@@ -133,8 +143,8 @@ CommandTask getrange(CommandRun& run) {
   if (!first.has_value()) co_return;
   const std::optional<int64_t> last = integer_arg(run, 3);
   if (!last.has_value()) co_return;
-  const StoreResult got = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
-  if (reply_failure(run, got)) co_return;
+  const StoreResult got = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true});
+  if (reply_not_string(run, got)) co_return;
   const auto size = static_cast<int64_t>(got.value.size());
   // Below 0: counted from the end. Both below 0 and the wrong way round: nothing, however long the value is.
   const bool is_backward = *first < 0 && *last < 0 && *first > *last;
@@ -156,8 +166,8 @@ CommandTask setrange(CommandRun& run) {
   }
   const std::string_view bytes = run.arg(3);
   for (;;) {
-    const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1)});
-    if (reply_failure(run, old)) co_return;
+    const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true});
+    if (reply_not_string(run, old)) co_return;
     if (bytes.empty()) {
       run.reply().integer(static_cast<int64_t>(old.value.size()));
       co_return;

@@ -16,9 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "kvstore/codec/row.h"
 #include "kvstore/gateway/client_connection.h"
 #include "kvstore/gateway/redis_numbers.h"
 #include "kvstore/gateway/resp_protocol.h"
+#include "rpc/base/bytes.h"
 #include "rpc/base/lease.h"
 
 namespace skua::kv::gateway {
@@ -51,7 +53,7 @@ class FakeStore {
     std::string value;
     uint64_t version = 0;
     std::optional<int64_t> expires_at_ms;
-    uint32_t tag = 0;
+    RecordMark mark{};
   };
 
   StoreResult run(const StoreRequest& request, int64_t now_ms) {
@@ -88,7 +90,7 @@ class FakeStore {
  private:
   StoreResult read(const Entry& entry, const StoreRequest& request, int64_t now_ms) {
     StoreResult out{.version = entry.version, .value = memory.lend(entry.value)};
-    if (request.with_tag) out.tag = entry.tag;
+    if (request.with_mark) out.mark = entry.mark;
     if (request.with_ttl && entry.expires_at_ms.has_value())
       out.ttl_ms = static_cast<uint64_t>(*entry.expires_at_ms - now_ms);
     return out;
@@ -111,10 +113,22 @@ class FakeStore {
         break;
       case StoreRequest::Kind::kPut:
         table[key].value = request.value;
-        table[key].tag = request.tag;
+        table[key].mark = request.mark;
         if (!request.keep_ttl) table[key].expires_at_ms = expires_at;
         break;
-      case StoreRequest::Kind::kAppend: table[key].value += request.value; break;
+      case StoreRequest::Kind::kAppend:
+        if (table[key].mark.row) return {.status = StoreResult::Status::kRefused, .text = "IS_A_ROW"};
+        table[key].value += request.value;
+        break;
+      case StoreRequest::Kind::kPatch: {
+        const bool is_row = is_there && table[key].mark.row && request.mark.row;
+        std::string patched;
+        if (!is_row || !patch_row(as_byte_span(table[key].value), as_byte_span(request.value), patched).ok()) {
+          return {.status = StoreResult::Status::kRefused, .text = "NOT_A_ROW"};
+        }
+        table[key].value = patched;
+        break;
+      }
       case StoreRequest::Kind::kAdd: {
         const std::optional<int64_t> before = is_there ? parse_integer(table[key].value) : 0;
         if (!before.has_value()) return {.status = StoreResult::Status::kNotANumber};
@@ -143,8 +157,8 @@ class FakeStore {
         out.scan->next_start = at->first;
         break;
       }
-      out.scan->rows.push_back(
-          {keep(at->first), request.keys_only ? std::string_view() : keep(at->second.value), at->second.version});
+      out.scan->rows.push_back({keep(at->first), request.keys_only ? std::string_view() : keep(at->second.value),
+                                at->second.version, request.with_mark ? at->second.mark : RecordMark{}});
     }
     return out;
   }

@@ -1,0 +1,180 @@
+// Commands that change hashes. They read the hash, because their replies tell what it had, and write if nobody else
+// wrote meanwhile.
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "kvstore/codec/row.h"
+#include "kvstore/gateway/handler_support.h"
+#include "kvstore/gateway/handlers.h"
+#include "kvstore/gateway/hash_fields.h"
+#include "kvstore/gateway/hash_support.h"
+#include "kvstore/gateway/redis_errors.h"
+#include "kvstore/gateway/redis_numbers.h"
+#include "rpc/base/bytes.h"
+
+namespace skua::kv::gateway::handlers {
+namespace {
+
+using Kind = StoreRequest::Kind;
+
+/// The value of the field that the command names; a view of the row.
+std::optional<std::string_view> named_field(const CommandRun& run, const StoreResult& old) {
+  const std::optional<ByteSpan> found = find_field(as_byte_span(old.value.bytes()), run.arg(2));
+  return found.has_value() ? std::optional(as_string_view(*found)) : std::nullopt;
+}
+
+/// HINCRBY: the field's new value. Nothing: the client has been told what is wrong.
+std::optional<std::string> integer_sum(CommandRun& run, const StoreResult& old, int64_t delta) {
+  const std::optional<int64_t> number = parse_integer(named_field(run, old).value_or("0"));
+  int64_t sum = 0;
+  if (!number.has_value()) {
+    run.reply().error(errors::kHashNotAnInteger);
+  } else if (__builtin_add_overflow(*number, delta, &sum)) {
+    run.reply().error(errors::kSumOverflow);
+  } else {
+    return absl::StrCat(sum);
+  }
+  return std::nullopt;
+}
+
+/// The same for HINCRBYFLOAT.
+std::optional<std::string> float_sum(CommandRun& run, const StoreResult& old, long double delta) {
+  const std::optional<long double> number = parse_float(named_field(run, old).value_or("0"));
+  if (!number.has_value()) {
+    run.reply().error(errors::kHashNotAFloat);
+  } else if (const long double sum = *number + delta; std::isnan(sum) || std::isinf(sum)) {
+    run.reply().error(errors::kFloatSumOverflow);
+  } else {
+    return format_float(sum);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+/// HSET and HMSET.
+CommandTask hset(CommandRun& run) {
+  if (run.size() % 2 == 1) {
+    run.reply().error(wrong_arity_error(run.spec().name));
+    co_return;
+  }
+  FieldsToSet fields;
+  for (size_t i = 2; i < run.size(); i += 2) {
+    if (reply_bad_field_name(run, run.arg(i))) co_return;
+    fields.set(run.arg(i), run.arg(i + 1));
+  }
+  if (reply_large_hash(run, fields.change_of({}))) co_return;
+  const std::string row = fields.as_row();
+  for (;;) {
+    StoreResult old = co_await run.store(read_hash(run));
+    if (reply_not_hash(run, old)) co_return;
+    const HashChange change = fields.change_of(old.value.bytes());
+    old.value.reset();  // its memory is not needed while the store writes
+    if (reply_large_hash(run, change)) co_return;
+    const Written written = judge_write(run, co_await run.store(set_fields(run, old, row)));
+    if (written == Written::kAgain) continue;
+    if (written == Written::kFailed) co_return;
+    if (run.spec().name == "hmset") {
+      run.reply().ok();
+    } else {
+      run.reply().integer(static_cast<int64_t>(change.added_count));
+    }
+    co_return;
+  }
+}
+
+CommandTask hsetnx(CommandRun& run) {
+  if (reply_bad_field_name(run, run.arg(2))) co_return;
+  FieldsToSet fields;
+  fields.set(run.arg(2), run.arg(3));
+  const std::string row = fields.as_row();
+  for (;;) {
+    StoreResult old = co_await run.store(read_hash(run));
+    if (reply_not_hash(run, old)) co_return;
+    const HashChange change = fields.change_of(old.value.bytes());
+    old.value.reset();
+    if (change.added_count == 0) {
+      run.reply().integer(0);
+      co_return;
+    }
+    if (reply_large_hash(run, change)) co_return;
+    const Written written = judge_write(run, co_await run.store(set_fields(run, old, row)));
+    if (written == Written::kAgain) continue;
+    if (written == Written::kDone) run.reply().integer(1);
+    co_return;
+  }
+}
+
+/// The store's PATCH removes no fields, so the whole row is written.
+CommandTask hdel(CommandRun& run) {
+  absl::flat_hash_set<std::string_view> names;
+  for (size_t i = 2; i < run.size(); ++i) names.insert(run.arg(i));
+  for (;;) {
+    StoreResult old = co_await run.store(read_hash(run));
+    if (reply_not_hash(run, old)) co_return;
+    const RemovedFields rest = without_fields(old.value.bytes(), names);
+    old.value.reset();
+    if (rest.removed_count > 0) {
+      StoreRequest request{
+          .kind = Kind::kPut, .key = run.arg(1), .value = rest.row, .mark = old.mark, .keep_ttl = true};
+      if (rest.left_count == 0) request = {.kind = Kind::kRemove, .key = run.arg(1)};
+      const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
+      if (written == Written::kAgain) continue;
+      if (written == Written::kFailed) co_return;
+    }
+    run.reply().integer(static_cast<int64_t>(rest.removed_count));
+    co_return;
+  }
+}
+
+CommandTask hincrby(CommandRun& run) {
+  const std::optional<int64_t> delta = integer_arg(run, 3);
+  if (!delta.has_value() || reply_bad_field_name(run, run.arg(2))) co_return;
+  for (;;) {
+    StoreResult old = co_await run.store(read_hash(run));
+    if (reply_not_hash(run, old)) co_return;
+    const std::optional<std::string> sum = integer_sum(run, old, *delta);
+    if (!sum.has_value()) co_return;
+    FieldsToSet fields;
+    fields.set(run.arg(2), *sum);
+    const HashChange change = fields.change_of(old.value.bytes());
+    old.value.reset();
+    if (reply_large_hash(run, change)) co_return;
+    const std::string row = fields.as_row();
+    const Written written = judge_write(run, co_await run.store(set_fields(run, old, row)));
+    if (written == Written::kAgain) continue;
+    if (written == Written::kDone) run.reply().integer(*parse_integer(*sum));
+    co_return;
+  }
+}
+
+CommandTask hincrbyfloat(CommandRun& run) {
+  const std::optional<long double> delta = parse_float(run.arg(3));
+  if (!delta.has_value() || std::isinf(*delta)) {
+    run.reply().error(delta.has_value() ? errors::kNanOrInfinity : errors::kNotAFloat);
+    co_return;
+  }
+  if (reply_bad_field_name(run, run.arg(2))) co_return;
+  for (;;) {
+    StoreResult old = co_await run.store(read_hash(run));
+    if (reply_not_hash(run, old)) co_return;
+    const std::optional<std::string> sum = float_sum(run, old, *delta);
+    if (!sum.has_value()) co_return;
+    FieldsToSet fields;
+    fields.set(run.arg(2), *sum);
+    const HashChange change = fields.change_of(old.value.bytes());
+    old.value.reset();
+    if (reply_large_hash(run, change)) co_return;
+    const std::string row = fields.as_row();
+    const Written written = judge_write(run, co_await run.store(set_fields(run, old, row)));
+    if (written == Written::kAgain) continue;
+    if (written == Written::kDone) run.reply().bulk(std::string_view(*sum));
+    co_return;
+  }
+}
+
+}  // namespace skua::kv::gateway::handlers

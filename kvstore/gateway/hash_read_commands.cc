@@ -1,0 +1,137 @@
+// Commands that read hashes. The store gives the whole row.
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "kvstore/codec/row.h"
+#include "kvstore/gateway/glob.h"
+#include "kvstore/gateway/handler_support.h"
+#include "kvstore/gateway/handlers.h"
+#include "kvstore/gateway/hash_fields.h"
+#include "kvstore/gateway/hash_support.h"
+#include "kvstore/gateway/redis_errors.h"
+#include "kvstore/gateway/scan_options.h"
+#include "rpc/base/bytes.h"
+
+namespace skua::kv::gateway::handlers {
+namespace {
+
+/// A view of the row.
+std::optional<std::string_view> field_in(const StoreResult& got, std::string_view name) {
+  const std::optional<ByteSpan> found = find_field(as_byte_span(got.value.bytes()), name);
+  return found.has_value() ? std::optional(as_string_view(*found)) : std::nullopt;
+}
+
+void reply_optional(RespWriter reply, const std::optional<std::string_view>& value) {
+  if (value.has_value()) {
+    reply.bulk(*value);
+  } else {
+    reply.null();
+  }
+}
+
+enum class HashPart : uint8_t { kNames, kValues, kBoth };
+
+/// HKEYS, HVALS, HGETALL.
+CommandTask read_all(CommandRun& run, HashPart part) {
+  const StoreResult got = co_await run.store(read_hash(run));
+  if (reply_not_hash(run, got)) co_return;
+  RespWriter reply = run.reply();
+  const size_t count = count_fields(got.value.bytes());
+  if (part == HashPart::kBoth) {
+    reply.map(count);
+  } else {
+    reply.array(count);
+  }
+  for (RowReader reader(as_byte_span(got.value.bytes())); const auto field = reader.next();) {
+    if (part != HashPart::kValues) reply.bulk(field->name);
+    if (part != HashPart::kNames) reply.bulk(as_string_view(field->value));
+  }
+}
+
+void reply_hash_page(CommandRun& run, std::string_view row, std::string_view pattern) {
+  std::vector<std::pair<std::string_view, std::string_view>> found;
+  for (RowReader reader(as_byte_span(row)); const auto field = reader.next();) {
+    if (glob_matches(pattern, field->name)) found.emplace_back(field->name, as_string_view(field->value));
+  }
+  RespWriter reply = run.reply();
+  reply.array(2);
+  reply.bulk(std::string_view("0"));
+  reply.array(2 * found.size());
+  for (const auto& [name, value] : found) {
+    reply.bulk(name);
+    reply.bulk(value);
+  }
+}
+
+}  // namespace
+
+CommandTask hget(CommandRun& run) {
+  const StoreResult got = co_await run.store(read_hash(run));
+  if (!reply_not_hash(run, got)) reply_optional(run.reply(), field_in(got, run.arg(2)));
+}
+
+CommandTask hmget(CommandRun& run) {
+  const StoreResult got = co_await run.store(read_hash(run));
+  if (reply_not_hash(run, got)) co_return;
+  const absl::flat_hash_map<std::string_view, std::string_view> fields = fields_by_name(got.value.bytes());
+  run.reply().array(run.size() - 2);
+  for (size_t i = 2; i < run.size(); ++i) {
+    const auto found = fields.find(run.arg(i));
+    reply_optional(run.reply(), found == fields.end() ? std::nullopt : std::optional(found->second));
+    if (run.reply_bytes().size() <= kManyValuesBytesMax) continue;
+    run.reply_bytes().clear();
+    run.reply().error(errors::kReplyTooLarge);
+    co_return;
+  }
+}
+
+CommandTask hgetall(CommandRun& run) {
+  return read_all(run, HashPart::kBoth);
+}
+
+CommandTask hkeys(CommandRun& run) {
+  return read_all(run, HashPart::kNames);
+}
+
+CommandTask hvals(CommandRun& run) {
+  return read_all(run, HashPart::kValues);
+}
+
+CommandTask hlen(CommandRun& run) {
+  const StoreResult got = co_await run.store(read_hash(run));
+  if (!reply_not_hash(run, got)) run.reply().integer(static_cast<int64_t>(count_fields(got.value.bytes())));
+}
+
+CommandTask hexists(CommandRun& run) {
+  const StoreResult got = co_await run.store(read_hash(run));
+  if (!reply_not_hash(run, got)) run.reply().integer(field_in(got, run.arg(2)).has_value() ? 1 : 0);
+}
+
+CommandTask hstrlen(CommandRun& run) {
+  const StoreResult got = co_await run.store(read_hash(run));
+  if (reply_not_hash(run, got)) co_return;
+  run.reply().integer(static_cast<int64_t>(field_in(got, run.arg(2)).value_or("").size()));
+}
+
+/// All fields come with the first call, as from Redis for a small hash, so any cursor gives them. Redis looks at the
+/// options only if there is such a key.
+CommandTask hscan(CommandRun& run) {
+  if (!parse_cursor(run.arg(2)).has_value()) {
+    run.reply().error(errors::kInvalidCursor);
+    co_return;
+  }
+  const StoreResult got = co_await run.store(read_hash(run));
+  if (reply_not_hash(run, got)) co_return;
+  if (!got.ok()) {
+    reply_hash_page(run, {}, "*");
+    co_return;
+  }
+  const std::optional<ScanOptions> options = parse_scan_options(run, 3, false);
+  if (options.has_value()) reply_hash_page(run, got.value.bytes(), options->pattern);
+}
+
+}  // namespace skua::kv::gateway::handlers

@@ -1,0 +1,31 @@
+#include "kvstore/gateway/hash_support.h"
+
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/gateway/handler_support.h"
+#include "kvstore/gateway/redis_errors.h"
+
+namespace skua::kv::gateway {
+
+StoreRequest read_hash(const CommandRun& run) {
+  return {.kind = StoreRequest::Kind::kGet, .key = run.arg(1), .with_mark = true};
+}
+
+bool reply_bad_field_name(CommandRun& run, std::string_view name) {
+  if (!name.empty() && name.size() <= kFieldNameBytesMax) return false;
+  run.reply().error(errors::kFieldSize);
+  return true;
+}
+
+bool reply_large_hash(CommandRun& run, const HashChange& change) {
+  if (change.field_count <= kFieldsMax && change.row_bytes <= kValueBytesMax) return false;
+  run.reply().error(change.field_count > kFieldsMax ? errors::kTooManyFields : errors::kHashTooLarge);
+  return true;
+}
+
+/// A PATCH brings only the fields. It makes no hash, because it cannot demand that the key be absent.
+StoreRequest set_fields(const CommandRun& run, const StoreResult& old, std::string_view row) {
+  const StoreRequest::Kind kind = old.ok() ? StoreRequest::Kind::kPatch : StoreRequest::Kind::kPut;
+  return unless_changed(old, {.kind = kind, .key = run.arg(1), .value = row, .mark = {.row = true}});
+}
+
+}  // namespace skua::kv::gateway

@@ -1,0 +1,27 @@
+// What several handlers of hashes need.
+#ifndef SKUA_KVSTORE_GATEWAY_HASH_SUPPORT_H_
+#define SKUA_KVSTORE_GATEWAY_HASH_SUPPORT_H_
+
+#include <string_view>
+
+#include "kvstore/gateway/command_run.h"
+#include "kvstore/gateway/hash_fields.h"
+#include "kvstore/gateway/store_request.h"
+
+namespace skua::kv::gateway {
+
+/// Reads the hash whose key is the first word behind the name. For reply_not_hash().
+[[nodiscard]] StoreRequest read_hash(const CommandRun& run);
+
+/// True: no field of a row can have that name, and the client has been told.
+bool reply_bad_field_name(CommandRun& run, std::string_view name);
+/// True: the hash would be larger than a row may be, and the client has been told.
+bool reply_large_hash(CommandRun& run, const HashChange& change);
+
+/// Sets the fields that `row` has, if the key still is as `old`, the result of read_hash(), says. It keeps the key's
+/// time to live. `row` must live until the result is there.
+[[nodiscard]] StoreRequest set_fields(const CommandRun& run, const StoreResult& old, std::string_view row);
+
+}  // namespace skua::kv::gateway
+
+#endif  // SKUA_KVSTORE_GATEWAY_HASH_SUPPORT_H_
