@@ -7,8 +7,7 @@
 
 namespace skua::kv::gateway::errors {
 
-inline constexpr std::string_view kWrongType =
-    "WRONGTYPE Operation against a key holding the wrong kind of value";
+inline constexpr std::string_view kWrongType = "WRONGTYPE Operation against a key holding the wrong kind of value";
 inline constexpr std::string_view kSyntax = "ERR syntax error";
 inline constexpr std::string_view kNotAnInteger = "ERR value is not an integer or out of range";
 inline constexpr std::string_view kNotAnInt32 =

@@ -118,9 +118,11 @@ class Programs:
         return port
 
     def start_redis(self):
+        """Its hashes keep their fields in the order in which these came, whatever their size."""
         port = free_ports(1)
         self.start("redis", ["redis-server", "--port", str(port), "--save", "", "--appendonly", "no", "--bind", "127.0.0.1",
-                             "--dir", self.directory.name], port)
+                             "--dir", self.directory.name, "--hash-max-listpack-entries", "100000",
+                             "--hash-max-listpack-value", "1000000000"], port)
         return port
 
     @staticmethod

@@ -73,6 +73,28 @@ class Streams:
     def getex(self):
         return ["GETEX", self.key(), *self.random.choice([[], ["PERSIST"], self.expiry(), ["EX"], ["FOO"], ["PXAT", 1]])], EXACT
 
+    def field(self):
+        return self.random.choice(["a", "b", "c", "n", "m", "field:1", "field:2", "x" * 100])
+
+    def fields(self):
+        return [self.field() for _ in range(self.random.choice([1, 1, 2, 5]))]
+
+    def hash(self):
+        key, field, value = self.key, self.field, self.value
+        pairs = [word for name in self.fields() for word in (name, value())]
+        return self.random.choice([
+            lambda: ["HSET", key(), *pairs], lambda: ["HSET", key(), *pairs], lambda: ["HMSET", key(), *pairs],
+            lambda: ["HSET", key(), *pairs[:-1]], lambda: ["HSETNX", key(), field(), value()],
+            lambda: ["HGET", key(), field()], lambda: ["HMGET", key(), *self.fields()], lambda: ["HGETALL", key()],
+            lambda: ["HGETALL", key()], lambda: ["HDEL", key(), *self.fields()], lambda: ["HLEN", key()],
+            lambda: ["HKEYS", key()], lambda: ["HVALS", key()], lambda: ["HEXISTS", key(), field()],
+            lambda: ["HSTRLEN", key(), field()], lambda: ["HINCRBY", key(), field(), self.number()],
+            lambda: ["HINCRBYFLOAT", key(), field(), value()],
+            lambda: ["HSCAN", key(), self.random.choice([0, 0, 0, "x"]),
+                     *self.random.choice([[], ["MATCH", "field:*"], ["COUNT", 5], ["COUNT", 0], ["COUNT", "x"], ["TYPE", "hash"],
+                                          ["COUNT", 100, "MATCH", "[ab]"]])],
+            lambda: ["DEL", key()]])(), EXACT
+
     def simple(self):
         key = self.key
         return self.random.choice([
@@ -94,11 +116,13 @@ class Streams:
         return self.random.choice([["GET"], ["SET", "a"], ["MSET", "a", "1", "b"], ["FOO", "a\r\nb", "c" * 200, "d"], ["foo"],
                                    ["CONFIG"], ["CONFIG", "FOO"], ["CLIENT", "nosuch"], ["PING", "a", "b"], ["INCR", "a", "b"],
                                    ["EXPIRE", "a"], ["GETEX"], ["CONFIG", "GET"], ["x" * 300], ["HELLO", "9"], ["HELLO", "x"],
-                                   ["AUTH", "x"], ["AUTH", "a", "b"], ["SCAN", "x"], ["SCAN", "0", "COUNT", "0"],
+                                   ["AUTH", "x"], ["AUTH", "a", "b"], ["HSET", "a", "b"], ["HGET", "a"], ["HSCAN", "a"], ["SCAN", "x"], ["SCAN", "0", "COUNT", "0"],
                                    ["SCAN", "0", "FOO", "1"], ["DBSIZE", "a"], ["CLIENT", "SETNAME", "a b"]]), EXACT
 
     def command(self):
-        kind = self.random.randrange(20)
+        kind = self.random.randrange(26)
+        if kind >= 20:
+            return self.hash()
         if kind < 3:
             return self.set()
         if kind < 5:
@@ -109,7 +133,8 @@ class Streams:
             return [self.random.choice(["TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME"]), self.key()], NEAR
         if kind == 7:
             return self.random.choice([(["KEYS", self.random.choice(["*", "key:[0-3]", "key:?", "nosuch", "k*5", "k" * 1100 + "*"])], SORTED),
-                                       (["SCAN", "0", "COUNT", "5000", "MATCH", "key:*"], SORTED)])
+                                       (["SCAN", "0", "COUNT", "5000", "MATCH", "key:*"], SORTED),
+                                       (["SCAN", "0", "COUNT", "5000", "TYPE", self.random.choice(["hash", "string", "list"])], SORTED)])
         if kind == 8:
             return self.mistake()
         return self.simple()
