@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "kvstore/gateway/redis_errors.h"
+#include "kvstore/gateway/transaction.h"
 
 namespace skua::kv::gateway {
 namespace {
@@ -18,8 +20,8 @@ CommandTask reply_nothing(CommandRun& /*run*/) {
   co_return;
 }
 
-/// A command that was refused: it has its place among the replies.
-constexpr CommandSpec kRefused{
+/// A command that was refused or queued: it has its place among the replies.
+constexpr CommandSpec kAnswered{
     .name = "", .arity = -1, .flags = kLocal, .first_key = 0, .last_key = 0, .key_step = 0, .handler = reply_nothing};
 
 }  // namespace
@@ -49,14 +51,15 @@ void ClientConnection::receive(std::string_view& bytes, int64_t now_us) {
   if (session_.is_ending) bytes = {};
 }
 
+std::unique_ptr<CommandRun> ClientConnection::take_spare_run() {
+  if (gateway_.spare_runs.empty()) return std::make_unique<CommandRun>();
+  std::unique_ptr<CommandRun> run = std::move(gateway_.spare_runs.back());
+  gateway_.spare_runs.pop_back();
+  return run;
+}
+
 CommandRun& ClientConnection::add_run(const CommandSpec& spec, CommandArguments& words) {
-  std::unique_ptr<CommandRun> run;
-  if (gateway_.spare_runs.empty()) {
-    run = std::make_unique<CommandRun>();
-  } else {
-    run = std::move(gateway_.spare_runs.back());
-    gateway_.spare_runs.pop_back();
-  }
+  std::unique_ptr<CommandRun> run = take_spare_run();
   run->begin({.number = first_number_ + ring_.size(),
               .spec = &spec,
               .words = &words,
@@ -71,7 +74,7 @@ CommandRun& ClientConnection::add_run(const CommandSpec& spec, CommandArguments&
 void ClientConnection::refuse(std::string_view error) {
   if (error.empty()) return;
   CommandArguments none;
-  CommandRun& run = add_run(kRefused, none);
+  CommandRun& run = add_run(kAnswered, none);
   protocol_->write_error(error, run.reply_bytes());
   run.start(0, requests_);
   done_bytes_ += run.reply_bytes().size();
@@ -81,22 +84,74 @@ void ClientConnection::dispatch(CommandArguments& words, int64_t now_us) {
   gateway_.identity.commands.fetch_add(1, std::memory_order_relaxed);
   FoundCommand found = protocol_->find(words);
   if (found.spec == nullptr) {
+    if (session_.transaction != nullptr) session_.transaction->abort();
+    if (found.ends_transaction) session_.transaction.reset();
     // What a browser sends when a web page makes it talk to this port (cross-protocol scripting). Redis does the same.
     session_.is_ending = session_.is_ending || found.is_http;
     if (!found.is_http) refuse(found.error);
     return;
   }
+  const bool is_multi_open = session_.transaction != nullptr && session_.transaction->is_open();
+  if (is_multi_open && !found.spec->has(kNotQueued)) return queue(*found.spec, words);
   CommandRun& run = add_run(*found.spec, words);
-  if (found.spec->has(kLocal)) {
-    // It acts when it comes: the commands after it find the database and the protocol that it chose.
-    run.start(now_us, requests_);
-    done_bytes_ += run.reply_bytes().size();
-    return;
+  if (found.spec->has(kLocal) || found.spec->has(kPrepares)) {
+    // It acts when it comes: the commands after it find the database, the protocol and the transaction that it chose.
+    start_at_once(run, now_us);
+    if (run.state() == CommandRun::State::kDone) return;
   }
-  for_each_key(*found.spec, run.words(),
-               [&](std::string_view key) { run.key_hashes.push_back(absl::HashOf(run.database(), key)); });
-  hazards_.add(run);
+  add_hazards(run);
   if (run.blocker_count == 0) ready_.push_back(&run);
+}
+
+void ClientConnection::start_at_once(CommandRun& run, int64_t now_us) {
+  const size_t bytes_before = run.memory_bytes();
+  run.start(now_us, requests_);
+  command_bytes_ += run.memory_bytes() - bytes_before;  // of a transaction that it took
+  if (run.state() == CommandRun::State::kDone) done_bytes_ += run.reply_bytes().size();
+}
+
+void ClientConnection::add_hazards(CommandRun& run) {
+  const auto add_keys_of = [&run](const CommandRun& command) {
+    for_each_key(command.spec(), command.words(),
+                 [&](std::string_view key) { run.key_hashes.push_back(absl::HashOf(command.database(), key)); });
+  };
+  add_keys_of(run);
+  if (const Transaction* const transaction = run.transaction(); transaction != nullptr) {
+    for (const std::unique_ptr<CommandRun>& command : transaction->commands()) add_keys_of(*command);
+    for (const WatchedKey& watched : transaction->watched()) {
+      run.key_hashes.push_back(absl::HashOf(watched.database, std::string_view(watched.key)));
+    }
+  }
+  hazards_.add(run);
+}
+
+/// A command inside MULTI. See transaction.h.
+void ClientConnection::queue(const CommandSpec& spec, CommandArguments& words) {
+  Transaction& transaction = *session_.transaction;
+  std::string_view error;
+  if (spec.has(kNotInMulti)) {
+    error = errors::kNotInMulti;
+  } else if (gateway_.held_bytes >= gateway_.held_bytes_max) {
+    error = errors::kNoRoomToQueue;
+  } else {
+    std::unique_ptr<CommandRun> run = take_spare_run();
+    run->begin({.number = 0,
+                .spec = &spec,
+                .words = &words,
+                .session = &session_,
+                .gateway = &gateway_,
+                .pinned = nullptr,
+                .is_queued = true});
+    if (!transaction.queue(std::move(run))) error = errors::kTransactionTooLarge;
+  }
+  if (!error.empty()) {
+    transaction.abort();
+    return refuse(error);
+  }
+  CommandArguments none;
+  CommandRun& run = add_run(kAnswered, none);
+  run.reply().simple("QUEUED");
+  start_at_once(run, 0);
 }
 
 void ClientConnection::complete(const StoreTicket& ticket, StoreResult&& result, int64_t now_us) {
@@ -130,7 +185,7 @@ void ClientConnection::advance(int64_t now_us) {
 }
 
 void ClientConnection::count_held() {
-  const size_t held = command_bytes_ + reply_bytes();
+  const size_t held = busy_bytes() + (session_.transaction != nullptr ? session_.transaction->memory_bytes() : 0);
   gateway_.held_bytes += held - held_bytes_;
   held_bytes_ = held;
 }

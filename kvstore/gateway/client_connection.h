@@ -73,7 +73,7 @@ class ClientConnection {
 
   [[nodiscard]] bool wants_input() const {
     return !session_.is_ending && ring_.size() < kCommandsMax && command_bytes_ < kCommandBytesMax &&
-           reply_bytes() < kReplyBytesMax && (held_bytes_ == 0 || gateway_.held_bytes < gateway_.held_bytes_max);
+           reply_bytes() < kReplyBytesMax && (busy_bytes() == 0 || gateway_.held_bytes < gateway_.held_bytes_max);
   }
   /// All replies are out, and there will be no more.
   [[nodiscard]] bool is_over() const { return session_.is_ending && ring_.empty() && output_.empty(); }
@@ -83,7 +83,11 @@ class ClientConnection {
   [[nodiscard]] bool is_idle() const { return ring_.empty() && output_.empty() && !protocol_->is_amid_command(); }
 
  private:
+  [[nodiscard]] std::unique_ptr<CommandRun> take_spare_run();
   CommandRun& add_run(const CommandSpec& spec, CommandArguments& words);
+  void start_at_once(CommandRun& run, int64_t now_us);
+  void add_hazards(CommandRun& run);
+  void queue(const CommandSpec& spec, CommandArguments& words);
   void dispatch(CommandArguments& words, int64_t now_us);
   void refuse(std::string_view error);
   void advance(int64_t now_us);
@@ -95,6 +99,8 @@ class ClientConnection {
   [[nodiscard]] bool has_room_for(const CommandRun& run) const;
   /// Bytes of replies that the client has not taken.
   [[nodiscard]] size_t reply_bytes() const { return done_bytes_ + output_.size(); }
+  /// Bytes that become free without further input. What MULTI has queued does not.
+  [[nodiscard]] size_t busy_bytes() const { return command_bytes_ + reply_bytes(); }
 
   GatewayContext& gateway_;
   ClientSession session_;

@@ -3,11 +3,14 @@
 #define SKUA_KVSTORE_GATEWAY_CLIENT_SESSION_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "kvstore/gateway/resp_writer.h"
 
 namespace skua::kv::gateway {
+
+class Transaction;
 
 struct ClientSession {
   /// Of this connection; different from all others of the gateway, also later ones.
@@ -21,6 +24,8 @@ struct ClientSession {
   std::string name{};
   /// No further commands are taken; the connection ends when the replies are out.
   bool is_ending = false;
+  /// What WATCH and MULTI have begun; null: nothing. A WATCH that waits for the store has it, too.
+  std::shared_ptr<Transaction> transaction{};
 };
 
 }  // namespace skua::kv::gateway

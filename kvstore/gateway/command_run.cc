@@ -3,6 +3,7 @@
 #include <string>
 
 #include "kvstore/gateway/redis_errors.h"
+#include "kvstore/gateway/transaction.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv::gateway {
@@ -39,7 +40,9 @@ void CommandRun::begin(const Beginning& beginning) {
   memory_bytes_ = gateway::memory_bytes(*spec_, words_);
   reply_.set_pinned(beginning.pinned);
   key_hashes.clear();
-  is_write = spec_->has(kWrites);
+  is_queued_ = beginning.is_queued;
+  waits_for_turn_ = false;
+  is_write = spec_->has(kWrites) || spec_->has(kOrdersKeys);
   is_whole_table = spec_->has(kWholeTable);
 }
 
@@ -50,6 +53,7 @@ void CommandRun::restart() {
 
 void CommandRun::end() {
   task_.destroy();
+  transaction_.reset();
   free_large_results(results_);
   forget_keys();
   asked_ = {};
@@ -62,7 +66,7 @@ void CommandRun::end() {
 void CommandRun::start(int64_t now_us, std::vector<IssuedRequest>& out) {
   state_ = State::kRunning;
   begun_us_ = now_us;
-  task_ = spec_->handler(*this);
+  if (!std::exchange(waits_for_turn_, false)) task_ = spec_->handler(*this);
   resume(now_us, out);
 }
 
@@ -75,10 +79,19 @@ void CommandRun::resume(int64_t now_us, std::vector<IssuedRequest>& out) {
     free_large_results(results_);
     return;
   }
+  if (waits_for_turn_) {
+    state_ = State::kWaiting;
+    return;
+  }
   for (size_t i = 0; i < asked_.size(); ++i) {
     out.push_back({{number_, static_cast<uint32_t>(i)}, asked_[i]});
     out.back().request.database = database_;
   }
+}
+
+void CommandRun::take_transaction() {
+  transaction_ = std::move(session_->transaction);
+  memory_bytes_ += transaction_->memory_bytes();
 }
 
 void CommandRun::ask(std::span<const StoreRequest> requests) {

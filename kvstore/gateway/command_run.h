@@ -9,6 +9,7 @@
 
 #include <coroutine>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -68,6 +69,9 @@ class CommandRun : public HazardNode {
   /// False: others have changed the key between reading and writing for too long.
   [[nodiscard]] bool may_contest() const { return now_us_ - begun_us_ < kContestMsMax * 1000; }
   [[nodiscard]] ClientSession& session() { return *session_; }
+  [[nodiscard]] const ClientSession& session() const { return *session_; }
+  /// MULTI queued the command, and EXEC carries it out.
+  [[nodiscard]] bool is_queued() const { return is_queued_; }
   [[nodiscard]] GatewayContext& gateway() { return *gateway_; }
   /// Appends to the reply, in the protocol of the time when the command came.
   [[nodiscard]] RespWriter reply() { return {reply_, protocol_}; }
@@ -79,6 +83,14 @@ class CommandRun : public HazardNode {
   /// results, in the order of the requests, which is valid until the next co_await. `requests` must live until then.
   [[nodiscard]] auto store_all(std::span<const StoreRequest> requests) { return StoreAll{*this, requests}; }
 
+  /// co_await run.turn(): waits until the commands before it that use the same keys are done. For commands with
+  /// kPrepares, at most once, before they ask the store.
+  [[nodiscard]] auto turn() { return Turn{*this}; }
+  /// Moves the session's transaction here, which is there. Before turn(): its keys are the command's, too.
+  void take_transaction();
+  /// Null: none was taken.
+  [[nodiscard]] Transaction* transaction() const { return transaction_.get(); }
+
   // --- For the connection
 
   /// What the run needs while it lives; all must outlive it, but for `words`, which are taken.
@@ -88,7 +100,8 @@ class CommandRun : public HazardNode {
     CommandArguments* words;
     ClientSession* session;
     GatewayContext* gateway;
-    PinnedBytes* pinned;
+    PinnedBytes* pinned;  ///< null: the reply has copies of all values
+    bool is_queued = false;
   };
   void begin(const Beginning& beginning);
   /// Forgets the reply of a command that is done and that has only read: start() carries it out again.
@@ -96,7 +109,7 @@ class CommandRun : public HazardNode {
   /// Gives back everything. The handler may be waiting for the store.
   void end();
 
-  /// Starts the handler. Requests are appended to `out`.
+  /// Starts the handler, or resumes it if it waits for its turn (state kWaiting). Requests are appended to `out`.
   void start(int64_t now_us, std::vector<IssuedRequest>& out);
   /// Takes a result, and resumes the handler when it was the last. A ticket that the command does not wait for is
   /// ignored.
@@ -108,6 +121,12 @@ class CommandRun : public HazardNode {
   [[nodiscard]] uint64_t number() const { return number_; }
 
  private:
+  struct Turn {
+    CommandRun& run;
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> /*handler*/) { run.waits_for_turn_ = true; }
+    void await_resume() const noexcept {}
+  };
   struct StoreAll {
     CommandRun& run;
     std::span<const StoreRequest> requests;
@@ -130,6 +149,8 @@ class CommandRun : public HazardNode {
   State state_ = State::kWaiting;
   RespVersion protocol_ = RespVersion::kResp2;
   bool holds_values_ = false;
+  bool is_queued_ = false;
+  bool waits_for_turn_ = false;
   uint32_t database_ = 0;
   uint64_t number_ = 0;
   size_t memory_bytes_ = 0;
@@ -141,6 +162,7 @@ class CommandRun : public HazardNode {
   CommandArguments words_;
   ReplyBytes reply_;
   CommandTask task_;
+  std::shared_ptr<Transaction> transaction_;
 
   std::span<const StoreRequest> asked_;
   std::vector<StoreResult> results_;

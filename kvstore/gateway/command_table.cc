@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/gateway/handlers.h"
+#include "kvstore/gateway/redis_errors.h"
 #include "kvstore/gateway/redis_numbers.h"
 #include "rpc/base/status.h"
 
@@ -21,7 +22,7 @@ constexpr uint32_t kLocalFast = kLocal | kFast;
 // name, arity, flags, first key, last key, step, handler
 constexpr auto kCommands = std::to_array<CommandSpec>({
     {"append", 3, kWriteFast, 1, 1, 1, handlers::append},
-    {"auth", -2, kLocalFast, 0, 0, 0, handlers::auth},
+    {"auth", -2, kLocalFast | kNotInMulti, 0, 0, 0, handlers::auth},
     {"client", -2, kLocal, 0, 0, 0, nullptr},
     {"client|getname", 2, kLocal, 0, 0, 0, handlers::client_getname},
     {"client|id", 2, kLocal, 0, 0, 0, handlers::client_id},
@@ -34,11 +35,13 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"command|info", -2, kLocal, 0, 0, 0, handlers::command_info},
     {"config", -2, kLocal, 0, 0, 0, nullptr},
     {"config|get", -3, kLocal, 0, 0, 0, handlers::config_get},
-    {"dbsize", 1, kWholeTable, 0, 0, 0, handlers::dbsize},
+    {"dbsize", 1, kWholeTable | kNotInMulti, 0, 0, 0, handlers::dbsize},
     {"decr", 2, kWriteFast, 1, 1, 1, handlers::decr},
     {"decrby", 3, kWriteFast, 1, 1, 1, handlers::decrby},
     {"del", -2, kWrites, 1, -1, 1, handlers::del},
+    {"discard", 1, kLocalFast | kNotQueued, 0, 0, 0, handlers::discard},
     {"echo", 2, kLocalFast, 0, 0, 0, handlers::echo},
+    {"exec", 1, kPrepares | kOrdersKeys | kHoldsValues | kNotQueued, 0, 0, 0, handlers::exec},
     {"exists", -2, kReadFast, 1, -1, 1, handlers::exists},
     {"expire", -3, kWriteFast, 1, 1, 1, handlers::expire},
     {"expireat", -3, kWriteFast, 1, 1, 1, handlers::expireat},
@@ -49,7 +52,7 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"getrange", 4, kReads, 1, 1, 1, handlers::getrange},
     {"getset", 3, kWriteFast | kHoldsValues, 1, 1, 1, handlers::getset},
     {"hdel", -3, kWriteFast | kHoldsValues, 1, 1, 1, handlers::hdel},
-    {"hello", -1, kLocalFast, 0, 0, 0, handlers::hello},
+    {"hello", -1, kLocalFast | kNotInMulti, 0, 0, 0, handlers::hello},
     {"hexists", 3, kReadFast, 1, 1, 1, handlers::hexists},
     {"hget", 3, kReadFast, 1, 1, 1, handlers::hget},
     {"hgetall", 2, kReads, 1, 1, 1, handlers::hgetall},
@@ -68,9 +71,10 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"incrby", 3, kWriteFast, 1, 1, 1, handlers::incrby},
     {"incrbyfloat", 3, kWriteFast, 1, 1, 1, handlers::incrbyfloat},
     {"info", -1, kLocal, 0, 0, 0, handlers::info},
-    {"keys", 2, kWholeTable, 0, 0, 0, handlers::keys},
+    {"keys", 2, kWholeTable | kNotInMulti, 0, 0, 0, handlers::keys},
     {"mget", -2, kReadFast | kHoldsValues, 1, -1, 1, handlers::mget},
     {"mset", -3, kWrites, 1, -1, 2, handlers::mset},
+    {"multi", 1, kLocalFast | kNotQueued, 0, 0, 0, handlers::multi},
     {"persist", 2, kWriteFast, 1, 1, 1, handlers::persist},
     {"pexpire", -3, kWriteFast, 1, 1, 1, handlers::pexpire},
     {"pexpireat", -3, kWriteFast, 1, 1, 1, handlers::pexpireat},
@@ -78,10 +82,10 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"ping", -1, kLocalFast, 0, 0, 0, handlers::ping},
     {"psetex", 4, kWrites, 1, 1, 1, handlers::psetex},
     {"pttl", 2, kReadFast, 1, 1, 1, handlers::pttl},
-    {"quit", -1, kLocalFast, 0, 0, 0, handlers::quit},
-    {"reset", 1, kLocalFast, 0, 0, 0, handlers::reset},
-    {"scan", -2, kWholeTable, 0, 0, 0, handlers::scan},
-    {"select", 2, kLocalFast, 0, 0, 0, handlers::select},
+    {"quit", -1, kLocalFast | kNotQueued, 0, 0, 0, handlers::quit},
+    {"reset", 1, kLocalFast | kNotQueued, 0, 0, 0, handlers::reset},
+    {"scan", -2, kWholeTable | kNotInMulti, 0, 0, 0, handlers::scan},
+    {"select", 2, kLocalFast | kNotInMulti, 0, 0, 0, handlers::select},
     {"set", -3, kWrites | kHoldsValues, 1, 1, 1, handlers::set},
     {"setex", 4, kWrites, 1, 1, 1, handlers::setex},
     {"setnx", 3, kWriteFast, 1, 1, 1, handlers::setnx},
@@ -91,6 +95,8 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"ttl", 2, kReadFast, 1, 1, 1, handlers::ttl},
     {"type", 2, kReadFast, 1, 1, 1, handlers::type},
     {"unlink", -2, kWriteFast, 1, -1, 1, handlers::del},
+    {"unwatch", 1, kLocalFast, 0, 0, 0, handlers::unwatch},
+    {"watch", -2, kFast | kPrepares | kOrdersKeys | kNotQueued, 1, -1, 1, handlers::watch},
 });
 
 constexpr bool is_sorted() {
@@ -185,7 +191,11 @@ FoundCommand find_command(const CommandArguments& words) {
     spec = words[1].size() <= kNameBytesMax ? find_command(full) : nullptr;
     if (spec == nullptr) return {.error = unknown_subcommand_error(words)};
   }
-  if (!fits(*spec, words.size()) || spec->handler == nullptr) return {.error = wrong_arity_error(spec->name)};
+  const bool fits_arity = fits(*spec, words.size());
+  if (!fits_arity && spec->handler == handlers::exec) {
+    return {.error = std::string(errors::kExecArity), .ends_transaction = true};
+  }
+  if (!fits_arity || spec->handler == nullptr) return {.error = wrong_arity_error(spec->name)};
   return {.spec = spec};
 }
 

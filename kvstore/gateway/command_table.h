@@ -16,12 +16,16 @@ namespace skua::kv::gateway {
 using CommandHandler = CommandTask (*)(CommandRun& run);
 
 enum CommandFlag : uint32_t {
-  kReads = 1,        ///< its keys
-  kWrites = 2,       ///< its keys
-  kFast = 4,         ///< takes as long for a large table as for a small one
-  kLocal = 8,        ///< asks nothing of the store: it is carried out when its turn to be read comes
-  kWholeTable = 16,  ///< waits for all commands before it, and all after it wait
-  kHoldsValues = 32  ///< holds values of any size until its other requests are answered; see holds_values()
+  kReads = 1,         ///< its keys
+  kWrites = 2,        ///< its keys
+  kFast = 4,          ///< takes as long for a large table as for a small one
+  kLocal = 8,         ///< asks nothing of the store: it is carried out when its turn to be read comes
+  kWholeTable = 16,   ///< waits for all commands before it, and all after it wait
+  kHoldsValues = 32,  ///< holds values of any size until its other requests are answered; see holds_values()
+  kPrepares = 64,     ///< begins when it comes, and waits for its turn then (CommandRun::turn)
+  kOrdersKeys = 128,  ///< waits for commands before it, and those after it wait, as if it wrote its keys
+  kNotQueued = 256,   ///< acts at once, inside MULTI, too
+  kNotInMulti = 512   ///< is refused inside MULTI
 };
 
 struct CommandSpec {
@@ -53,6 +57,8 @@ struct FoundCommand {
   std::string error = {};
   /// The words are the beginning of a request of HTTP.
   bool is_http = false;
+  /// The words are an EXEC that is wrong: the transaction ends.
+  bool ends_transaction = false;
 };
 [[nodiscard]] FoundCommand find_command(const CommandArguments& words);
 

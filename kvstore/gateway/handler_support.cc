@@ -20,6 +20,7 @@ std::string failure_text(StoreResult::Status status, std::string_view text) {
     case StoreResult::Status::kNotApplied: return absl::StrCat("TRYAGAIN ", shown);
     case StoreResult::Status::kUnknown: return absl::StrCat("ERR outcome unknown: ", shown);
     case StoreResult::Status::kNoRight: return absl::StrCat("NOPERM ", shown);
+    case StoreResult::Status::kManyShards: return std::string(errors::kCrossSlot);
     default: return absl::StrCat("ERR ", shown);
   }
 }

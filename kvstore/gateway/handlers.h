@@ -68,6 +68,13 @@ CommandTask expiretime(CommandRun& run);
 CommandTask pexpiretime(CommandRun& run);
 CommandTask persist(CommandRun& run);
 
+// transaction_commands.cc
+CommandTask multi(CommandRun& run);
+CommandTask exec(CommandRun& run);
+CommandTask discard(CommandRun& run);
+CommandTask watch(CommandRun& run);
+CommandTask unwatch(CommandRun& run);
+
 // session_commands.cc
 CommandTask ping(CommandRun& run);
 CommandTask echo(CommandRun& run);

@@ -35,6 +35,17 @@ inline constexpr std::string_view kProtocolNotAnInteger = "ERR Protocol version 
 inline constexpr std::string_view kClientName =
     "ERR Client names cannot contain spaces, newlines or special characters.";
 
+// Of transactions.
+inline constexpr std::string_view kNestedMulti = "ERR MULTI calls can not be nested";
+inline constexpr std::string_view kWatchInsideMulti = "ERR WATCH inside MULTI is not allowed";
+inline constexpr std::string_view kExecWithoutMulti = "ERR EXEC without MULTI";
+inline constexpr std::string_view kDiscardWithoutMulti = "ERR DISCARD without MULTI";
+inline constexpr std::string_view kExecAborted = "EXECABORT Transaction discarded because of previous errors.";
+inline constexpr std::string_view kExecArity =
+    "EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command";
+inline constexpr std::string_view kNotInMulti = "ERR Command not allowed inside a transaction";
+inline constexpr std::string_view kCrossSlot = "CROSSSLOT Keys in request don't hash to the same slot";
+
 // The gateway's own.
 inline constexpr std::string_view kKeySize = "ERR a key must have 1 to 1024 bytes";
 inline constexpr std::string_view kFieldSize = "ERR a field of a hash must have a name of 1 to 1024 bytes";
@@ -47,6 +58,16 @@ inline constexpr std::string_view kReplyTooLargeText = kReplyTooLarge.substr(4);
 inline constexpr std::string_view kPatternTooLong = "ERR a pattern must have at most 4096 bytes";
 inline constexpr std::string_view kTooManyQuestions = "ERR too many arguments: ask for at most 256 at a time";
 inline constexpr std::string_view kChangesTooOften = "TRYAGAIN others change the key all the time: nothing was written";
+inline constexpr std::string_view kTooManyWatchedKeys = "ERR too many watched keys: at most 1024 at a time";
+inline constexpr std::string_view kTransactionTooLarge =
+    "ERR the transaction is too large: it has at most 1024 commands, and these take at most 32 MiB";
+inline constexpr std::string_view kNoRoomToQueue = "TRYAGAIN the gateway has no room for the command";
+inline constexpr std::string_view kTooManyKeysInExec =
+    "ERR the transaction has too many keys: at most 1024. Nothing was written";
+inline constexpr std::string_view kExecTooLarge =
+    "ERR the values of the transaction, or its replies, are larger than 64 MiB, or it makes more than 256 MiB of "
+    "values: "
+    "nothing was written";
 inline constexpr std::string_view kUnknownCursor =
     "ERR invalid cursor: this gateway does not know it, or has forgotten it; begin again with 0";
 

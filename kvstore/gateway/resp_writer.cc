@@ -61,6 +61,10 @@ void RespWriter::null() {
   out_.append(version_ == RespVersion::kResp3 ? std::string_view("_\r\n") : std::string_view("$-1\r\n"));
 }
 
+void RespWriter::null_array() {
+  out_.append(version_ == RespVersion::kResp3 ? std::string_view("_\r\n") : std::string_view("*-1\r\n"));
+}
+
 void RespWriter::array(size_t count) {
   header('*', static_cast<int64_t>(count));
 }

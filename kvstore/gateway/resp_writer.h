@@ -30,6 +30,8 @@ class RespWriter {
   /// Text for people: "txt:" in RESP3, a bulk string in RESP2.
   void verbatim(std::string_view text);
   void null();
+  /// Instead of an array: what EXEC says when a watched key has changed.
+  void null_array();
   /// So many replies follow.
   void array(size_t count);
   /// So many pairs of replies follow.

@@ -138,6 +138,7 @@ CommandTask reset(CommandRun& run) {
   run.session().database = run.gateway().identity.databases.begin()->first;
   run.session().protocol = RespVersion::kResp2;
   run.session().name.clear();
+  run.session().transaction.reset();
   run.reply().simple("RESET");
   co_return;
 }

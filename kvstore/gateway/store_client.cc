@@ -6,6 +6,7 @@
 
 #include "kvstore/codec/row.h"
 #include "rpc/base/bytes.h"
+#include "rpc/base/check.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::gateway {
@@ -43,6 +44,30 @@ std::vector<FieldUpdate> fields_of(std::string_view row) {
   return fields;
 }
 
+Batch batch_of(const std::vector<StoreRequest>& operations) {
+  Batch batch;
+  for (const StoreRequest& operation : operations) {
+    const std::chrono::milliseconds ttl(operation.ttl_ms);
+    BatchOpOptions options;
+    options.if_version = operation.if_version;
+    options.if_absent = operation.if_absent;
+    options.if_present = operation.if_present;
+    switch (operation.kind) {
+      case Kind::kPut:
+        options.ttl = ttl;
+        options.keep_ttl = operation.keep_ttl;
+        options.mark = operation.mark;
+        batch.put(operation.key, operation.value, options);
+        break;
+      case Kind::kRemove: batch.remove(operation.key, options); break;
+      case Kind::kExpire: batch.expire(operation.key, ttl, options); break;
+      case Kind::kCheck: batch.check(operation.key, operation.if_version.value_or(0)); break;
+      default: SKUA_CHECK(false, "a batch has PUT, REMOVE, EXPIRE and CHECK");
+    }
+  }
+  return batch;
+}
+
 }  // namespace
 
 StoreResult::Status store_status(StoreRequest::Kind kind, const Outcome& outcome) {
@@ -60,6 +85,9 @@ StoreResult::Status store_status(StoreRequest::Kind kind, const Outcome& outcome
     }
   }
   if (outcome.may_have_been_applied) return Status::kUnknown;
+  // The client has looked at the keys before it sent anything.
+  const bool has_many_shards = kind == Kind::kBatch && outcome.status.code() == absl::StatusCode::kInvalidArgument;
+  if (has_many_shards && outcome.detail != nullptr) return Status::kManyShards;
   switch (outcome.status.code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:
@@ -130,7 +158,20 @@ absl::Status StoreClient::submit(const StoreRequest& request, const std::string&
       finish(place, std::move(result));
     });
   }
+  if (request.kind == Kind::kBatch) return submit_batch(request, table, place);
   return submit_write(request, table, place);
+}
+
+absl::Status StoreClient::submit_batch(const StoreRequest& request, const std::string& table, uint32_t place) {
+  const Batch batch = batch_of(*request.batch);
+  return client_.batch(table, batch, {}, [this, place](BatchResult&& done) {
+    StoreResult result = result_of(Kind::kBatch, done);
+    const auto failed = std::find_if(done.ops.begin(), done.ops.end(), [&](const BatchOpResult& operation) {
+      return operation.status.code() == done.status.code();
+    });
+    if (failed != done.ops.end()) result.failed_operation = static_cast<size_t>(failed - done.ops.begin());
+    finish(place, std::move(result));
+  });
 }
 
 absl::Status StoreClient::submit_write(const StoreRequest& request, const std::string& table, uint32_t place) {
@@ -150,7 +191,9 @@ absl::Status StoreClient::submit_write(const StoreRequest& request, const std::s
       return client_.patch(table, request.key, fields_of(request.value),
                            {.row = request.mark.row, .if_version = request.if_version}, std::move(done));
     case Kind::kGet:
-    case Kind::kScan: break;
+    case Kind::kScan:
+    case Kind::kBatch:
+    case Kind::kCheck: break;
   }
   return absl::InternalError("not a write");
 }

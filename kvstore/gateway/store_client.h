@@ -47,6 +47,7 @@ class StoreClient {
 
   uint32_t add_pending(uint64_t connection, const IssuedRequest& issued);
   absl::Status submit(const StoreRequest& request, const std::string& table, uint32_t place);
+  absl::Status submit_batch(const StoreRequest& request, const std::string& table, uint32_t place);
   absl::Status submit_write(const StoreRequest& request, const std::string& table, uint32_t place);
   void finish(uint32_t place, StoreResult&& result);
 

@@ -9,13 +9,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kvstore/client/types.h"
 
 namespace skua::kv::gateway {
 
 struct StoreRequest {
-  enum class Kind : uint8_t { kGet, kPut, kRemove, kAdd, kAppend, kExpire, kScan, kPatch };
+  enum class Kind : uint8_t { kGet, kPut, kRemove, kAdd, kAppend, kExpire, kScan, kPatch, kBatch, kCheck };
 
   // Views live until the result is there.
   Kind kind = Kind::kGet;
@@ -37,6 +38,9 @@ struct StoreRequest {
   uint32_t rows_max = 0;      ///< SCAN
   bool keys_only = false;     ///< SCAN: the rows have no values
   bool count_only = false;    ///< SCAN: the result has the count of the whole range, and no rows; no rows_max
+  /// BATCH: PUT, REMOVE, EXPIRE and CHECK with their conditions, of different keys of one shard: all of them or none.
+  /// A CHECK, which only a batch has, writes nothing: the batch is carried out only if the CHECK's condition holds.
+  const std::vector<StoreRequest>* batch = nullptr;
   /// Number of the database; the connection fills it in.
   uint32_t database = 0;
 };
@@ -53,6 +57,7 @@ struct StoreResult {
     kUnknown,       // it failed, and may have been carried out
     kRefused,       // it cannot be done, now or later: beyond a limit, for example
     kNoRight,       // the gateway's identity must not do it
+    kManyShards,    // BATCH: its keys are in several shards; nothing was written
   };
 
   Status status = Status::kOk;
@@ -62,13 +67,14 @@ struct StoreResult {
   size_t value_bytes = 0;                 ///< GET: the value's size; the command's run fills it in
   std::optional<uint64_t> ttl_ms = {};    ///< GET with_ttl; nothing: the key does not expire
   int64_t number = 0;                     ///< ADD: the sum
+  size_t failed_operation = 0;            ///< BATCH whose conditions do not hold: the first that does not
   std::string text = {};                  ///< of a failure
   std::unique_ptr<ScanResult> scan = {};  ///< SCAN
 
   [[nodiscard]] bool ok() const { return status == Status::kOk; }
   [[nodiscard]] bool is_failure() const {
     return status == Status::kNotApplied || status == Status::kUnknown || status == Status::kRefused ||
-           status == Status::kNoRight;
+           status == Status::kNoRight || status == Status::kManyShards;
   }
 };
 

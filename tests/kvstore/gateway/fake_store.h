@@ -66,6 +66,7 @@ class FakeStore {
       return entry.second.expires_at_ms.has_value() && *entry.second.expires_at_ms <= now_ms;
     });
     if (request.kind == StoreRequest::Kind::kScan) return scan(request);
+    if (request.kind == StoreRequest::Kind::kBatch) return batch(request, now_ms);
     const std::string key(request.key);
     const auto found = table.find(key);
     const uint64_t version = found == table.end() ? 0 : found->second.version;
@@ -81,6 +82,8 @@ class FakeStore {
     return write(request, table, key, now_ms);
   }
 
+  /// Which shard a key is in; none: there is one.
+  std::function<uint32_t(std::string_view)> shard_of_key;
   FakeValueMemory memory;
   std::map<uint32_t, std::map<std::string, Entry>> tables;
   size_t request_count = 0;
@@ -142,6 +145,25 @@ class FakeStore {
     }
     table[key].version = out.version = ++version_;
     return out;
+  }
+
+  StoreResult batch(const StoreRequest& request, int64_t now_ms) {
+    auto& table = tables[request.database];
+    const std::vector<StoreRequest>& operations = *request.batch;
+    for (size_t i = 0; i < operations.size(); ++i) {
+      const StoreRequest& operation = operations[i];
+      if (shard_of_key && shard_of_key(operation.key) != shard_of_key(operations[0].key)) {
+        return {.status = StoreResult::Status::kManyShards};
+      }
+      const auto found = table.find(std::string(operation.key));
+      const uint64_t version = found == table.end() ? 0 : found->second.version;
+      const bool holds = (!operation.if_absent || version == 0) && operation.if_version.value_or(version) == version;
+      if (!holds) return {.status = StoreResult::Status::kOtherVersion, .failed_operation = i};
+    }
+    for (const StoreRequest& operation : operations) {
+      if (operation.kind != StoreRequest::Kind::kCheck) write(operation, table, std::string(operation.key), now_ms);
+    }
+    return {};
   }
 
   StoreResult scan(const StoreRequest& request) {

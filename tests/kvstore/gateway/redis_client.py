@@ -70,7 +70,9 @@ class Connection:
             return Reply(line + data, data[:-2])
         if kind not in b"*~%":
             raise ValueError(f"not a reply: {line!r}")
-        parts = [self.reply() for _ in range(max(count, 0) * (2 if kind == b"%" else 1))]
+        if count < 0:
+            return Reply(line, None)
+        parts = [self.reply() for _ in range(count * (2 if kind == b"%" else 1))]
         return Reply(line + b"".join(part.raw for part in parts), [part.value for part in parts])
 
     def ask(self, *words):

@@ -14,6 +14,7 @@ import sys
 import time
 
 from gateway_programs import Programs
+import redis_transactions
 from redis_client import Connection, encode
 
 EXACT, NEAR, SORTED = "exact", "near", "sorted"
@@ -254,6 +255,10 @@ def main():
         redis_port = programs.start_redis()
         compare_bad_streams(redis_port, gateway_port)
         compare_inline(redis_port, gateway_port)
+        redis_transactions.compare_scripts(redis_port, gateway_port)
+        redis_transactions.compare_random(Streams(arguments.seed), arguments.commands // 20, redis_port, gateway_port)
+        redis_transactions.check_shards(gateway_port)
+        redis_transactions.check_transfers(gateway_port)
         per_stream = 1000
         for i in range(max(1, arguments.commands // per_stream)):
             run_stream(arguments.seed + i, per_stream, redis_port, gateway_port)
