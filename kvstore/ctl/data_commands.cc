@@ -1,4 +1,7 @@
 // skuactl get, ttl, tag, scan. Commands that write: write_commands.cc, batch_command.cc.
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -22,12 +25,14 @@ struct ReadArguments {
   std::string key;
   const app::Option* file_option = nullptr;
   std::string file;
+  bool with_version = false;
 };
 
 struct ScanArguments {
   std::string table;
   StartArguments start;
   std::string end;
+  std::string prefix;
   uint32_t limit = 100;
 };
 
@@ -38,6 +43,13 @@ int report_read(const ReadArguments& arguments, const std::string& key, const Re
       absl::NotFoundError(absl::StrCat("table ", arguments.table, " has no key ", shell_word(key_text(key)))));
 }
 
+/// Prints a value and a line break. A terminal shows it as printable text; programs and files get its bytes.
+void print_value(std::string_view value) {
+  const std::string text = isatty(STDOUT_FILENO) != 0 ? printable(value) : std::string(value);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fputc('\n', stdout);
+}
+
 int get(const Globals& globals, const ReadArguments& arguments) {
   const std::string key = key_of(globals, "KEY", arguments.key);
   const bool to_file = is_given(*arguments.file_option, arguments.file);
@@ -45,6 +57,11 @@ int get(const Globals& globals, const ReadArguments& arguments) {
   if (to_output && globals.json) {
     app::fail_usage(kProgram,
                     "--file - writes the value to standard output, where --output json writes: leave one out");
+  }
+  if (to_output && arguments.with_version) {
+    app::fail_usage(kProgram,
+                    "--file - writes nothing but the value to standard output, and --with-version writes there: leave "
+                    "one out, or use --output json");
   }
   if (to_file && !to_output) {
     const absl::Status writable = app::check_output_file(arguments.file);
@@ -68,9 +85,10 @@ int get(const Globals& globals, const ReadArguments& arguments) {
         set_text(json, "value", "encoding", result.value);
       }
       print_json(json);
-    } else if (!to_file) {
-      std::printf("%s\n", printable(result.value).c_str());
+      return app::kExitOk;
     }
+    if (arguments.with_version) std::printf("version %llu\n", static_cast<unsigned long long>(result.version));
+    if (!to_file) print_value(result.value);
     return app::kExitOk;
   });
 }
@@ -128,8 +146,16 @@ void print_rows(const Globals& globals, const RowsResult& result) {
 }
 
 int scan(const Globals& globals, const ScanArguments& arguments) {
-  const std::string start = start_of(globals, arguments.start);
-  const std::string end = arguments.end.empty() ? std::string() : key_of(globals, "--end", arguments.end);
+  if (!arguments.prefix.empty() && !arguments.end.empty()) {
+    app::fail_usage(kProgram, "--prefix and --end both say where to stop: leave one out");
+  }
+  const KeyRange prefixed = prefix_range(globals, arguments.prefix);
+  const std::string start = std::max(start_of(globals, arguments.start), prefixed.start);
+  const std::string end = arguments.end.empty() ? prefixed.end : key_of(globals, "--end", arguments.end);
+  if (!arguments.prefix.empty() && !end.empty() && start >= end) {
+    app::fail_usage(kProgram,
+                    absl::StrCat("no key that begins with --prefix is at --start ", key_text(start), " or behind it"));
+  }
   if (!end.empty() && start >= end) {
     const std::string which = start == end
                                   ? std::string("--start and --end are the same")
@@ -152,7 +178,12 @@ void add_data_commands(app::Program& program, const Globals& globals) {
   read->file_option =
       &get_command.add_string("file", &read->file, "Write the value there, byte for byte; -: standard output.")
            .value_name("FILE");
+  get_command.add_bool("with-version", &read->with_version, "A line with the key's version first.");
+  get_command.description(
+      "The value, and a line break behind it. A terminal shows bytes that are not printable as \\xNN; in a pipe or a "
+      "file the bytes are as they are. --file - writes the bytes without a line break.");
   get_command.example("skuactl get notes greeting", "");
+  get_command.example("skuactl get notes greeting --with-version", "for put --if-version");
   get_command.example("skuactl get notes picture --file picture.png", "as it is");
   get_command.action([&globals, read] { return get(globals, *read); });
 
@@ -177,8 +208,10 @@ void add_data_commands(app::Program& program, const Globals& globals) {
   add_table_argument(scan_command, "table", range->table);
   add_start_options(scan_command, range->start, "First key; default: the smallest.");
   scan_command.add_string("end", &range->end, "Key to stop before; default: the end.").value_name("KEY");
+  add_prefix_option(scan_command, range->prefix);
   scan_command.add_int("limit", &range->limit, "Rows at most.").range(1, kScanLimitMax).unit("rows");
-  scan_command.example("skuactl scan notes --start g --end h", "keys that begin with g");
+  scan_command.example("skuactl scan notes --prefix user:", "keys that begin with user:");
+  scan_command.example("skuactl scan notes --start d --end h", "from d on, before h");
   scan_command.action([&globals, range] { return scan(globals, *range); });
 }
 

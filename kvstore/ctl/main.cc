@@ -59,6 +59,8 @@ int run_command_line(const std::vector<std::string>& words) {
   program.example("skuactl --output json scan notes --limit 10", "ten rows as JSON");
   ctl::add_status_command(program, globals);
   ctl::add_data_commands(program, globals);
+  ctl::add_key_list_commands(program, globals);
+  ctl::add_count_command(program, globals);
   ctl::add_write_commands(program, globals);
   ctl::add_batch_command(program, globals);
   ctl::add_table_commands(program, globals);

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -22,6 +21,7 @@
 #include "app/lock_file.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/host_files.h"
+#include "kvstore/ctl/progress.h"
 #include "kvstore/ctl/with_client.h"
 #include "rpc/base/printable.h"
 #include "rpc/base/status.h"
@@ -32,7 +32,6 @@ namespace {
 constexpr int64_t kFormatVersion = 1;  // the newest format of a node's directory that this program knows
 constexpr char kNodeRole[] = "node";
 constexpr size_t kNamesMax = 8;
-constexpr DurationNs kProgressPause = 2 * kSecond;
 
 struct StoreArguments {
   std::string directory;
@@ -50,15 +49,10 @@ std::array<std::byte, 16> uuid_bytes(const std::string& text) {
   return out;
 }
 
-/// Reports the progress of long work: a line on stderr every kProgressPause.
 OfflineProgress progress_lines(const char* what) {
-  auto told = std::make_shared<TimeNs>(SteadyClock().now_ns());
-  return [told, what](uint64_t done, uint64_t total) {
-    const TimeNs now = SteadyClock().now_ns();
-    if (now - *told < kProgressPause) return;
-    *told = now;
-    std::fprintf(stderr, "%s: %s %llu of %llu MiB\n", kProgram, what, static_cast<unsigned long long>(done >> 20),
-                 static_cast<unsigned long long>(total >> 20));
+  auto progress = std::make_shared<Progress>();
+  return [progress, what](uint64_t done, uint64_t total) {
+    progress->tell([&] { return absl::StrCat(what, " ", done >> 20, " of ", total >> 20, " MiB"); });
   };
 }
 

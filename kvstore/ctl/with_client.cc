@@ -18,7 +18,11 @@
 
 namespace skua::kv::ctl {
 
-int with_client(const Globals& globals, const std::string& table, const std::function<int(Client&)>& use) {
+namespace {
+
+/// The options of a client for `table`, which the control plane knows. Its timeout is what is left of
+/// globals.timeout_ns.
+absl::StatusOr<ClientOptions> client_options(const Globals& globals, const std::string& table) {
   const SteadyClock clock;
   const TimeNs end = clock.now_ns() + globals.timeout_ns;
   ClientOptions options;
@@ -33,11 +37,41 @@ int with_client(const Globals& globals, const std::string& table, const std::fun
   }
   control::AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
   const auto tables = admin.list_tables();
-  if (!tables.ok()) return report_failure(tables.status());
-  if (const absl::Status known = check_table(admin, *tables, table); !known.ok()) return report_failure(known);
+  if (!tables.ok()) return tables.status();
+  if (absl::Status known = check_table(admin, *tables, table); !known.ok()) return known;
   options.timeout = std::chrono::nanoseconds(std::max<DurationNs>(end - clock.now_ns(), kMillisecond));
-  absl::StatusOr<std::unique_ptr<Client>> client = Client::create(options);
+  return options;
+}
+
+}  // namespace
+
+int with_client(const Globals& globals, const std::string& table, const std::function<int(Client&)>& use) {
+  absl::StatusOr<ClientOptions> options = client_options(globals, table);
+  if (!options.ok()) return report_failure(options.status());
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::create(*std::move(options));
   return client.ok() ? use(**client) : report_failure(client.status());
+}
+
+int with_async_client(const Globals& globals, const std::string& table,
+                      const std::function<int(AsyncClient& client, app::StopSignal& stop)>& use) {
+  const absl::StatusOr<std::unique_ptr<app::StopSignal>> stop = app::StopSignal::install();
+  if (!stop.ok()) return report_failure(stop.status());
+  absl::StatusOr<ClientOptions> options = client_options(globals, table);
+  if (!options.ok()) return report_failure(options.status());
+  const absl::StatusOr<std::unique_ptr<AsyncClient>> client = AsyncClient::create(*std::move(options));
+  return client.ok() ? use(**client, **stop) : report_failure(client.status());
+}
+
+absl::Status poll_until(AsyncClient& client, app::StopSignal& stop, const bool& done,
+                        const std::function<void()>& each_turn) {
+  // So often Ctrl-C is looked for.
+  constexpr std::chrono::milliseconds kLookPause(50);
+  while (!done) {
+    if (stop.wait_for(0)) return absl::CancelledError("interrupted");
+    client.poll(kLookPause);
+    each_turn();
+  }
+  return absl::OkStatus();
 }
 
 int with_status(const Globals& globals,
@@ -97,6 +131,14 @@ std::string start_of(const Globals& globals, const StartArguments& arguments) {
 
 std::string start_option(const Globals& globals, std::string_view key) {
   return absl::StrCat(globals.raw_keys ? "--cursor=" : "--start=", shell_word(key_text(key)));
+}
+
+void add_prefix_option(app::Command& command, std::string& prefix) {
+  command.add_string("prefix", &prefix, "Only keys that begin with this; as keys are given.").value_name("TEXT");
+}
+
+KeyRange prefix_range(const Globals& globals, const std::string& prefix) {
+  return prefix.empty() ? KeyRange() : range_of_prefix(key_of(globals, "--prefix", prefix));
 }
 
 app::Command& add_key_command(app::Program& program, const char* name, const char* summary, std::string& table,

@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "app/config.h"
+#include "app/signals.h"
 #include "control/client/admin_client.h"
+#include "kvstore/client/async_client.h"
 #include "kvstore/client/client.h"
+#include "kvstore/ctl/key_range.h"
 #include "kvstore/ctl/output.h"
 
 namespace skua::kv::ctl {
@@ -20,6 +23,16 @@ namespace skua::kv::ctl {
 /// is reported as fast, and in the same words, as by commands that only ask the control plane. globals.timeout_ns
 /// includes that time.
 int with_client(const Globals& globals, const std::string& table, const std::function<int(Client&)>& use);
+
+/// The same with a client that the command polls, for commands that take long or keep many operations in flight. Ctrl-C
+/// does not end the process: `use` looks at `stop`. A broken pipe is an error of the write. Operations are given their
+/// timeout by `use`. Must be called before there are other threads.
+int with_async_client(const Globals& globals, const std::string& table,
+                      const std::function<int(AsyncClient& client, app::StopSignal& stop)>& use);
+
+/// Polls the client until `done` is true; calls `each_turn` after each poll. CANCELLED: Ctrl-C.
+[[nodiscard]] absl::Status poll_until(
+    AsyncClient& client, app::StopSignal& stop, const bool& done, const std::function<void()>& each_turn = [] {});
 
 /// Runs `use` with the cluster's status and the client of the control plane that told it, and returns its exit code.
 /// Reports the failure if there is no status.
@@ -52,6 +65,13 @@ std::string start_of(const Globals& globals, const StartArguments& arguments);
 
 /// The option that makes such a command go on from `key`: `--start='a\x00'`; with --raw-keys `--cursor='a\x00'`.
 std::string start_option(const Globals& globals, std::string_view key);
+
+/// Adds --prefix, for commands that take the keys that begin with it.
+void add_prefix_option(app::Command& command, std::string& prefix);
+
+/// The keys that begin with the prefix that the user gave; all keys if the text is empty. Ends the program if it is no
+/// beginning of a key.
+KeyRange prefix_range(const Globals& globals, const std::string& prefix);
 
 /// Adds a command of this name with the arguments TABLE and KEY.
 app::Command& add_key_command(app::Program& program, const char* name, const char* summary, std::string& table,

@@ -65,16 +65,18 @@ WriteOptions options_of(const WriteArguments& arguments) {
   return options;
 }
 
-/// The argument VALUE, or the content of --file. Exactly one must be given: a missing VALUE is an error, not an empty
-/// value.
+/// The argument VALUE, `-` for standard input, or the content of --file. Exactly one must be given: a missing VALUE is
+/// an error, not an empty value.
 std::string value_of(const WriteArguments& arguments) {
   const bool from_file = is_given(*arguments.file_option, arguments.file);
   const bool has_value = is_given(*arguments.value_option, arguments.value);
   if (from_file && has_value) app::fail_usage(kProgram, "give VALUE or --file, not both");
   if (!from_file && !has_value) {
-    app::fail_usage(kProgram, "VALUE is missing: give it behind KEY ('' for an empty one), or --file FILE");
+    app::fail_usage(kProgram,
+                    "VALUE is missing: give it behind KEY ('' for an empty one, - for standard input), or --file FILE");
   }
-  std::string value = from_file ? read_input(arguments.file) : arguments.value;
+  const bool from_input = !from_file && arguments.value == "-";
+  std::string value = from_file || from_input ? read_input(from_input ? "-" : arguments.file) : arguments.value;
   if (const absl::Status fits = check_value(as_byte_span(value)); !fits.ok()) {
     app::fail_usage(kProgram, std_view(fits.message()));
   }
@@ -165,8 +167,10 @@ void add_write_options(app::Command& command, WriteArguments& arguments) {
 app::Command& add_value_command(app::Program& program, const char* name, const char* summary,
                                 WriteArguments& arguments) {
   app::Command& command = add_key_command(program, name, summary, arguments.table, arguments.key);
-  arguments.value_option =
-      &command.add_positional("value", &arguments.value, "The bytes, '' for none; or use --file.").optional();
+  arguments.value_option = &command
+                                .add_positional("value", &arguments.value,
+                                                "The bytes, '' for none, - for those of standard input; or use --file.")
+                                .optional();
   arguments.file_option =
       &command.add_string("file", &arguments.file, "Take the bytes from a file, as they are; -: standard input.")
            .value_name("FILE");
@@ -199,6 +203,7 @@ void add_write_commands(app::Program& program, const Globals& globals) {
       .range(0, UINT32_MAX)
       .value_name("NUMBER");
   put_command.example("skuactl put notes greeting hello", "");
+  put_command.example("gzip <log.txt | skuactl put notes log -", "what another program writes, byte for byte");
   put_command.example("skuactl put notes greeting hi --if-version 1", "only over version 1");
   put_command.example("skuactl put sessions ada token --ttl 30m", "gone in half an hour");
   put_command.example("skuactl put sessions ada renewed --if-present --keep-ttl",

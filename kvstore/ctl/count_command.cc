@@ -1,0 +1,82 @@
+// skuactl count.
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/client/async_client.h"
+#include "kvstore/codec/text.h"
+#include "kvstore/ctl/commands.h"
+#include "kvstore/ctl/progress.h"
+#include "kvstore/ctl/with_client.h"
+
+namespace skua::kv::ctl {
+namespace {
+
+struct CountArguments {
+  std::string table;
+  std::string prefix;
+};
+
+/// Shared with the callback, which also runs when the client is destroyed.
+struct CountEnd {
+  bool is_there = false;
+  absl::Status status;
+  uint64_t count = 0;
+};
+
+absl::Status failure_of(const absl::Status& status) {
+  if (!absl::IsDeadlineExceeded(status)) return status;
+  return absl::Status(status.code(), absl::StrCat(status.message(), "; a large table needs a longer --timeout"));
+}
+
+int count_in(const Globals& globals, const CountArguments& arguments, const KeyRange& range, AsyncClient& client,
+             app::StopSignal& stop) {
+  const auto end = std::make_shared<CountEnd>();
+  const ScanRange counted_range{
+      .start = range.start, .end = range.end, .limit = 1, .keys_only = false, .count_only = true};
+  const absl::Status begun =
+      client.scan(arguments.table, counted_range, ReadOptions{.timeout = std::chrono::nanoseconds(globals.timeout_ns)},
+                  [end](ScanResult&& result) {
+                    end->is_there = true;
+                    end->status = std::move(result.status);
+                    end->count = result.count;
+                  });
+  if (!begun.ok()) return report_failure(begun);
+  // The count itself is known at the end only. The client asks for a page at a time of each shard.
+  Progress progress(isatty(STDERR_FILENO) != 0);
+  const absl::Status polled = poll_until(client, stop, end->is_there, [&] {
+    progress.tell([&] {
+      return absl::StrCat("counting: ", counted(client.counters().attempts, "page"), " of 10,000 rows at most");
+    });
+  });
+  if (!polled.ok()) return report_failure(polled);
+  if (!end->status.ok()) return report_failure(failure_of(end->status));
+  return answer(globals, {{"count", end->count}}, absl::StrCat(end->count, "\n"));
+}
+
+}  // namespace
+
+void add_count_command(app::Program& program, const Globals& globals) {
+  auto arguments = std::make_shared<CountArguments>();
+  app::Command& command = program.add_command("count", "Counts the keys of a table.");
+  command.description(
+      "The nodes read what they count, page by page, and each page is counted at a moment of its own. All of it must "
+      "be done within --timeout: a large table needs a longer one.");
+  add_table_argument(command, "table", arguments->table);
+  add_prefix_option(command, arguments->prefix);
+  command.example("skuactl count notes", "");
+  command.example("skuactl count sessions --prefix user: --timeout 10m", "keys that begin with user:");
+  command.action([&globals, arguments] {
+    const KeyRange range = prefix_range(globals, arguments->prefix);
+    return with_async_client(globals, arguments->table, [&](AsyncClient& client, app::StopSignal& stop) {
+      return count_in(globals, *arguments, range, client, stop);
+    });
+  });
+}
+
+}  // namespace skua::kv::ctl

@@ -1,0 +1,28 @@
+// Tells how far a long command is: a line on standard error now and then.
+#ifndef SKUA_KVSTORE_CTL_PROGRESS_H_
+#define SKUA_KVSTORE_CTL_PROGRESS_H_
+
+#include <functional>
+#include <string>
+
+#include "rpc/base/clock.h"
+
+namespace skua::kv::ctl {
+
+/// A command that is done within two seconds tells nothing. Thread: one.
+class Progress {
+ public:
+  /// Tells nothing at all unless `shown`.
+  explicit Progress(bool shown = true) : shown_(shown), told_ns_(SteadyClock().now_ns()) {}
+
+  /// Prints what `text` returns, if the last line is two seconds old.
+  void tell(const std::function<std::string()>& text);
+
+ private:
+  const bool shown_;
+  TimeNs told_ns_;
+};
+
+}  // namespace skua::kv::ctl
+
+#endif  // SKUA_KVSTORE_CTL_PROGRESS_H_
