@@ -14,6 +14,8 @@ void add_write_commands(app::Program& program, const Globals& globals);
 void add_key_list_commands(app::Program& program, const Globals& globals);
 void add_count_command(app::Program& program, const Globals& globals);
 void add_batch_command(app::Program& program, const Globals& globals);
+void add_export_command(app::Program& program, const Globals& globals);
+void add_import_command(app::Program& program, const Globals& globals);
 void add_table_commands(app::Program& program, const Globals& globals);
 void add_node_commands(app::Program& program, const Globals& globals);
 void add_shard_commands(app::Program& program, const Globals& globals);

@@ -63,6 +63,8 @@ int run_command_line(const std::vector<std::string>& words) {
   ctl::add_count_command(program, globals);
   ctl::add_write_commands(program, globals);
   ctl::add_batch_command(program, globals);
+  ctl::add_export_command(program, globals);
+  ctl::add_import_command(program, globals);
   ctl::add_table_commands(program, globals);
   ctl::add_node_commands(program, globals);
   ctl::add_shard_commands(program, globals);

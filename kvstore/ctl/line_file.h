@@ -1,0 +1,48 @@
+// Where `skuactl export` writes its lines: a file that only ever has whole lines, or standard output.
+#ifndef SKUA_KVSTORE_CTL_LINE_FILE_H_
+#define SKUA_KVSTORE_CTL_LINE_FILE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace skua::kv::ctl {
+
+/// Thread: one.
+class LineFile {
+ public:
+  /// `-`: standard output.
+  explicit LineFile(std::string path) : path_(std::move(path)) {}
+  ~LineFile();
+  LineFile(const LineFile&) = delete;
+  LineFile& operator=(const LineFile&) = delete;
+
+  /// Makes the file, or empties it; `appends`: goes on behind what it has. FAILED_PRECONDITION: what it has does not
+  /// end with a whole line. Other errors: the path and errno's words.
+  [[nodiscard]] absl::Status open(bool appends);
+  [[nodiscard]] bool is_open() const { return fd_ >= 0; }
+  /// `lines` are whole lines with their line breaks. If a file does not take all of them, it has none of them.
+  [[nodiscard]] absl::Status write(std::string_view lines);
+  /// A file is on the disk, with its name, and closed.
+  [[nodiscard]] absl::Status finish();
+
+  /// A write failed because nobody reads standard output any longer.
+  [[nodiscard]] bool has_lost_reader() const { return lost_reader_; }
+  [[nodiscard]] bool is_standard_output() const { return path_ == "-"; }
+
+ private:
+  [[nodiscard]] absl::Status error_of(int error);
+  [[nodiscard]] absl::Status check_end() const;
+
+  const std::string path_;
+  int fd_ = -1;
+  bool is_regular_ = false;  // a file that can be cut and synced
+  int64_t bytes_ = 0;        // of whole lines in a regular file
+  bool lost_reader_ = false;
+};
+
+}  // namespace skua::kv::ctl
+
+#endif  // SKUA_KVSTORE_CTL_LINE_FILE_H_
