@@ -161,6 +161,16 @@ class Golden(unittest.TestCase):
                     wanted = selector.get("matchLabels", selector).items()
                     self.assertEqual(sum(wanted <= found.items() for found in labels), 1, (case, name))
 
+    def test_services_name_ports_of_their_pods(self):
+        for case in CASES:
+            for (kind, name), service in objects(case).items():
+                if kind == "Service":
+                    wanted = service["spec"]["selector"].items()
+                    pod = next(pod for pod in pods(case).values() if wanted <= pod["metadata"]["labels"].items())
+                    ports = {port["name"]: port["containerPort"] for port in pod["spec"]["containers"][0]["ports"]}
+                    for port in service["spec"]["ports"]:
+                        self.assertEqual(ports.get(port["targetPort"]), port["port"], (case, name))
+
     def test_nodes_are_reached_by_stable_names(self):
         for case in CASES:
             node = objects(case)["StatefulSet", "example-node"]
