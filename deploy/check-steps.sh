@@ -143,7 +143,7 @@ step_readme() {
 step_packages() {
   need_release
   run_tests release -L packages
-  # Its only test was skipped, and the notes say why.
+  # All its tests were skipped, and the notes say why.
   ! grep -qx 'checked 0 tests' "$notes" || exit "$skipped"
 }
 

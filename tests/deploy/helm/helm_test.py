@@ -232,4 +232,4 @@ if __name__ == "__main__":
     if parsed.update:
         update()
     else:
-        unittest.main(argv=sys.argv[:1])
+        unittest.main(argv=sys.argv[:1], verbosity=2)
