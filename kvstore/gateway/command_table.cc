@@ -28,7 +28,7 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"client|id", 2, kLocal, 0, 0, 0, handlers::client_id},
     {"client|info", 2, kLocal, 0, 0, 0, handlers::client_info},
     {"client|setinfo", 4, kLocal, 0, 0, 0, handlers::client_setinfo},
-    {"client|setname", 3, kLocal, 0, 0, 0, handlers::client_setname},
+    {"client|setname", 3, kLocal | kNotInMulti, 0, 0, 0, handlers::client_setname},
     {"command", -1, kLocal, 0, 0, 0, handlers::command},
     {"command|count", 2, kLocal, 0, 0, 0, handlers::command_count},
     {"command|docs", -2, kLocal, 0, 0, 0, handlers::command_docs},

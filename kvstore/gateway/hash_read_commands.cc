@@ -52,9 +52,18 @@ CommandTask read_all(CommandRun& run, HashPart part) {
   }
 }
 
+/// A pattern may be compared with each byte of each name. More steps would keep the thread for seconds.
+constexpr size_t kMatchStepsMax = size_t{64} << 20;
+
 void reply_hash_page(CommandRun& run, std::string_view row, std::string_view pattern) {
   std::vector<std::pair<std::string_view, std::string_view>> found;
+  size_t match_steps = 0;
   for (RowReader reader(as_byte_span(row)); const auto field = reader.next();) {
+    match_steps += field->name.size() * pattern.size();
+    if (match_steps > kMatchStepsMax) {
+      run.reply().error(errors::kPatternTooLongForHash);
+      return;
+    }
     if (glob_matches(pattern, field->name)) found.emplace_back(field->name, as_string_view(field->value));
   }
   RespWriter reply = run.reply();

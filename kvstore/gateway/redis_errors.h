@@ -61,6 +61,8 @@ inline constexpr std::string_view kChangesTooOften = "TRYAGAIN others change the
 inline constexpr std::string_view kTooManyWatchedKeys = "ERR too many watched keys: at most 1024 at a time";
 inline constexpr std::string_view kTransactionTooLarge =
     "ERR the transaction is too large: it has at most 1024 commands, and these take at most 32 MiB";
+inline constexpr std::string_view kPatternTooLongForHash =
+    "ERR the pattern is too long for a hash with so many names: ask for all fields, or use a shorter pattern";
 inline constexpr std::string_view kNoRoomToQueue = "TRYAGAIN the gateway has no room for the command";
 inline constexpr std::string_view kTooManyKeysInExec =
     "ERR the transaction has too many keys: at most 1024. Nothing was written";

@@ -208,10 +208,8 @@ CommandTask command_info(CommandRun& run) {
   for (size_t i = 2; i < run.size(); ++i) {
     if (const CommandSpec* spec = find_command(run.arg(i)); spec != nullptr) {
       write_description(reply, *spec);
-    } else if (run.session().protocol == RespVersion::kResp3) {
-      reply.null();
     } else {
-      run.reply_bytes().append(std::string_view("*-1\r\n"));
+      reply.null_array();
     }
   }
 }

@@ -85,9 +85,9 @@ StoreResult::Status store_status(StoreRequest::Kind kind, const Outcome& outcome
     }
   }
   if (outcome.may_have_been_applied) return Status::kUnknown;
-  // The client has looked at the keys before it sent anything.
-  const bool has_many_shards = kind == Kind::kBatch && outcome.status.code() == absl::StatusCode::kInvalidArgument;
-  if (has_many_shards && outcome.detail != nullptr) return Status::kManyShards;
+  // The client has looked at the keys before it sent anything. A node that got the batch has other reasons: its size.
+  const bool is_refused = kind == Kind::kBatch && outcome.status.code() == absl::StatusCode::kInvalidArgument;
+  if (is_refused && outcome.detail != nullptr && outcome.detail->attempt_count == 0) return Status::kManyShards;
   switch (outcome.status.code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:

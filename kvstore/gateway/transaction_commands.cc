@@ -90,9 +90,16 @@ CommandTask watch(CommandRun& run) {
   }
   Transaction& own = transaction_of_session(run);
   const std::shared_ptr<Transaction> transaction = run.session().transaction;  // EXEC may come while the store answers
+  if (run.gateway().held_bytes >= run.gateway().held_bytes_max) {
+    own.fail_watch();
+    run.reply().error(errors::kNoRoomToQueue);
+    co_return;
+  }
   const size_t first = own.watched().size();
-  for (size_t i = 1; i < run.size(); ++i) {
-    if (own.watch(run.database(), run.arg(i))) continue;
+  // Each word is compared with all keys that are watched, also a word that comes again.
+  bool has_room = run.size() - 1 <= kWatchedKeysMax;
+  for (size_t i = 1; has_room && i < run.size(); ++i) has_room = own.watch(run.database(), run.arg(i));
+  if (!has_room) {
     own.fail_watch();
     run.reply().error(errors::kTooManyWatchedKeys);
     co_return;

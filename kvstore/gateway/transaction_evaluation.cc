@@ -12,8 +12,8 @@
 namespace skua::kv::gateway {
 namespace {
 
-/// Many small APPENDs to a large value must not keep the thread for seconds.
-constexpr size_t kCopiedBytesMax = size_t{256} << 20;
+/// Many small commands for a large value (APPEND, HGET) must not keep the thread for seconds.
+constexpr size_t kTouchedBytesMax = size_t{512} << 20;
 
 /// The command writes, whatever is there: its keys need not be read.
 bool only_overwrites(const CommandRun& command) {
@@ -60,7 +60,7 @@ void TransactionEvaluation::advance(int64_t now_us) {
     reply_bytes_ += transaction_.commands()[command_at_]->reply_bytes().size();
     store_.end_command();
     if (reply_bytes_ > kManyValuesBytesMax || store_.value_bytes() > kManyValuesBytesMax ||
-        store_.copied_bytes() > kCopiedBytesMax) {
+        store_.touched_bytes() > kTouchedBytesMax) {
       error_ = errors::kExecTooLarge;
       return;
     }

@@ -62,8 +62,9 @@ StoreResult TransactionStore::run(const StoreRequest& request) {
   return request.kind == StoreKind::kGet ? read(record) : write(request, record);
 }
 
-StoreResult TransactionStore::read(const Record& record) const {
+StoreResult TransactionStore::read(const Record& record) {
   if (record.version == 0) return {.status = StoreStatus::kNotFound};
+  touched_bytes_ += record.value->size();
   return {.version = record.version,
           .mark = record.mark,
           .value = ValueView(*record.value, rpc::Lease()),
@@ -134,7 +135,7 @@ void TransactionStore::set_value(Record& record, std::string value) {
     replaced_.push_back(std::move(record.value));
   }
   value_bytes_ += value.size();
-  copied_bytes_ += value.size();
+  touched_bytes_ += value.size();
   record.value = std::make_shared<const std::string>(std::move(value));
 }
 

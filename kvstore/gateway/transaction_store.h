@@ -36,8 +36,8 @@ class TransactionStore {
   void end_command() { replaced_.clear(); }
   /// Of all values that are kept.
   [[nodiscard]] size_t value_bytes() const { return value_bytes_; }
-  /// Of all values that were ever kept. They were copied, which takes time of the thread.
-  [[nodiscard]] size_t copied_bytes() const { return copied_bytes_; }
+  /// Of all values that commands made, were learned, or were read, each time. That takes time of the thread.
+  [[nodiscard]] size_t touched_bytes() const { return touched_bytes_; }
 
   /// The operations of the BATCH, at most one for each key; empty: nothing was used or written, and nothing is watched.
   /// The views in it are valid as long as the store and `transaction` are unchanged.
@@ -62,7 +62,7 @@ class TransactionStore {
   [[nodiscard]] static StoreRequest change_of(std::string_view key, const Record& record);
   void set_value(Record& record, std::string value);
   void remove(Record& record);
-  [[nodiscard]] StoreResult read(const Record& record) const;
+  [[nodiscard]] StoreResult read(const Record& record);
   [[nodiscard]] StoreResult write(const StoreRequest& request, Record& record);
   [[nodiscard]] StoreResult add(int64_t delta, Record& record);
   [[nodiscard]] StoreResult patch(const StoreRequest& request, Record& record);
@@ -71,7 +71,7 @@ class TransactionStore {
   /// Values that the command has seen perhaps, and that are no record's any more.
   std::vector<std::shared_ptr<const std::string>> replaced_;
   size_t value_bytes_ = 0;
-  size_t copied_bytes_ = 0;
+  size_t touched_bytes_ = 0;
   /// Of the next record that is written here. The cluster's versions are not as high.
   uint64_t next_version_ = uint64_t{1} << 63;
 };

@@ -97,6 +97,14 @@ TEST_F(HashCommands, Numbers) {
   EXPECT_EQ(ask("HLEN h"), ":3\r\n");
 }
 
+TEST_F(HashCommands, APatternThatTakesLongIsRefused) {
+  std::string command = "HSET large";
+  for (int i = 0; i < 60; ++i) command += " " + std::string(900, 'a') + std::to_string(i) + " 1";
+  ask(command);
+  EXPECT_EQ(ask("HSCAN large 0 MATCH " + std::string(1300, '?')).substr(0, 28), "-ERR the pattern is too long");
+  EXPECT_EQ(ask("HSCAN large 0 MATCH a*b"), "*2\r\n$1\r\n0\r\n*0\r\n");
+}
+
 TEST_F(HashCommands, Scan) {
   ask("HSET h a1 1 b1 2 a2 3");
   EXPECT_EQ(ask("HSCAN h 0 MATCH a* COUNT 1"), "*2\r\n$1\r\n0\r\n*4\r\n$2\r\na1\r\n$1\r\n1\r\n$2\r\na2\r\n$1\r\n3\r\n");

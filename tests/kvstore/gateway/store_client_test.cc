@@ -54,6 +54,16 @@ TEST(StoreStatus, WhatNobodyAnswered) {
   EXPECT_EQ(store_status(Kind::kAdd, cancelled), Status::kUnknown);
 }
 
+TEST(StoreStatus, ABatchOfManyShardsIsRefusedByTheClientAndALargeOneByTheNode) {
+  Outcome refused = outcome(absl::InvalidArgumentError(""));
+  FailureDetail detail;
+  refused.detail = std::make_shared<FailureDetail>(detail);
+  EXPECT_EQ(store_status(Kind::kBatch, refused), Status::kManyShards);
+  detail.attempt_count = 1;
+  refused.detail = std::make_shared<FailureDetail>(detail);
+  EXPECT_EQ(store_status(Kind::kBatch, refused), Status::kRefused);
+}
+
 /// There is no cluster, so operations stay under way until the client ends.
 TEST(StoreClient, CountsAreBoundedAndOtherOperationsAreNot) {
   auto client = AsyncClient::create({.control_address = "127.0.0.1:1"});

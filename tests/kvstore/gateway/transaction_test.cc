@@ -224,6 +224,9 @@ TEST_F(Transactions, AWatchThatFails_CountsAsAChange) {
   EXPECT_EQ(ask("WATCH" + keys), "+OK\r\n");
   EXPECT_EQ(ask("WATCH k1 k2"), "+OK\r\n");
   EXPECT_EQ(ask("WATCH k1 more"), "-ERR too many watched keys: at most 1024 at a time\r\n");
+  std::string one_key;
+  for (size_t i = 0; i <= kWatchedKeysMax; ++i) one_key += " k1";
+  EXPECT_EQ(ask("WATCH" + one_key), "-ERR too many watched keys: at most 1024 at a time\r\n");
   EXPECT_EQ(exec({"SET k0 1"}), "*-1\r\n");
 }
 
