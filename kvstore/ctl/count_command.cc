@@ -29,11 +29,6 @@ struct CountEnd {
   uint64_t count = 0;
 };
 
-absl::Status failure_of(const absl::Status& status) {
-  if (!absl::IsDeadlineExceeded(status)) return status;
-  return absl::Status(status.code(), absl::StrCat(status.message(), "; a large table needs a longer --timeout"));
-}
-
 int count_in(const Globals& globals, const CountArguments& arguments, const KeyRange& range, AsyncClient& client,
              app::StopSignal& stop) {
   const auto end = std::make_shared<CountEnd>();
@@ -55,7 +50,7 @@ int count_in(const Globals& globals, const CountArguments& arguments, const KeyR
     });
   });
   if (!polled.ok()) return report_failure(polled);
-  if (!end->status.ok()) return report_failure(failure_of(end->status));
+  if (!end->status.ok()) return report_failure(with_timeout_hint(end->status, "a large table"));
   return answer(globals, {{"count", end->count}}, absl::StrCat(end->count, "\n"));
 }
 

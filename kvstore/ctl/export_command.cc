@@ -31,6 +31,8 @@ constexpr uint32_t kPageRows = 10'000;
 /// Keys of a page whose rows are read one by one, and reads in flight then: each may bring a value of 16 MiB.
 constexpr uint32_t kPageKeys = 1'000;
 constexpr size_t kReadsInFlight = 16;
+/// Lines of rows that are read one by one are written when there are more bytes than this.
+constexpr size_t kLinesBytes = size_t{32} << 20;
 
 struct ExportArguments {
   std::string table;
@@ -77,6 +79,8 @@ class Exporter {
   absl::Status write_page(const ScanResult& page);
   absl::Status append_rows(std::span<const Row> rows, std::string& lines);
   absl::Status append_group(std::span<const Row> keys, std::string& lines);
+  /// Writes the lines of all rows up to the key `last` that are not written yet, and clears them. Empty: no row is new.
+  absl::Status write_lines(std::string& lines, std::string_view last);
 
   const Globals& globals_;
   const ExportArguments& arguments_;
@@ -87,7 +91,7 @@ class Exporter {
   LineFile file_;
   Progress progress_;
   uint64_t rows_ = 0;
-  uint64_t page_rows_ = 0;
+  uint64_t page_rows_ = 0;  // whose lines are not written yet
 };
 
 absl::Status Exporter::read_page(std::string_view start, Page& page) {
@@ -153,7 +157,21 @@ absl::Status Exporter::append_rows(std::span<const Row> rows, std::string& lines
     const std::span<const Row> group = rows.first(std::min(rows.size(), kReadsInFlight));
     rows = rows.subspan(group.size());
     if (absl::Status status = append_group(group, lines); !status.ok()) return status;
+    if (lines.size() <= kLinesBytes) continue;
+    if (absl::Status status = write_lines(lines, group.back().key); !status.ok()) return status;
   }
+  return absl::OkStatus();
+}
+
+absl::Status Exporter::write_lines(std::string& lines, std::string_view last) {
+  // Not before: a table that is not there, or cannot be read, shall not cost the file what it has.
+  if (!file_.is_open()) {
+    if (absl::Status status = file_.open(last_key_.has_value()); !status.ok()) return status;
+  }
+  if (absl::Status status = file_.write(lines); !status.ok()) return status;
+  lines.clear();
+  if (!last.empty()) last_key_ = std::string(last);
+  rows_ += std::exchange(page_rows_, 0);
   return absl::OkStatus();
 }
 
@@ -163,14 +181,7 @@ absl::Status Exporter::write_page(const ScanResult& page) {
   if (!rows.empty() && rows.front().key == last_key_) rows = rows.subspan(1);
   std::string lines;
   if (absl::Status status = append_rows(rows, lines); !status.ok()) return status;
-  // Not before: a table that is not there, or cannot be read, shall not cost the file what it has.
-  if (!file_.is_open()) {
-    if (absl::Status status = file_.open(last_key_.has_value()); !status.ok()) return status;
-  }
-  if (absl::Status status = file_.write(lines); !status.ok()) return status;
-  if (!rows.empty()) last_key_ = std::string(rows.back().key);
-  rows_ += page_rows_;
-  return absl::OkStatus();
+  return write_lines(lines, rows.empty() ? std::string_view() : std::string_view(rows.back().key));
 }
 
 absl::Status Exporter::run() {
@@ -191,14 +202,21 @@ int report_unfinished(const app::Program& program, const ExportArguments& argume
                       const absl::Status& status) {
   // A reader that went away wants no more, as app::finish_output() has it.
   if (exporter.file().has_lost_reader()) return app::kExitFailure;
-  report_failure(status);
+  report_failure(with_timeout_hint(status, "a page of large rows"));
+  if (exporter.file().is_uncertain()) {
+    print_notice(absl::StrCat("what ", arguments.file, " has is not certain: export again from the beginning"));
+    return app::kExitFailure;
+  }
   if (!exporter.last_key().has_value()) return app::kExitFailure;
   std::vector<std::string> words = {"export", arguments.table,
                                     absl::StrCat("--after=", key_text(*exporter.last_key()))};
   if (!arguments.prefix.empty()) words.push_back(absl::StrCat("--prefix=", arguments.prefix));
   if (arguments.with_ttl) words.emplace_back("--with-ttl");
   if (!exporter.file().is_standard_output()) words.push_back(absl::StrCat("--file=", arguments.file));
-  print_notice(absl::StrCat(counted(exporter.rows(), "row"), " exported; go on with ", command_line(program, words)));
+  print_notice(
+      absl::StrCat(counted(exporter.rows(), "row"), " exported; ",
+                   exporter.file().has_remains() ? "what was written behind that row must be removed first; " : "",
+                   "go on with ", command_line(program, words)));
   return app::kExitFailure;
 }
 

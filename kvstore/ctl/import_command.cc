@@ -26,7 +26,7 @@ namespace {
 
 /// Writes in flight, and bytes of their keys and values: enough for full groups of the nodes' logs.
 constexpr size_t kWritesInFlight = 512;
-constexpr size_t kBytesInFlight = size_t{64} << 20;
+constexpr size_t kBytesInFlight = size_t{16} << 20;
 /// So long the import sleeps if it can neither read nor write; answers wake it.
 constexpr std::chrono::milliseconds kSourcePause(20);
 
@@ -175,7 +175,7 @@ absl::Status Importer::run() {
 /// Tells what failed, what is certainly stored, and the command that goes on.
 int report_unfinished_import(const app::Program& program, const ImportArguments& arguments, const Importer& importer,
                              const absl::Status& status) {
-  report_failure(status);
+  report_failure(with_timeout_hint(status, "a slow cluster"));
   if (!importer.has_skipped()) return app::kExitFailure;
   const uint64_t stored = importer.stored_lines();
   std::vector<std::string> words = {"import", arguments.table, absl::StrCat("--skip-lines=", stored)};

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
@@ -45,12 +46,27 @@ absl::Status LineFile::check_end() const {
       absl::StrCat(path_, " ends in the middle of a line: remove what is behind its last line break"));
 }
 
+absl::Status LineFile::open_standard_output() {
+  fd_ = STDOUT_FILENO;
+  struct stat file = {};
+  const int flags = fcntl(fd_, F_GETFL);
+  if (flags < 0 || fstat(fd_, &file) != 0) return error_of(errno);
+  if (!S_ISREG(file.st_mode)) return absl::OkStatus();
+  bytes_ = (flags & O_APPEND) != 0 ? file.st_size : lseek(fd_, 0, SEEK_CUR);
+  // In the middle of a file (1<>FILE), what is behind is not ours to cut.
+  is_regular_ = bytes_ == file.st_size;
+  return absl::OkStatus();
+}
+
+bool LineFile::cut() {
+  return is_regular_ && ftruncate(fd_, bytes_) == 0 && lseek(fd_, bytes_, SEEK_SET) == bytes_;
+}
+
 absl::Status LineFile::open(bool appends) {
   std::fflush(stdout);
-  if (is_standard_output()) {
-    fd_ = STDOUT_FILENO;
-    return absl::OkStatus();
-  }
+  // A file that gets larger than ulimit -f allows is an error of the write, and not the end of the process.
+  static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
+  if (is_standard_output()) return open_standard_output();
   // To read is for check_end(). What is written goes to the end.
   fd_ = ::open(path_.c_str(), (appends ? O_RDWR | O_APPEND : O_WRONLY | O_TRUNC) | O_CREAT | O_CLOEXEC, 0666);
   struct stat file = {};
@@ -67,7 +83,7 @@ absl::Status LineFile::write(std::string_view lines) {
     if (wrote < 0) {
       const absl::Status failed = error_of(errno);
       // Otherwise a part of a line could be left. If that fails, too, an export that goes on finds it.
-      if (is_regular_) static_cast<void>(ftruncate(fd_, bytes_) == 0);
+      has_remains_ = rest.size() < lines.size() && !cut();
       return failed;
     }
     rest.remove_prefix(static_cast<size_t>(wrote));
@@ -78,8 +94,11 @@ absl::Status LineFile::write(std::string_view lines) {
 
 absl::Status LineFile::finish() {
   if (is_standard_output()) return absl::OkStatus();
+  is_uncertain_ = true;
   if (is_regular_ && (fsync(fd_) != 0 || !sync_directory_of(path_))) return error_of(errno);
-  return close(std::exchange(fd_, -1)) == 0 ? absl::OkStatus() : error_of(errno);
+  if (close(std::exchange(fd_, -1)) != 0) return error_of(errno);
+  is_uncertain_ = false;
+  return absl::OkStatus();
 }
 
 }  // namespace skua::kv::ctl

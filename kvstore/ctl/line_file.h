@@ -23,24 +23,34 @@ class LineFile {
   /// end with a whole line. Other errors: the path and errno's words.
   [[nodiscard]] absl::Status open(bool appends);
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }
-  /// `lines` are whole lines with their line breaks. If a file does not take all of them, it has none of them.
+  /// `lines` are whole lines with their line breaks. If a file does not take all of them, it has none of them;
+  /// has_remains() otherwise.
   [[nodiscard]] absl::Status write(std::string_view lines);
   /// A file is on the disk, with its name, and closed.
   [[nodiscard]] absl::Status finish();
 
   /// A write failed because nobody reads standard output any longer.
   [[nodiscard]] bool has_lost_reader() const { return lost_reader_; }
+  /// A write failed, and a part of its lines is left: in a pipe, for example.
+  [[nodiscard]] bool has_remains() const { return has_remains_; }
+  /// finish() failed: any of the lines may be lost.
+  [[nodiscard]] bool is_uncertain() const { return is_uncertain_; }
   [[nodiscard]] bool is_standard_output() const { return path_ == "-"; }
 
  private:
   [[nodiscard]] absl::Status error_of(int error);
   [[nodiscard]] absl::Status check_end() const;
+  absl::Status open_standard_output();
+  /// Takes away what a write that failed left. False: it is still there.
+  bool cut();
 
   const std::string path_;
   int fd_ = -1;
-  bool is_regular_ = false;  // a file that can be cut and synced
+  bool is_regular_ = false;  // a file that can be cut; if it has a path, and synced
   int64_t bytes_ = 0;        // of whole lines in a regular file
   bool lost_reader_ = false;
+  bool has_remains_ = false;
+  bool is_uncertain_ = false;
 };
 
 }  // namespace skua::kv::ctl

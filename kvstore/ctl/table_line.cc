@@ -147,6 +147,10 @@ std::string line_of(const TableLine& row) {
 }
 
 absl::StatusOr<TableLine> parse_table_line(std::string_view line) {
+  // The parser takes a zero byte for the end, and would leave out what is behind it.
+  if (const size_t at = line.find('\0'); at != std::string_view::npos) {
+    return absl::InvalidArgumentError(absl::StrCat("is no JSON from byte ", at + 1, " on: a zero byte"));
+  }
   LineMembers members;
   nlohmann::json::sax_parse(line, &members);
   return members.finish();

@@ -74,6 +74,11 @@ absl::Status poll_until(AsyncClient& client, app::StopSignal& stop, const bool& 
   return absl::OkStatus();
 }
 
+absl::Status with_timeout_hint(const absl::Status& status, std::string_view what) {
+  if (!absl::IsDeadlineExceeded(status)) return status;
+  return absl::Status(status.code(), absl::StrCat(status.message(), "; ", what, " needs a longer --timeout"));
+}
+
 int with_status(const Globals& globals,
                 const std::function<int(control::AdminClient&, const control::ClusterStatus&)>& use) {
   control::AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));

@@ -34,6 +34,9 @@ int with_async_client(const Globals& globals, const std::string& table,
 [[nodiscard]] absl::Status poll_until(
     AsyncClient& client, app::StopSignal& stop, const bool& done, const std::function<void()>& each_turn = [] {});
 
+/// If the time ran out, the failure with a hint: "; a large table needs a longer --timeout". `what`: a large table.
+[[nodiscard]] absl::Status with_timeout_hint(const absl::Status& status, std::string_view what);
+
 /// Runs `use` with the cluster's status and the client of the control plane that told it, and returns its exit code.
 /// Reports the failure if there is no status.
 int with_status(const Globals& globals,

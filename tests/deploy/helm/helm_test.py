@@ -181,6 +181,18 @@ class Golden(unittest.TestCase):
             host = f"$(POD_NAME).example-node.storage.svc.{values(case)['clusterDomain']}"
             self.assertIn(f"--advertise-host={host}", node["spec"]["template"]["spec"]["containers"][0]["args"])
 
+    def test_nodes_keep_apart(self):
+        for case in CASES:
+            pod = objects(case)["StatefulSet", "example-node"]["spec"]["template"]
+            apart = pod["spec"]["affinity"]["podAntiAffinity"]
+            is_must = values(case)["node"]["spread"] == "DoNotSchedule"
+            terms = apart["requiredDuringSchedulingIgnoredDuringExecution"] if is_must else [
+                term["podAffinityTerm"] for term in apart["preferredDuringSchedulingIgnoredDuringExecution"]]
+            self.assertEqual(len(apart), 1)
+            self.assertEqual([term["topologyKey"] for term in terms], ["kubernetes.io/hostname"])
+            wanted = terms[0]["labelSelector"]["matchLabels"].items()
+            self.assertLessEqual(wanted, pod["metadata"]["labels"].items())
+
     def test_pods_have_what_they_mount_and_probe(self):
         for case in CASES:
             for name, pod in pods(case).items():

@@ -227,7 +227,7 @@ class DataVerbsTest(unittest.TestCase):
         limit = len(everything) // 25 * 21
 
         def limit_files():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
         done = self.fails(1, [f"{file}: File too large", "20,000 rows exported"], "export", self.table, "--file", file, lines=2,
@@ -235,6 +235,14 @@ class DataVerbsTest(unittest.TestCase):
         with open(file, "rb") as content:
             self.assertEqual(content.read().count(b"\n"), 20_000)
         subprocess.run(self.resume_of(done.stderr), check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_S)
+        with open(file, "rb") as content:
+            self.assertEqual(content.read(), everything)
+        # Standard output that is a file is cut, too.
+        with open(file, "wb") as output:
+            done = self.fails(1, ["standard output: File too large", "20,000 rows exported; go on with"], "export", self.table,
+                              lines=2, stdout=output, preexec_fn=limit_files)
+        with open(file, "ab") as output:
+            subprocess.run(self.resume_of(done.stderr), check=True, stdout=output, timeout=LIMIT_S)
         with open(file, "rb") as content:
             self.assertEqual(content.read(), everything)
         with open("/dev/full", "wb") as full:

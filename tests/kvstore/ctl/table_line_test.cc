@@ -65,6 +65,8 @@ TEST(TableLine, SaysWhatIsWrong) {
   EXPECT_THAT(complaint(R"({"key":"a","value":"b")"), HasSubstr("no JSON from byte 23 on"));
   EXPECT_THAT(complaint(R"({"key":"a","value":"b"} {)"), HasSubstr("no JSON from byte"));
   EXPECT_THAT(complaint("{\"key\":\"a\",\"value\":\"\xff\"}"), HasSubstr("no JSON from byte"));
+  EXPECT_THAT(complaint(std::string(R"({"key":"a","value":"b"})") + '\0' + "rest"),
+              HasSubstr("no JSON from byte 24 on: a zero byte"));
   for (const char* text : {"7", "null", "true", "1.5", "-1", "\"a\"", "[]", "[[[["}) {
     EXPECT_THAT(complaint(text), HasSubstr("is no JSON object such as")) << text;
   }
