@@ -119,14 +119,14 @@ absl::Status Exporter::append_group(std::span<const Row> keys, std::string& line
   ReadOptions options = read_options();
   options.with_ttl = true;
   for (size_t i = 0; i < keys.size(); ++i) {
-    const absl::Status begun = client_.get(arguments_.table, keys[i].key, options, [group, i](GetResult&& result) {
+    absl::Status begun = client_.get(arguments_.table, keys[i].key, options, [group, i](GetResult&& result) {
       group->results[i] = std::move(result);
       --group->left;
     });
     if (!begun.ok()) return begun;
     ++group->left;
   }
-  const absl::Status ended = poll_until(client_, stop_, is_done, [&] { is_done = group->left == 0; });
+  absl::Status ended = poll_until(client_, stop_, is_done, [&] { is_done = group->left == 0; });
   if (!ended.ok()) {
     // What was read must not outlive the client, and callbacks that are still to come hold the group.
     for (GetResult& result : group->results) result = GetResult();
