@@ -76,7 +76,8 @@ absl::Status poll_until(AsyncClient& client, app::StopSignal& stop, const bool& 
 
 absl::Status with_timeout_hint(const absl::Status& status, std::string_view what) {
   if (!absl::IsDeadlineExceeded(status)) return status;
-  return absl::Status(status.code(), absl::StrCat(status.message(), "; ", absl_view(what), " needs a longer --timeout"));
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), "; ", absl_view(what), " needs a longer --timeout"));
 }
 
 int with_status(const Globals& globals,
