@@ -37,7 +37,7 @@ const std::string* flag_value(const Arguments& arguments, std::string_view name)
   return nullptr;
 }
 
-/// Of --help and --version, which are asked before all else is judged.
+/// Of --help, --help-all and --version, which are asked before all else is judged.
 bool asks_for(const Arguments& arguments, std::string_view name) {
   const std::string* text = flag_value(arguments, name);
   return text != nullptr && parse_bool(*text).value_or(false);
@@ -162,6 +162,28 @@ void Program::declare_standard_options() {
   for (const auto& option : state().options) option->state().standard = true;
 }
 
+void Program::fold_options(std::string what, const std::function<void()>& declare) {
+  SKUA_CHECK(state().folded_what.empty(), "options are folded twice");
+  state().folded_what = std::move(what);
+  const size_t before = state().options.size();
+  declare();
+  for (size_t i = before; i < state().options.size(); ++i) state().options[i]->state().folded = true;
+  add_bool("help-all", &help_all_, "Print the help with all options and exit.").flag_only();
+  state().options.back()->state().standard = true;
+}
+
+absl::StatusOr<std::string> Program::help_of(const std::vector<std::string>& path) const {
+  const Command* command = this;
+  for (const std::string& word : path) {
+    const Command* const inner = find_command(*command, word);
+    if (inner == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(command_line_name(*command), " has no command ", word));
+    }
+    command = inner;
+  }
+  return help_text(*command, false);
+}
+
 ParseOutcome Program::parse(const std::vector<std::string>& arguments, const Environment& environment) {
   const Arguments scanned = scan_arguments(*this, arguments);
   selected_ = scanned.selected;
@@ -178,7 +200,8 @@ ParseOutcome Program::parse(const std::vector<std::string>& arguments, const Env
     return ParseOutcome{.exit_code = kExitUsage, .err = error_line(state().name, message), .warnings = warning_lines()};
   };
 
-  if (asks_for(scanned, "help")) return {.out = help_text(*selected_)};
+  const bool wants_all = asks_for(scanned, "help-all");
+  if (wants_all || asks_for(scanned, "help")) return {.out = help_text(*selected_, wants_all)};
   if (asks_for(scanned, "version")) {
     return {.out = absl::StrCat(state().name, " ", std::string(version()), "\n")};
   }

@@ -42,6 +42,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "app/option.h"
 #include "rpc/base/clock.h"
 
@@ -182,6 +183,15 @@ class Program : public Command {
  public:
   explicit Program(const ProgramInfo& info);
 
+  /// For programs with many options that few need: the help shows those that `declare` adds to the program as one line,
+  /// "and 9 options of WHAT: PROGRAM --help-all", and the help of a command shows its own options and examples first.
+  /// Declares --help-all. Completion, manual page and configuration have all options. Call it once at most.
+  void fold_options(std::string what, const std::function<void()>& declare);
+
+  /// What `PROGRAM PATH --help` prints; `path`: the words of a command, or none. INVALID_ARGUMENT: there is no such
+  /// command.
+  [[nodiscard]] absl::StatusOr<std::string> help_of(const std::vector<std::string>& path) const;
+
   /// Parses `arguments` (without the program's name) and sets the bound variables. Reads the file
   /// that --config names; prints nothing. Call once.
   [[nodiscard]] ParseOutcome parse(const std::vector<std::string>& arguments, const Environment& environment);
@@ -214,6 +224,7 @@ class Program : public Command {
   bool print_config_ = false;
   bool man_ = false;
   bool help_ = false;
+  bool help_all_ = false;
   bool version_ = false;
   const Command* selected_;
 };

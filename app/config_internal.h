@@ -30,6 +30,7 @@ struct OptionState {
   bool hidden = false;
   bool flag_only = false;
   bool standard = false;  // --help and the like, declared by Program itself
+  bool folded = false;    // one line of the help stands for all of these
   int64_t low = std::numeric_limits<int64_t>::min();
   int64_t high = std::numeric_limits<int64_t>::max();
   bool ranged = false;  // the bounds are more than the limits of the bound variable's type
@@ -63,6 +64,7 @@ struct CommandState {
   std::string name;
   std::string summary;
   std::string description;
+  std::string folded_what;  // of a program: what its folded options are of; empty: there are none
   std::vector<Example> examples;
   std::vector<std::unique_ptr<Option>> options;
   std::vector<std::unique_ptr<Option>> positionals;
@@ -127,7 +129,8 @@ struct Arguments {
 [[nodiscard]] std::string option_text(const OptionState& option);
 /// A switch that is on unless it is turned off: --no-NAME.
 [[nodiscard]] bool is_on_by_default(const OptionState& option);
-[[nodiscard]] std::string help_text(const Command& command);
+/// `all`: also the options that are folded, and those of the program in the help of a command.
+[[nodiscard]] std::string help_text(const Command& command, bool all);
 /// `shell` is bash, zsh or fish.
 [[nodiscard]] std::string completion_script(const Command& root, std::string_view shell);
 /// In mdoc. `section` of the manual: 1 commands, 8 servers.

@@ -72,15 +72,29 @@ std::string option_left(const OptionState& option) {
   return left;
 }
 
-void append_options(std::string& out, const Command& command, const std::string& title, bool standard) {
+void append_options(std::string& out, const Command& command, const std::string& title, bool standard,
+                    bool folds = false) {
   bool titled = false;
   for (const auto& option : command.state().options) {
     const OptionState& state = option->state();
-    if (state.hidden || state.standard != standard) continue;
+    if (state.hidden || state.standard != standard || (folds && state.folded)) continue;
     if (!titled) absl::StrAppend(&out, "\n", title, ":\n");
     titled = true;
     append_row(out, option_left(state), option_text(state));
   }
+}
+
+size_t count_options(const Command& command, bool standard) {
+  return static_cast<size_t>(std::ranges::count_if(command.state().options, [&](const auto& option) {
+    const OptionState& state = option->state();
+    return !state.hidden && (standard ? state.standard : state.folded);
+  }));
+}
+
+// One line for the options of the program that are left out.
+void append_folded(std::string& out, const Command& root) {
+  absl::StrAppend(&out, "  and ", count_options(root, false), " options of ", root.state().folded_what, ": ",
+                  root.state().name, " --help-all\n");
 }
 
 std::string usage(const Command& command) {
@@ -108,7 +122,9 @@ void append_examples(std::string& out, const Command& command) {
   if (command.state().examples.empty()) return;
   out += "\nexamples:\n";
   for (const auto& example : command.state().examples) {
-    absl::StrAppend(&out, "  ", example.command_line, "\n      ");
+    absl::StrAppend(&out, "  ", example.command_line, "\n");
+    if (example.what.empty()) continue;
+    out += "      ";
     append_wrapped(out, example.what, 6, 6);
   }
 }
@@ -137,7 +153,7 @@ std::string option_text(const OptionState& option) {
   return absl::StrCat(option.help, facts.empty() ? "" : " (", absl::StrJoin(facts, ", "), facts.empty() ? "" : ")");
 }
 
-std::string help_text(const Command& command) {
+std::string help_text(const Command& command, bool all) {
   const CommandState& state = command.state();
   std::string out = absl::StrCat(command_line_name(command), ": ", state.summary, "\n\n");
   out += usage(command);
@@ -149,15 +165,22 @@ std::string help_text(const Command& command) {
       append_row(out, value_name(positional->state()), positional->state().help);
     }
   }
-  append_options(out, command, "options", false);
   const Command* root = &command;
-  while (root->state().parent != nullptr) {
-    root = root->state().parent;
-    append_options(out, *root, absl::StrCat("options of ", command_line_name(*root)), false);
-  }
-  append_options(out, *root, "general options", true);
-  append_examples(out, command);
+  while (root->state().parent != nullptr) root = root->state().parent;
   const bool inner = root != &command;
+  const bool folds = !all && !root->state().folded_what.empty();
+  append_options(out, command, "options", false, folds);
+  if (inner && folds) append_examples(out, command);
+  for (const Command* outer = command.state().parent; outer != nullptr; outer = outer->state().parent) {
+    append_options(out, *outer, absl::StrCat("options of ", command_line_name(*outer)), false, folds);
+  }
+  if (folds) append_folded(out, *root);
+  if (inner && folds) {
+    absl::StrAppend(&out, "  and ", count_options(*root, true), " general options: ", root->state().name, " --help\n");
+  } else {
+    append_options(out, *root, "general options", true);
+    append_examples(out, command);
+  }
   absl::StrAppend(&out, "\nEach option is also an environment variable (--some-name is SKUA_",
                   inner ? absl::AsciiStrToUpper(absl::StrReplaceAll(command.path(), {{" ", "_"}, {"-", "_"}})) + "_"
                         : std::string(),

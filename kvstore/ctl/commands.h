@@ -29,6 +29,7 @@ void add_quota_commands(app::Program& program, const Globals& globals);
 void add_audit_commands(app::Program& program, const Globals& globals);
 void add_status_command(app::Program& program, const Globals& globals);
 void add_doctor_command(app::Program& program, const Globals& globals);
+void add_help_command(app::Program& program);
 
 /// Adds --durability, for commands that write.
 void add_durability_option(app::Command& command, Durability& durability);

@@ -50,9 +50,11 @@ int run_command_line(const std::vector<std::string>& words) {
       .range(skua::kMillisecond, 3600 * skua::kSecond);
   program.add_choice<bool>("output", &globals.json, {{"text", false}, {"json", true}}, "How answers are printed.");
   program.add_bool("raw-keys", &globals.raw_keys, "Take keys as they are: a backslash is a backslash.");
-  skua::app::add_security_options(program, &globals.credential_files);
-  skua::app::add_packets_option(program, &globals.packets);
-  add_transport_options(program, globals);
+  program.fold_options("the connection", [&] {
+    skua::app::add_security_options(program, &globals.credential_files);
+    skua::app::add_packets_option(program, &globals.packets);
+    add_transport_options(program, globals);
+  });
   program.example("skuactl status", "nodes, tables and who is missing");
   program.example("skuactl table create notes --shards 6 --replicas 3", "a table, each shard on three nodes");
   program.example("skuactl put notes greeting hello", "a key");
@@ -75,6 +77,7 @@ int run_command_line(const std::vector<std::string>& words) {
   ctl::add_audit_commands(program, globals);
   ctl::add_doctor_command(program, globals);
   ctl::add_shell_command(program, run_command_line);
+  ctl::add_help_command(program);
   program.parse_or_exit(words);
   const char* const transport = kTransportNames[static_cast<size_t>(globals.transport)];
   if (const absl::Status flags = skua::app::check_transport_flags(program.selected(), transport); !flags.ok()) {

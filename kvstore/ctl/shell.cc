@@ -161,12 +161,9 @@ class LineBuffer {
   ssize_t size_ = 0;
 };
 
-/// `help table create` means `table create --help`; `skuactl get ...` means `get ...`.
+/// `skuactl get ...` means `get ...`.
 std::vector<std::string> as_meant(std::vector<std::string> words) {
   if (words.front() == kProgram && words.size() > 1) words.erase(words.begin());
-  if (words.front() != "help") return words;
-  words.erase(words.begin());
-  words.emplace_back("--help");
   return words;
 }
 
@@ -275,9 +272,7 @@ std::vector<std::string> Shell::complete(std::string_view line) {
   }
   app::NextWords next = app::next_words(program_, found.words, begun);
   if (found.words.empty()) {
-    for (const char* own : {"help", "exit"}) {
-      if (absl::StartsWith(own, begun)) next.words.emplace_back(own);
-    }
+    if (absl::StartsWith("exit", begun)) next.words.emplace_back("exit");
     std::erase(next.words, "shell");
   }
   for (std::string& name : names_of(next.argument)) {

@@ -74,9 +74,11 @@ void declare_transport(app::Program& program, SkuadOptions& options) {
        {name_of(TransportKind::kDpdk), TransportKind::kDpdk},
        {name_of(TransportKind::kVerbs), TransportKind::kVerbs}},
       "What sessions run over. tcp: --data-address; dpdk: the --dpdk-* options; verbs: the --verbs-* options.");
-  app::add_dpdk_options(program, &options.dpdk);
-  app::add_verbs_options(program, &options.verbs);
-  app::add_traffic_options(program, &options.traffic);
+  program.fold_options("DPDK, RDMA and congestion control", [&] {
+    app::add_dpdk_options(program, &options.dpdk);
+    app::add_verbs_options(program, &options.verbs);
+    app::add_traffic_options(program, &options.traffic);
+  });
 }
 
 }  // namespace

@@ -88,5 +88,62 @@ TEST(HelpText, HelpText_Commands) {
   EXPECT_THAT(inner, testing::HasSubstr("under [table.create]"));
 }
 
+TEST(HelpText, HelpText_FoldsOptionsThatFewNeed) {
+  Program program({.name = "tool", .summary = "A tool"});
+  std::string output = "text";
+  std::string device;
+  std::string cert;
+  int limit = 10;
+  program.add_string("output", &output, "How to print.");
+  program.fold_options("the connection", [&] {
+    program.add_string("device", &device, "What to send by.");
+    program.add_string("cert", &cert, "Who one is.");
+  });
+  Command& get = program.add_command("get", "Gets");
+  get.add_int("limit", &limit, "At most.");
+  get.example("tool get", "one");
+  EXPECT_EQ(program.parse({"get", "--help"}, {}).out, R"(tool get: Gets
+
+usage: tool get [options]
+
+options:
+  --limit N                   At most. (default 10)
+
+examples:
+  tool get
+      one
+
+options of tool:
+  --output TEXT               How to print. (default text)
+  and 2 options of the connection: tool --help-all
+  and 7 general options: tool --help
+
+Each option is also an environment variable (--some-name is SKUA_GET_SOME_NAME) and a key in the --config file (some_name under [get]).
+A flag beats the environment, which beats the file, which beats the default.
+)");
+  const std::string top = program.parse({"--help"}, {}).out;
+  EXPECT_THAT(top, testing::HasSubstr("(default text)\n  and 2 options of the connection: tool --help-all\n"));
+  EXPECT_THAT(top, testing::HasSubstr("general options:\n  --config"));
+  EXPECT_THAT(top, testing::Not(testing::HasSubstr("--device")));
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--help-all"}, {"get", "--help-all"}}) {
+    const std::string all = program.parse(words, {}).out;
+    EXPECT_THAT(all, testing::HasSubstr("  --device TEXT               What to send by.\n"));
+    EXPECT_THAT(all, testing::HasSubstr("general options:\n  --config"));
+    EXPECT_THAT(all, testing::Not(testing::HasSubstr("options of the connection")));
+  }
+  for (const char* how : {"--man", "--completion=bash", "--completion=zsh", "--completion=fish"}) {
+    EXPECT_THAT(program.parse({how}, {}).out, testing::HasSubstr("device")) << how;
+  }
+}
+
+TEST(HelpText, HelpText_OfACommandByItsWords) {
+  Program program({.name = "tool", .summary = "A tool"});
+  program.add_command("table", "Tables").add_command("create", "Makes one");
+  EXPECT_THAT(*program.help_of({}), testing::HasSubstr("tool: A tool"));
+  EXPECT_THAT(*program.help_of({"table", "create"}), testing::HasSubstr("tool table create: Makes one"));
+  EXPECT_EQ(program.help_of({"table", "drop"}).status().message(), "tool table has no command drop");
+  EXPECT_EQ(program.help_of({"tabel"}).status().message(), "tool has no command tabel");
+}
+
 }  // namespace
 }  // namespace skua::app

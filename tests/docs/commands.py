@@ -277,6 +277,12 @@ class Helps:
         own = os.path.join(self.bin, name)
         return own if os.access(os.path.join(REPO, own), os.X_OK) else None
 
+    @staticmethod
+    def printed(*command):
+        done = subprocess.run(command, cwd=REPO, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              timeout=60)
+        return done.stdout + done.stderr
+
     def of(self, path, words):
         """The help of a program and of its commands that are named."""
         texts = []
@@ -285,9 +291,11 @@ class Helps:
             if end > 0 and not re.fullmatch(r'[a-z][a-z-]*', words[end - 1]):
                 break
             if key not in self.texts:
-                done = subprocess.run([path, *words[:end], '--help'], cwd=REPO, check=False, capture_output=True,
-                                      text=True, stdin=subprocess.DEVNULL, timeout=60)
-                self.texts[key] = re.sub(r'--\[no-\]([\w-]+)', r'--\1 --no-\1', done.stdout + done.stderr)
+                text = self.printed(path, *words[:end], '--help')
+                # A program with many options shows some of them only then.
+                if '--help-all' in text:
+                    text = self.printed(path, *words[:end], '--help-all')
+                self.texts[key] = re.sub(r'--\[no-\]([\w-]+)', r'--\1 --no-\1', text)
             texts.append(self.texts[key])
         return '\n'.join(texts)
 

@@ -233,6 +233,23 @@ class SkuactlTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0)
         self.assertIn("skuactl", result.stdout)
 
+    def test_Help_OfAVerbBeginsWithWhatIsItsOwn(self):
+        for words in (["get", "--help"], ["help", "get"]):
+            text = skuactl(*words).stdout
+            for earlier, later in (("--with-version", "skuactl get notes greeting"), ("skuactl get notes greeting", "--control-address"),
+                                   ("--control-address", "options of the connection: skuactl --help-all")):
+                self.assertLess(text.index(earlier), text.index(later))
+            self.assertNotIn("--dpdk-devices", text)
+            self.assertLess(text.count("\n"), 45, text)
+        self.assertEqual(skuactl("help", "table", "create").stdout, skuactl("table", "create", "--help").stdout)
+        self.assertEqual(skuactl("help").stdout, skuactl("--help").stdout)
+        self.refused(2, ["skuactl table has no command crate"], "help", "table", "crate")
+        for words in (["--help-all"], ["get", "--help-all"], ["--man"], ["--completion", "bash"], ["--completion", "zsh"],
+                      ["--completion", "fish"]):
+            text = skuactl(*words).stdout.replace("\\-", "-")
+            for option in ("control-address", "cert", "packets", "dpdk-devices", "verbs-device"):
+                self.assertIn(option, text, words)
+
     def test_Store_RefusesWhatIsNoDataDirectory(self):
         for command in ("inspect", "verify", "dump"):
             self.refused(2, ["DIR"], "store", command)
