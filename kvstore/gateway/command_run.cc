@@ -54,7 +54,7 @@ void CommandRun::restart() {
 void CommandRun::end() {
   task_.destroy();
   transaction_.reset();
-  free_large_results(results_);
+  forget_results();
   forget_keys();
   asked_ = {};
   unanswered_ = 0;
@@ -76,7 +76,7 @@ void CommandRun::resume(int64_t now_us, std::vector<IssuedRequest>& out) {
   if (task_.is_done()) {
     state_ = State::kDone;
     task_.destroy();
-    free_large_results(results_);
+    forget_results();
     return;
   }
   if (waits_for_turn_) {
@@ -101,7 +101,24 @@ void CommandRun::ask(std::span<const StoreRequest> requests) {
   results_.resize(requests.size());
   is_answered_.assign(requests.size(), false);
   unanswered_ = requests.size();
-  result_bytes_ = 0;
+  count_values(0, kept_bytes_);
+}
+
+void CommandRun::forget_results() {
+  free_large_results(results_);
+  count_values(0, 0);
+}
+
+void CommandRun::count_values(size_t result_bytes, size_t kept_bytes) {
+  gateway_->working_value_bytes += result_bytes + kept_bytes;
+  gateway_->working_value_bytes -= result_bytes_ + kept_bytes_;
+  result_bytes_ = result_bytes;
+  kept_bytes_ = kept_bytes;
+}
+
+bool CommandRun::keep_values(size_t bytes) {
+  count_values(result_bytes_, bytes);
+  return gateway_->working_value_bytes <= gateway_->working_value_bytes_max;
 }
 
 /// Keeps the memory of values bounded while other results of the command are on their way.
@@ -109,10 +126,17 @@ void CommandRun::take_value(uint32_t index) {
   StoreResult& result = results_[index];
   result.value_bytes = result.value.size();
   if (asked_[index].drops_value) result.value.reset();
-  result_bytes_ += result.value.size();
-  if (results_.size() == 1 || reply_.size() + result_bytes_ <= kManyValuesBytesMax) return;
-  result_bytes_ -= result.value.size();
-  result = {.status = StoreResult::Status::kRefused, .text = std::string(errors::kReplyTooLargeText)};
+  const size_t before = result_bytes_;
+  count_values(result_bytes_ + result.value.size(), kept_bytes_);
+  if (results_.size() == 1) return;
+  const bool is_too_large = reply_.size() + result_bytes_ > kManyValuesBytesMax;
+  if (!is_too_large && gateway_->working_value_bytes <= gateway_->working_value_bytes_max) return;
+  count_values(before, kept_bytes_);
+  if (is_too_large) {
+    result = {.status = StoreResult::Status::kRefused, .text = std::string(errors::kReplyTooLargeText)};
+  } else {
+    result = {.status = StoreResult::Status::kNotApplied, .text = std::string(errors::kNoRoomForValuesText)};
+  }
 }
 
 void CommandRun::complete(uint32_t index, StoreResult&& result, int64_t now_us, std::vector<IssuedRequest>& out) {

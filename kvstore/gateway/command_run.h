@@ -86,6 +86,9 @@ class CommandRun : public HazardNode {
   /// co_await run.turn(): waits until the commands before it that use the same keys are done. For commands with
   /// kPrepares, at most once, before they ask the store.
   [[nodiscard]] auto turn() { return Turn{*this}; }
+  /// The command keeps this many bytes of values from the store, besides the results of its latest requests. They count
+  /// for the thread until the command is done. False: the thread has no room for them.
+  [[nodiscard]] bool keep_values(size_t bytes);
   /// Moves the session's transaction here, which is there. Before turn(): its keys are the command's, too.
   void take_transaction();
   /// Null: none was taken.
@@ -144,6 +147,8 @@ class CommandRun : public HazardNode {
 
   void ask(std::span<const StoreRequest> requests);
   void take_value(uint32_t index);
+  void count_values(size_t result_bytes, size_t kept_bytes);
+  void forget_results();
   void resume(int64_t now_us, std::vector<IssuedRequest>& out);
 
   State state_ = State::kWaiting;
@@ -169,6 +174,7 @@ class CommandRun : public HazardNode {
   std::vector<bool> is_answered_;
   size_t unanswered_ = 0;
   size_t result_bytes_ = 0;  // of the values in results_
+  size_t kept_bytes_ = 0;    // see keep_values()
 };
 
 }  // namespace skua::kv::gateway

@@ -50,6 +50,7 @@ struct GatewayIdentity {
 class CommandRun;
 
 inline constexpr size_t kHeldBytesMax = size_t{1} << 30;
+inline constexpr size_t kWorkingValueBytesMax = size_t{512} << 20;
 
 /// Thread: one. Must outlive its connections.
 struct GatewayContext {
@@ -65,6 +66,10 @@ struct GatewayContext {
   /// connection is read only while it has neither: the pipelines of some must not take the memory that all need.
   size_t held_bytes = 0;
   size_t held_bytes_max = kHeldBytesMax;
+  /// Values that commands have got from the store and still work with, of all connections. Beyond the limit, commands
+  /// that need several values get TRYAGAIN: many clients with one such command each must not take all memory.
+  size_t working_value_bytes = 0;
+  size_t working_value_bytes_max = kWorkingValueBytesMax;
 };
 inline constexpr size_t kSpareRunsMax = 1024;
 

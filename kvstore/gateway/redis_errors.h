@@ -64,12 +64,15 @@ inline constexpr std::string_view kTransactionTooLarge =
 inline constexpr std::string_view kPatternTooLongForHash =
     "ERR the pattern is too long for a hash with so many names: ask for all fields, or use a shorter pattern";
 inline constexpr std::string_view kNoRoomToQueue = "TRYAGAIN the gateway has no room for the command";
+inline constexpr std::string_view kNoRoomForValues =
+    "TRYAGAIN the gateway has no room for the values: nothing was written";
+/// The same without its "TRYAGAIN".
+inline constexpr std::string_view kNoRoomForValuesText = kNoRoomForValues.substr(9);
 inline constexpr std::string_view kTooManyKeysInExec =
     "ERR the transaction has too many keys: at most 1024. Nothing was written";
 inline constexpr std::string_view kExecTooLarge =
-    "ERR the values of the transaction, or its replies, are larger than 64 MiB, or it makes more than 256 MiB of "
-    "values: "
-    "nothing was written";
+    "ERR the values of the transaction, or its replies, are larger than 64 MiB, or it makes more than 512 MiB of "
+    "values: nothing was written";
 inline constexpr std::string_view kUnknownCursor =
     "ERR invalid cursor: this gateway does not know it, or has forgotten it; begin again with 0";
 

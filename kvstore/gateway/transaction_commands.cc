@@ -146,6 +146,11 @@ CommandTask exec(CommandRun& run) {
         if (reply_failure(run, result)) co_return;
       }
       evaluation.learn(results);
+      if (!run.keep_values(evaluation.kept_bytes())) break;  // the client is told below
+    }
+    if (!run.keep_values(evaluation.kept_bytes())) {
+      run.reply().error(errors::kNoRoomForValues);
+      co_return;
     }
     if (!evaluation.error().empty()) {
       run.reply().error(evaluation.error());

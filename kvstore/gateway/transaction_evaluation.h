@@ -40,6 +40,8 @@ class TransactionEvaluation {
   [[nodiscard]] bool has_watched_key_changed() const { return has_watched_key_changed_; }
   /// The error that EXEC replies with, because a bound does not hold; empty: none.
   [[nodiscard]] std::string_view error() const { return error_; }
+  /// Of the values and replies that are kept.
+  [[nodiscard]] size_t kept_bytes() const { return store_.value_bytes() + reply_bytes_; }
   /// All commands are done: what the cluster has to do.
   [[nodiscard]] std::vector<StoreRequest> batch() const { return store_.batch(transaction_, database_); }
 

@@ -363,6 +363,29 @@ TEST_F(Transactions, AreReadOnWhenTheThreadHasNoRoom) {
   EXPECT_EQ(gateway.context.held_bytes, 0U);
 }
 
+TEST_F(Transactions, TheThreadsRoomForValuesIsBounded) {
+  gateway.context.working_value_bytes_max = 9000;  // EXEC has a value twice for a moment
+  for (const char* key : {"a", "b", "c", "d"}) ask("SET " + std::string(key) + " " + std::string(2000, 'v'));
+  EXPECT_EQ(exec({"STRLEN a", "STRLEN b"}), "*2\r\n:2000\r\n:2000\r\n");
+  EXPECT_EQ(exec({"STRLEN a", "STRLEN b", "STRLEN c"}),
+            "-TRYAGAIN the gateway has no room for the values: nothing was written\r\n");
+  EXPECT_EQ(exec({"GET a", "GET a", "GET a"}),
+            "-TRYAGAIN the gateway has no room for the values: nothing was written\r\n")
+      << "replies count, too";
+  EXPECT_EQ(gateway.context.working_value_bytes, 0U);
+  // What one client's command holds is not there for another's.
+  other.send("MGET a b c d\r\n");
+  for (int i = 0; i < 3; ++i) other.answer(0);
+  EXPECT_EQ(gateway.context.working_value_bytes, 6000U);
+  EXPECT_THAT(exec({"STRLEN a"}), StartsWith("-TRYAGAIN"));
+  EXPECT_THAT(ask("MGET a b"), StartsWith("-TRYAGAIN"));
+  EXPECT_THAT(ask("GET a"), StartsWith("$2000")) << "a single value has room";
+  other.answer(0);
+  EXPECT_THAT(other.take_output(), StartsWith("*4"));
+  EXPECT_THAT(exec({"STRLEN a"}), StartsWith("*1"));
+  EXPECT_EQ(gateway.context.working_value_bytes, 0U);
+}
+
 TEST_F(Transactions, AClientThatGoesAwayLeavesNothing) {
   {
     FakeClient gone(gateway);
@@ -370,7 +393,12 @@ TEST_F(Transactions, AClientThatGoesAwayLeavesNothing) {
     gone.ask("WATCH a");
     gone.send("MULTI\r\nGET a\r\nSET b 1\r\nEXEC\r\nWATCH b\r\nMULTI\r\nSET c 1\r\n");
     EXPECT_FALSE(gone.waiting().empty());
+    FakeClient amid_values(gateway);
+    amid_values.send("MGET a a\r\n");
+    amid_values.answer(0);
+    EXPECT_EQ(gateway.context.working_value_bytes, 1000U);
   }
+  EXPECT_EQ(gateway.context.working_value_bytes, 0U);
   EXPECT_EQ(gateway.context.held_bytes, 0U);
   EXPECT_EQ(gateway.store.memory.bytes_held, 0U);
   EXPECT_EQ(ask("EXISTS b c"), ":0\r\n");
