@@ -19,7 +19,7 @@ namespace {
 
 TableSummary summary_of(const v1::TableInfo& info) {
   return {{info.id(), info.name(), info.shard_count(), std::max(info.replicas(), 1u), std::max(info.min_insync(), 1u),
-           info.read_anywhere()},
+           info.read_anywhere(), info.hash_tags()},
           info.available_shard_count(),
           info.settled_shard_count()};
 }
@@ -147,10 +147,16 @@ absl::StatusOr<CreatedTable> AdminClient::create_table(const CreateTableOptions&
   request.set_replicas(options.replicas);
   request.set_min_insync(options.min_insync);
   request.set_read_anywhere(options.read_anywhere);
+  request.set_hash_tags(options.hash_tags);
   v1::CreateTableReply reply;
   absl::Status status =
       impl_->call<v1::Tables>(&v1::Tables::Stub::CreateTable, request, reply, options.wait_ready_ms * kMillisecond);
   if (!status.ok()) return status;
+  if (options.hash_tags && !reply.table().hash_tags()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the control plane is of a build before hash tags, and has made table ", options.name,
+                     " without them: drop the table, and upgrade all programs of the cluster first"));
+  }
   return CreatedTable{summary_of(reply.table()),
                       reply.created(),
                       reply.map_revision(),

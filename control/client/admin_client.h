@@ -39,6 +39,8 @@ struct CreateTableOptions {
   /// 0: more than half of the replicas.
   uint32_t min_insync = 0;
   bool read_anywhere = false;
+  /// FAILED_PRECONDITION if the control plane is of a build that does not know hash tags: the table is made without.
+  bool hash_tags = false;
 };
 
 struct CreatedTable {

@@ -38,7 +38,8 @@ bool is_table_name(const std::string& name) {
 Decision existing_table(const CreateTable& event, const Table& existing) {
   const auto agrees = [](uint32_t wish, uint32_t is) { return wish == 0 || wish == is; };
   if (event.if_not_exists && agrees(event.shard_count, existing.shard_count) &&
-      agrees(event.replicas, existing.replicas) && agrees(event.min_insync, existing.min_insync)) {
+      agrees(event.replicas, existing.replicas) && agrees(event.min_insync, existing.min_insync) &&
+      (!event.hash_tags || existing.hash_tags)) {
     Decision decision;
     decision.table = existing;
     return decision;
@@ -46,6 +47,7 @@ Decision existing_table(const CreateTable& event, const Table& existing) {
   return refused(absl::AlreadyExistsError(
       absl::StrCat("table ", event.name, " exists with ", count_of(existing.shard_count, "shard"),
                    existing.replicas == 1 ? std::string() : absl::StrCat(" of ", existing.replicas, " replicas"),
+                   event.hash_tags && !existing.hash_tags ? ", without hash tags" : "",
                    ". Use it, choose another name, or drop it first")));
 }
 
@@ -242,7 +244,8 @@ Decision ClusterCore::on(const CreateTable& event, TimeNs now) {
   Decision decision;
   decision.changes = next_changes();
   const uint32_t min_insync = event.min_insync != 0 ? event.min_insync : replicas / 2 + 1;
-  decision.table = Table{state_.next_table_id, event.name, wanted, replicas, min_insync, event.read_anywhere};
+  decision.table =
+      Table{state_.next_table_id, event.name, wanted, replicas, min_insync, event.read_anywhere, event.hash_tags};
   decision.changes.next_table_id = state_.next_table_id + 1;
   decision.changes.put_tables.push_back(*decision.table);
   if (replicas > 1) {

@@ -77,6 +77,7 @@ struct CreateTable {
   /// 1 to `replicas`; 0: more than half of them, or the existing table's value.
   uint32_t min_insync = 0;
   bool read_anywhere = false;
+  bool hash_tags = false;
 };
 
 struct DropTable {

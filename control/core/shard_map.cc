@@ -130,7 +130,7 @@ ShardMap build_shard_map(const ClusterState& state) {
   }
   for (const auto& [id, table] : state.tables) {
     map.tables.push_back({id, table.name, std::vector<MapShard>(table.shard_count), table.replicas, table.min_insync,
-                          table.read_anywhere});
+                          table.read_anywhere, table.hash_tags});
     if (const auto grants = state.grants.find(id); grants != state.grants.end()) {
       for (const auto& [principal, rights] : grants->second) map.tables.back().grants.push_back({principal, rights});
     }

@@ -98,6 +98,7 @@ struct MapTable {
   uint32_t replicas = 1;
   uint32_t min_insync = 1;
   bool read_anywhere = false;
+  bool hash_tags = false;
   /// The clients that may use the table (grants.h). Sorted by principal. Empty: all may.
   std::vector<MapGrant> grants = {};
 

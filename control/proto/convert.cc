@@ -35,8 +35,14 @@ MapQuota quota_from(const v1::MapQuota& from) {
 }
 
 MapTable table_from(const v1::MapTable& from) {
-  MapTable table{from.id(),           from.name(), {}, std::max(from.replicas(), 1u), std::max(from.min_insync(), 1u),
-                 from.read_anywhere()};
+  const bool hash_tags = !from.hash_tag_name().empty();
+  MapTable table{from.id(),
+                 hash_tags ? from.hash_tag_name() : from.name(),
+                 {},
+                 std::max(from.replicas(), 1u),
+                 std::max(from.min_insync(), 1u),
+                 from.read_anywhere(),
+                 hash_tags};
   table.shards.reserve(static_cast<size_t>(from.shards_size()));
   for (const v1::MapShard& shard : from.shards()) {
     MapShard& to = table.shards.emplace_back();
@@ -202,7 +208,7 @@ v1::ShardMapSnapshot to_proto(const ShardMap& map) {
   for (const MapTable& table : map.tables) {
     v1::MapTable& added = *to.add_tables();
     added.set_id(table.id);
-    added.set_name(table.name);
+    (table.hash_tags ? *added.mutable_hash_tag_name() : *added.mutable_name()) = table.name;
     added.set_replicas(table.replicas);
     added.set_min_insync(table.min_insync);
     added.set_read_anywhere(table.read_anywhere);

@@ -38,8 +38,8 @@ NodeLeave from_proto(const v1::LeaveRequest& request) {
 }
 
 CreateTable from_proto(const v1::CreateTableRequest& request) {
-  return {request.name(),     request.shard_count(), request.if_not_exists(),
-          request.replicas(), request.min_insync(),  request.read_anywhere()};
+  return {request.name(),       request.shard_count(),   request.if_not_exists(), request.replicas(),
+          request.min_insync(), request.read_anywhere(), request.hash_tags()};
 }
 
 DropTable from_proto(const v1::DropTableRequest& request) {

@@ -28,7 +28,8 @@ using grpc::experimental::ServerRpcInfo;
 
 // Leave's `instance` is a secret of the node.
 constexpr std::array kLeave = {"uuid", "force"};
-constexpr std::array kCreateTable = {"name", "shard_count", "if_not_exists", "replicas", "min_insync", "read_anywhere"};
+constexpr std::array kCreateTable = {"name",       "shard_count",   "if_not_exists", "replicas",
+                                     "min_insync", "read_anywhere", "hash_tags"};
 constexpr std::array kDropTable = {"name"};
 constexpr std::array kNode = {"uuid"};
 constexpr std::array kMoveShard = {"table", "shard", "from", "to"};

@@ -17,6 +17,7 @@ void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core) {
   to.set_replicas(table.replicas);
   to.set_min_insync(table.min_insync);
   to.set_read_anywhere(table.read_anywhere);
+  to.set_hash_tags(table.hash_tags);
   to.set_settled_shard_count(core.settled_shard_count(table.id));
 }
 

@@ -103,7 +103,11 @@ std::string table_record(const Table& table) {
   v1::TableRecord record;
   record.set_id(table.id);
   record.set_name(table.name);
-  record.set_shard_count(table.shard_count);
+  if (table.hash_tags) {
+    record.set_hash_tag_shard_count(table.shard_count);
+  } else {
+    record.set_shard_count(table.shard_count);
+  }
   record.set_replicas(table.replicas);
   record.set_min_insync(table.min_insync);
   record.set_read_anywhere(table.read_anywhere);
@@ -215,13 +219,16 @@ bool decode_node(const KeyValue& kv, ClusterState& state) {
 bool decode_table(const KeyValue& kv, ClusterState& state) {
   v1::TableRecord record;
   if (!record.ParseFromString(kv.value) || table_key(record.id()) != kv.key) return false;
+  const bool hash_tags = record.hash_tag_shard_count() > 0;
+  const uint32_t shard_count = hash_tags ? record.hash_tag_shard_count() : record.shard_count();
   state.tables[record.id()] = {record.id(),
                                record.name(),
-                               record.shard_count(),
+                               shard_count,
                                std::max(record.replicas(), 1u),
                                std::max(record.min_insync(), 1u),
-                               record.read_anywhere()};
-  const bool has_shards = record.shard_count() > 0 && record.shard_count() <= kShardsPerTableMax;
+                               record.read_anywhere(),
+                               hash_tags};
+  const bool has_shards = shard_count > 0 && shard_count <= kShardsPerTableMax;
   return has_shards && record.replicas() <= kReplicasMax;
 }
 

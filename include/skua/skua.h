@@ -224,7 +224,7 @@ typedef struct skua_field {
 
 /* ---- batches ---- */
 
-/* Writes to keys of one shard: all are applied, or none. Copies what it is given. If an operation is refused, the batch
+/* Writes to keys of one shard (in a table with hash tags: keys with one tag): all are applied, or none. Copies what it is given. If an operation is refused, the batch
  * ignores all further ones, and running it fails with the reason. It may be run any number of times. Thread: one at a
  * time. Of `options`, `timeout_ns` and `durability` are ignored: they are the batch's. */
 typedef struct skua_batch skua_batch;

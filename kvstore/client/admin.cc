@@ -18,6 +18,7 @@ TableInfo info_of(const control::TableSummary& summary) {
           .replicas = table.replicas,
           .min_insync = table.min_insync,
           .read_anywhere = table.read_anywhere,
+          .hash_tags = table.hash_tags,
           .settled_shard_count = summary.settled_shard_count};
 }
 
@@ -46,6 +47,7 @@ absl::StatusOr<CreatedTable> Admin::create_table(const NewTable& table) {
   options.replicas = table.replicas;
   options.min_insync = table.min_insync;
   options.read_anywhere = table.read_anywhere;
+  options.hash_tags = table.hash_tags;
   options.wait_ready_ms = static_cast<uint32_t>(std::clamp<int64_t>(table.wait_ready.count(), 0, 3'600'000));
   absl::StatusOr<control::CreatedTable> made = impl_->client.create_table(options);
   if (!made.ok()) return made.status();

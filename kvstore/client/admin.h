@@ -27,6 +27,8 @@ struct TableInfo {
   uint32_t min_insync = 1;
   /// Backups answer reads, too, not only the primary.
   bool read_anywhere = false;
+  /// The part of a key in braces decides which shard has the key.
+  bool hash_tags = false;
   /// Shards that have all their members, on live nodes that are not being emptied.
   uint32_t settled_shard_count = 0;
 };
@@ -44,6 +46,9 @@ struct NewTable {
   uint32_t min_insync = 0;
   /// Backups answer reads, too. These reads are linearizable like those of the primary.
   bool read_anywhere = false;
+  /// The part of a key in braces, {like-this}, decides which shard has the key: keys with one tag can be written
+  /// together. Cannot be changed later. With if_not_exists the table must have hash tags, too.
+  bool hash_tags = false;
   /// Return when all owners of the table's shards serve them, but after this time at the latest. 0: do not wait. At
   /// most one hour.
   std::chrono::milliseconds wait_ready{5000};

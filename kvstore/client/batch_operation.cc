@@ -38,19 +38,21 @@ void BatchOperation::reset() {
   ops_.clear();
 }
 
-absl::Status BatchOperation::place(uint32_t shard_count) {
+absl::Status BatchOperation::place(const KeyPlacement& placement) {
   const BatchOps ops = ops_.ops();
   const std::string_view first = ops.begin()->key;
-  shard = shard_of_key(first, shard_count);
+  shard = placement.shard_of(first);
   shard_known = true;
   for (const Mutation& op : ops) {
-    const uint32_t other = shard_of_key(op.key, shard_count);
+    const uint32_t other = placement.shard_of(op.key);
     if (other == shard) continue;
     shard_known = false;
-    return absl::InvalidArgumentError(
-        absl::StrCat("its keys are in different shards, and a batch is atomic in one: ", quoted_key(first),
-                     " is in shard ", shard, ", ", quoted_key(op.key), " in shard ", other, " of ", shard_count,
-                     "; make the table with one shard, or write them one by one"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "its keys are in different shards, and a batch is atomic in one: ", quoted_key(first), " is in shard ", shard,
+        ", ", quoted_key(op.key), " in shard ", other, " of ", placement.shard_count,
+        placement.hash_tags ? "; give them one tag in braces, {like-this}, or write them one by one"
+                            : "; make the table with one shard or with hash tags, or write them one by "
+                              "one"));
   }
   return absl::OkStatus();
 }

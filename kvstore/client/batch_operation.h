@@ -8,6 +8,7 @@
 #include "kvstore/client/client_calls.h"
 #include "kvstore/client/operation.h"
 #include "kvstore/codec/batch.h"
+#include "kvstore/codec/key_hash.h"
 
 namespace skua::kv {
 
@@ -17,7 +18,7 @@ class BatchOperation final : public NumberedOperation {
   [[nodiscard]] absl::Status accept(const BatchCall& call, BatchCallback&& callback);
 
   /// Sets the shard, the one of all keys. INVALID_ARGUMENT: the keys are in different shards.
-  [[nodiscard]] absl::Status place(uint32_t shard_count);
+  [[nodiscard]] absl::Status place(const KeyPlacement& placement);
   [[nodiscard]] absl::StatusOr<Request> encode(const Route& route, HeadBuffer& buffer) override;
   void on_reply(rpc::Lease&& reply) override;
   void finish(Outcome&& outcome) override;

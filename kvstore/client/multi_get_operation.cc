@@ -59,10 +59,10 @@ absl::Status MultiGetOperation::accept(const MultiGetCall& call, MultiGetCallbac
   return absl::OkStatus();
 }
 
-void MultiGetOperation::divide(uint32_t shard_count) {
+void MultiGetOperation::divide(const KeyPlacement& placement) {
   const auto count = static_cast<uint32_t>(keys_.size());
   std::vector<uint32_t> shards(count);
-  for (uint32_t i = 0; i < count; ++i) shards[i] = shard_of_key(keys_[i], shard_count);
+  for (uint32_t i = 0; i < count; ++i) shards[i] = placement.shard_of(keys_[i]);
   places_.resize(count);
   std::iota(places_.begin(), places_.end(), 0);
   std::sort(places_.begin(), places_.end(),

@@ -43,7 +43,7 @@ class MultiGetOperation final : public PartedOperation {
   void part_failed(GetOperation& part, Outcome&& outcome);
 
  protected:
-  void divide(uint32_t shard_count) override;
+  void divide(const KeyPlacement& placement) override;
   bool start_part() override;
 
  private:

@@ -171,17 +171,17 @@ void OperationRunner::session_failed(TargetId target, const absl::Status& why) {
 // --- Routing
 
 void OperationRunner::route(CallOperation& operation, const TableRoutes& table) {
-  const auto shard_count = static_cast<uint32_t>(table.shards.size());
-  if (!operation.is_part && shard_count > 0) {
+  const KeyPlacement placement = table.placement();
+  if (!operation.is_part && placement.shard_count > 0) {
     if (operation.method == Method::kBatch) {
-      const absl::Status placed = static_cast<BatchOperation&>(operation).place(shard_count);
+      const absl::Status placed = static_cast<BatchOperation&>(operation).place(placement);
       if (!placed.ok()) return fail(operation, placed.code(), std_view(placed.message()));
     } else {
-      operation.shard = shard_of_key(operation.shown_key(), shard_count);
+      operation.shard = placement.shard_of(operation.shown_key());
       operation.shard_known = true;
     }
   }
-  if (operation.shard >= shard_count) {
+  if (operation.shard >= placement.shard_count) {
     return fail(operation, absl::StatusCode::kAborted,
                 "the table was dropped and created anew with fewer shards meanwhile");
   }

@@ -16,7 +16,7 @@ absl::Status check_read_of_many(Method method, const ReadOptions& options) {
 
 void PartedOperation::start(const TableRoutes& table) {
   state = State::kInFlight;
-  divide(static_cast<uint32_t>(table.shards.size()));
+  divide(table.placement());
   run();
 }
 

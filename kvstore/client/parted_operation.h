@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "kvstore/client/operation.h"
+#include "kvstore/codec/key_hash.h"
 
 namespace skua::kv {
 
@@ -23,7 +24,7 @@ class PartedOperation : public Operation {
   PartedOperation() { is_parted = true; }
 
   /// Divides the work.
-  virtual void divide(uint32_t shard_count) = 0;
+  virtual void divide(const KeyPlacement& placement) = 0;
   /// Starts one part by run_part(). False: no work is left, or none that may start now.
   virtual bool start_part() = 0;
 

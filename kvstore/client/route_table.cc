@@ -51,6 +51,7 @@ std::vector<TargetId> RouteTable::update(const control::ShardMap& map) {
     TableRoutes& routes = tables_.emplace_back();
     routes.id = static_cast<uint32_t>(table.id);
     routes.name = table.name;
+    routes.hash_tags = table.hash_tags;
     routes.shards.reserve(table.shards.size());
     for (const control::MapShard& shard : table.shards) {
       ShardRoute route{.epoch = shard.epoch};

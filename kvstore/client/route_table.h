@@ -52,8 +52,10 @@ struct TableRoutes {
   uint32_t id = 0;
   std::string name;
   std::vector<ShardRoute> shards;
+  bool hash_tags = false;
   std::vector<TargetId> backups = {};  ///< the backups that answer reads, of all shards, one shard after the other
 
+  [[nodiscard]] KeyPlacement placement() const { return {static_cast<uint32_t>(shards.size()), hash_tags}; }
   [[nodiscard]] std::span<const TargetId> backups_of(const ShardRoute& shard) const {
     return std::span(backups).subspan(shard.first_backup, shard.backup_count);
   }

@@ -79,7 +79,8 @@ absl::Status ScanOperation::accept(const ScanCall& call, ScanCallback&& callback
   return absl::OkStatus();
 }
 
-void ScanOperation::divide(uint32_t shard_count) {
+void ScanOperation::divide(const KeyPlacement& placement) {
+  const uint32_t shard_count = placement.shard_count;
   if (count_only_) {
     tokens_.assign(shard_count, std::string());
     uncounted_.resize(shard_count);

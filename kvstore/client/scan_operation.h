@@ -37,7 +37,7 @@ class ScanOperation final : public PartedOperation {
   void page_failed(ScanPage& page, Outcome&& outcome);
 
  protected:
-  void divide(uint32_t shard_count) override;
+  void divide(const KeyPlacement& placement) override;
   bool start_part() override;
 
  private:

@@ -1,5 +1,11 @@
-// Maps a key to its shard of a hash-partitioned table. Clients and servers must agree for ever: the function is part of
-// the on-disk and wire format, and golden tests pin its values.
+// Maps a key to its shard of a hash-partitioned table. All clients must agree for ever: the function is part of the
+// on-disk and wire format, and golden tests pin its values.
+//
+// In a table with hash tags the part of a key that stands in braces decides alone:
+//
+//   cart:{user17}:items       {user17}.total       both are in the shard of "user17"
+//
+// So writes of keys with one tag can be one batch, which is atomic in one shard. The rule is that of Redis Cluster.
 #ifndef SKUA_KVSTORE_CODEC_KEY_HASH_H_
 #define SKUA_KVSTORE_CODEC_KEY_HASH_H_
 
@@ -18,9 +24,20 @@ namespace skua::kv {
   return static_cast<uint32_t>(((hash >> 32) * shard_count) >> 32);
 }
 
-[[nodiscard]] inline uint32_t shard_of_key(std::string_view key, uint32_t shard_count) {
-  return shard_of_hash(key_hash(key), shard_count);
-}
+/// What stands between the first '{' and the first '}' behind it; the whole key if there are no such braces, or nothing
+/// between them.
+[[nodiscard]] std::string_view hash_tag_of(std::string_view key);
+
+/// How the keys of one table find their shards. Fixed for the table's life.
+struct KeyPlacement {
+  uint32_t shard_count = 0;
+  bool hash_tags = false;
+
+  /// `shard_count` must not be 0.
+  [[nodiscard]] uint32_t shard_of(std::string_view key) const {
+    return shard_of_hash(key_hash(hash_tags ? hash_tag_of(key) : key), shard_count);
+  }
+};
 
 }  // namespace skua::kv
 

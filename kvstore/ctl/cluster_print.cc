@@ -103,10 +103,10 @@ std::vector<std::vector<std::string>> table_rows(const std::vector<control::Tabl
 
 std::string shards_text(const ClusterStatus& status, const control::MapTable& table_of_shards,
                         const std::vector<ShardView>& shards) {
-  std::string text =
-      absl::StrCat("table ", table_of_shards.name, ": ", counted(table_of_shards.shard_count(), "shard"), ", ",
-                   counted(table_of_shards.replicas, "replica"), ", min_insync ", table_of_shards.min_insync,
-                   table_of_shards.read_anywhere ? ", read anywhere" : "", "\n");
+  std::string text = absl::StrCat("table ", table_of_shards.name, ": ", counted(table_of_shards.shard_count(), "shard"),
+                                  ", ", counted(table_of_shards.replicas, "replica"), ", min_insync ",
+                                  table_of_shards.min_insync, table_of_shards.read_anywhere ? ", read anywhere" : "",
+                                  table_of_shards.hash_tags ? ", hash tags" : "", "\n");
   std::vector<std::vector<std::string>> rows = {{"SHARD", "EPOCH", "STATE", "PRIMARY", "BACKUPS", "LEARNERS", "LACKS"}};
   for (const ShardView& shard : shards) {
     rows.push_back({absl::StrCat(shard.shard), absl::StrCat(shard.epoch), state_of(shard),
@@ -152,6 +152,7 @@ nlohmann::json table_json(const control::TableSummary& summary) {
           {"replicas", table.replicas},
           {"min_insync", table.min_insync},
           {"read_anywhere", table.read_anywhere},
+          {"hash_tags", table.hash_tags},
           {"available_shards", summary.available_shard_count},
           {"settled_shards", summary.settled_shard_count}};
 }
@@ -172,6 +173,7 @@ nlohmann::json shards_json(const control::MapTable& table, uint64_t map_revision
           {"replicas", table.replicas},
           {"min_insync", table.min_insync},
           {"read_anywhere", table.read_anywhere},
+          {"hash_tags", table.hash_tags},
           {"shards", std::move(list)}};
 }
 

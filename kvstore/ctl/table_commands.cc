@@ -151,6 +151,10 @@ void add_create_command(app::Command& tables, const Globals& globals) {
       .unit("replicas");
   command.add_bool("read-anywhere", &wanted->read_anywhere,
                    "Clients read from all replicas, not only from primaries; reads stay linearizable.");
+  command.add_bool(
+      "hash-tags", &wanted->hash_tags,
+      "The part of a key in braces decides alone which shard has the key, for good: cart:{ada} and {ada}.total "
+      "are in one shard, and can be written together.");
   command.add_bool("if-not-exists", &wanted->if_not_exists, "An existing table is fine.");
   command
       .add_duration("wait", &arguments->wait_ns,
@@ -158,6 +162,8 @@ void add_create_command(app::Command& tables, const Globals& globals) {
       .range(0, kWaitReadyMax);
   command.example("skuactl table create notes --shards 6 --replicas 3",
                   "survives the loss of a node, or of two one after the other");
+  command.example("skuactl table create carts --shards 6 --replicas 3 --hash-tags",
+                  "keys with one tag can be in one batch or transaction");
   command.example("skuactl table create scratch --shards 6", "one copy: a node that is down takes its shards with it");
   command.action([&globals, arguments] { return create(globals, *arguments); });
 }

@@ -426,6 +426,23 @@ TEST(CreateTable, ExistingNameIsRefusedUnlessAskedFor) {
   EXPECT_EQ(cluster.revision(), revision);
 }
 
+TEST(CreateTable, HashTagsAreKeptAndWanted) {
+  TestCluster cluster;
+  ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
+  CreateTable tagged{"tagged", 3, true};
+  tagged.hash_tags = true;
+  ASSERT_TRUE(cluster.step(tagged).status.ok());
+  EXPECT_TRUE(cluster.core.state().find_table("tagged")->hash_tags);
+  EXPECT_TRUE(build_shard_map(cluster.core.state()).tables[0].hash_tags);
+  EXPECT_TRUE(cluster.step(tagged).status.ok()) << "it is there, as wanted";
+  EXPECT_TRUE(cluster.step(CreateTable{"tagged", 3, true}).status.ok()) << "nothing was said of tags";
+  ASSERT_TRUE(cluster.create_table("plain", 3).ok());
+  tagged.name = "plain";
+  const absl::Status refused = cluster.step(tagged).status;
+  EXPECT_EQ(refused.code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(refused.message(), HasSubstr("without hash tags"));
+}
+
 TEST(CreateTable, BadNamesAndSizesAreRefused) {
   TestCluster cluster;
   ASSERT_TRUE(cluster.register_node(test_node(1)).ok());

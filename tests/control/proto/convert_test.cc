@@ -111,5 +111,18 @@ TEST(ShardMapGrants, SurviveTheWireAndUnknownRightsGiveNothing) {
   EXPECT_FALSE(from_proto(wire).ok());
 }
 
+TEST(ShardMapHashTags, SurviveTheWireAndHideTheTableFromBuildsBefore) {
+  ShardMap map;
+  map.cluster_id = "c";
+  map.revision = 3;
+  map.tables.push_back({1, "t", std::vector<MapShard>(2)});
+  map.tables[0].hash_tags = true;
+  const v1::ShardMapSnapshot wire = to_proto(map);
+  EXPECT_EQ(wire.tables(0).name(), "") << "what a client of a build before looks for";
+  const auto again = from_proto(wire);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, map);
+}
+
 }  // namespace
 }  // namespace skua::control

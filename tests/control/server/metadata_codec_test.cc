@@ -35,6 +35,7 @@ ClusterState replicated_state() {
   state.tables[0x1f].replicas = 3;
   state.tables[0x1f].min_insync = 2;
   state.tables[0x1f].read_anywhere = true;
+  state.tables[0x1f].hash_tags = true;
   ShardAssignment& shard = state.shards[{0x1f, 0}];
   shard.primary->storage_incarnation = 4;
   state.nodes[test_uuid(3)] = test_node(3);
@@ -312,6 +313,17 @@ TEST(DecodeState, TablesThatNobodyCouldUseAreDataLoss) {
   };
   EXPECT_TRUE(refused(0)) << "no client takes a map with such a table";
   EXPECT_TRUE(refused(kShardsPerTableMax + 1));
+}
+
+TEST(EncodeChanges, ATableWithHashTagsHasNoShardsForBuildsBefore) {
+  Changes changes;
+  changes.put_tables.push_back(Table{5, "t", 2, 1, 1, false, true});
+  v1::TableRecord record;
+  for (const Operation& op : encode_changes(changes)) {
+    if (op.key == table_key(5)) ASSERT_TRUE(record.ParseFromString(op.value));
+  }
+  EXPECT_EQ(record.id(), 5u);
+  EXPECT_EQ(record.shard_count(), 0u);
 }
 
 TEST(EncodeChanges, DropTakesAllShardsWithThePrefix) {

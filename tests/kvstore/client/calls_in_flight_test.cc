@@ -147,7 +147,7 @@ TEST(Moves, CallsToShardsThatStayAreLeftAlone) {
   TwoNodes world({0, 0});
   std::string keys[2];
   for (int i = 0; keys[0].empty() || keys[1].empty(); ++i) {
-    keys[shard_of_key(absl::StrCat("k", i), 2)] = absl::StrCat("k", i);
+    keys[KeyPlacement{2}.shard_of(absl::StrCat("k", i))] = absl::StrCat("k", i);
   }
   world.pause_node(0);
   Got<WriteResult> got[2];

@@ -76,7 +76,7 @@ TEST(MultiGet, TellsWhichKeysCouldNotBeRead) {
   EXPECT_EQ(got.result.status.code(), absl::StatusCode::kDeadlineExceeded);
   ASSERT_NE(got.result.detail, nullptr);
   for (size_t i = 0; i < keys.size(); ++i) {
-    const bool readable = shard_of_key(keys[i], 2) == 0;
+    const bool readable = KeyPlacement{2}.shard_of(keys[i]) == 0;
     EXPECT_EQ(got.result.entries[i].status.ok(), readable);
     EXPECT_EQ(got.result.entries[i].value, readable ? "v" : "");
   }

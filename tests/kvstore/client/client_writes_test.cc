@@ -214,13 +214,25 @@ TEST(Batch, OfSeveralShardsIsRefusedNamingTheKeys) {
   std::string other;
   for (int i = 0; other.empty(); ++i) {
     const std::string key = absl::StrCat("k", i);
-    if (shard_of_key(key, 64) != shard_of_key("a", 64)) other = key;
+    if (KeyPlacement{64}.shard_of(key) != KeyPlacement{64}.shard_of("a")) other = key;
   }
   const BatchResult refused = batch(world, Batch().put("a", "1").put("a", "2").put(other, "3"));
   EXPECT_EQ(refused.status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(refused.status.ToString(), AllOf(HasSubstr("\"a\""), HasSubstr(absl::StrCat("\"", other, "\""))));
   EXPECT_EQ(world.node(0).ids.size(), 0u);
   EXPECT_TRUE(batch(world, Batch().put("a", "1").put("a", "2")).ok());
+}
+
+TEST(Batch, OfOneHashTagIsInOneShard) {
+  OneNode world(64);
+  world.node(0).placement.hash_tags = true;
+  world.control.publish({&world.node(0)}, std::vector<uint32_t>(64, 0), 1);
+  const BatchResult done = batch(world, Batch().put("cart:{ada}", "1").put("{ada}.total", "2").put("ada", "3"));
+  EXPECT_TRUE(done.ok()) << done.status;
+  EXPECT_TRUE(get(world, "{ada}.total").ok());
+  const BatchResult refused = batch(world, Batch().put("cart:{ada}", "1").put("cart:{bob}", "2"));
+  EXPECT_EQ(refused.status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.status.ToString(), HasSubstr("give them one tag in braces"));
 }
 
 // --- Exactly once
@@ -375,7 +387,7 @@ TEST(ExactlyOnce, AShardOutOfReachDoesNotHoldBackTheOthers) {
   std::string on1;
   for (int i = 0; on0.empty() || on1.empty(); ++i) {
     const std::string key = absl::StrCat("k", i);
-    (shard_of_key(key, 2) == 0 ? on0 : on1) = key;
+    (KeyPlacement{2}.shard_of(key) == 0 ? on0 : on1) = key;
   }
   ASSERT_TRUE(put(world, on0, "v").ok());
   ASSERT_TRUE(put(world, on1, "v").ok());
@@ -460,7 +472,7 @@ TEST(Tokens, OfAWriteServeAReadOfItsShard) {
   OneNode world(4);
   const WriteResult written = put(world, "k", "v");
   EXPECT_EQ(written.token.table_id, 7u);
-  EXPECT_EQ(written.token.shard, shard_of_key("k", 4));
+  EXPECT_EQ(written.token.shard, KeyPlacement{4}.shard_of("k"));
   EXPECT_EQ(written.token.index, written.version);
   const GetResult read = get(world, "k", {.at_least = written.token});
   ASSERT_TRUE(read.ok()) << read.status;

@@ -133,7 +133,7 @@ void FakeNode::batch(rpc::IncomingCall& call) {
   std::vector<MutationResult> entries;
   bool applied = true;
   for (const Mutation& op : request.ops) {
-    SKUA_CHECK(shard_of_key(op.key, shard_count) == request.route.shard, "a key was sent to another shard");
+    SKUA_CHECK(placement.shard_of(op.key) == request.route.shard, "a key was sent to another shard");
     entries.push_back(apply(op));
     applied = applied && entries.back().status == KvStatus::kOk;
   }
@@ -211,7 +211,7 @@ void FakeNode::multi_get(rpc::IncomingCall& call) {
   std::string values;
   size_t bytes = 0;
   for (std::string_view key : request->keys) {
-    SKUA_CHECK(shard_of_key(key, shard_count) == request->route.shard, "a key was sent to another shard");
+    SKUA_CHECK(placement.shard_of(key) == request->route.shard, "a key was sent to another shard");
     const auto found = store_->entries.find(std::string(key));
     if (found == store_->entries.end()) {
       entries.push_back({KvStatus::kNotFound, 0, {}});
@@ -241,7 +241,7 @@ void FakeNode::scan(rpc::IncomingCall& call) {
   bool has_more = false;
   for (; at != store_->entries.end(); ++at) {
     if (!request->end_key.empty() && at->first >= request->end_key) break;
-    if (shard_of_key(at->first, shard_count) != request->route.shard) continue;
+    if (placement.shard_of(at->first) != request->route.shard) continue;
     const ScanRow row{at->first, at->second.version, as_byte_span(at->second.value), at->second.mark};
     const bool is_taken = request->count_only  ? page.count(row)
                           : request->keys_only ? page.add_key(row)
@@ -267,6 +267,7 @@ control::ShardMap make_map(uint64_t revision, const std::vector<FakeNode*>& node
   control::MapTable table;
   table.id = kTableId;
   table.name = "t";
+  table.hash_tags = !nodes.empty() && nodes[0]->placement.hash_tags;
   for (uint32_t owner : owners) {
     control::MapShard shard;
     shard.epoch = epoch;
@@ -281,7 +282,7 @@ void FakeControl::publish(const std::vector<FakeNode*>& nodes, const std::vector
   const uint64_t revision = this->revision() + 1;
   for (FakeNode* node : nodes) {
     node->owned.clear();
-    node->shard_count = static_cast<uint32_t>(owners.size());
+    node->placement.shard_count = static_cast<uint32_t>(owners.size());
     node->map_revision = revision;
   }
   for (uint32_t shard = 0; shard < owners.size(); ++shard) {

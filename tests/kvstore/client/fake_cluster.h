@@ -51,9 +51,9 @@ class FakeNode {
   [[nodiscard]] uint64_t incarnation() const { return incarnation_; }
   [[nodiscard]] std::string grpc_address() const { return uuid_ + ":7401"; }
 
-  /// The epoch of each shard it believes to own, and the number of shards of the table.
+  /// The epoch of each shard it believes to own, and where the table's keys are.
   std::map<uint32_t, uint64_t> owned;
-  uint32_t shard_count = 1;
+  KeyPlacement placement{1};
   uint64_t map_revision = 1;
   Features features = kNodeFeatures;  // what it says that it knows
   Script script;
