@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "kvstore/gateway/client_users.h"
+#include "kvstore/gateway/handlers.h"
 #include "kvstore/gateway/redis_errors.h"
 #include "kvstore/gateway/transaction.h"
 
@@ -37,6 +39,7 @@ ClientConnection::~ClientConnection() {
 
 void ClientConnection::receive(std::string_view& bytes, int64_t now_us) {
   while (!bytes.empty() && wants_input()) {
+    protocol_->restrict_to_authentication(!is_admitted());
     const WireProtocol::Found found = protocol_->parse(bytes);
     if (found == WireProtocol::Found::kNothing) break;
     if (found == WireProtocol::Found::kCommand) {
@@ -91,6 +94,7 @@ void ClientConnection::dispatch(CommandArguments& words, int64_t now_us) {
     if (!found.is_http) refuse(found.error);
     return;
   }
+  if (gateway_.users != nullptr && is_denied(*found.spec, words)) return;
   const bool is_multi_open = session_.transaction != nullptr && session_.transaction->is_open();
   if (is_multi_open && !found.spec->has(kNotQueued)) return queue(*found.spec, words);
   CommandRun& run = add_run(*found.spec, words);
@@ -99,8 +103,58 @@ void ClientConnection::dispatch(CommandArguments& words, int64_t now_us) {
     start_at_once(run, now_us);
     if (run.state() == CommandRun::State::kDone) return;
   }
+  if (run.state() == CommandRun::State::kRunning) {
+    // It asks whether a password is right, and has no keys.
+    ++running_count_;
+    authentication_ = &run;
+    return;
+  }
   add_hazards(run);
   if (run.blocker_count == 0) ready_.push_back(&run);
+}
+
+/// Whether the client may have the command carried out.
+Denial ClientConnection::judge(const CommandSpec& spec, const CommandArguments& words) const {
+  if (spec.has(kNoUser)) return Denial::kNone;
+  if (session_.user == nullptr) return Denial::kNoUser;
+  const Rights rights = session_.user->rights_in(session_.database);
+  if (!rights.include(needed_rights(spec, words))) return Denial::kNoRight;
+  const bool ends_transaction = spec.handler == handlers::exec && session_.transaction != nullptr;
+  if (!ends_transaction) return Denial::kNone;
+  for (const std::unique_ptr<CommandRun>& queued : session_.transaction->commands()) {
+    if (!rights.include(needed_rights(queued->spec(), queued->words()))) return Denial::kRightWasLost;
+  }
+  return Denial::kNone;
+}
+
+/// True: the client may not, and has been told. There is a users file.
+bool ClientConnection::is_denied(const CommandSpec& spec, const CommandArguments& words) {
+  const Denial denial = judge(spec, words);
+  if (denial == Denial::kNone) return false;
+  gateway_.identity.commands_denied.fetch_add(1, std::memory_order_relaxed);
+  if (session_.transaction != nullptr) session_.transaction->abort();
+  if (denial == Denial::kRightWasLost) session_.transaction.reset();
+  refuse(protocol_->denial(denial, spec, words));
+  return true;
+}
+
+void ClientConnection::take_certificate(std::string name) {
+  session_.certificate_name = std::move(name);
+  if (gateway_.users == nullptr) return;
+  session_.user = gateway_.users->find(session_.certificate_name);
+  session_.is_by_certificate = session_.user != nullptr;
+}
+
+void ClientConnection::take_users() {
+  if (session_.user == nullptr) return;
+  std::shared_ptr<const ClientUser> now = gateway_.users->find(session_.user->name);
+  if (now == nullptr || (!session_.is_by_certificate && now->password != session_.user->password)) {
+    session_.is_ending = true;
+    session_.transaction.reset();
+    count_held();
+  } else {
+    session_.user = std::move(now);
+  }
 }
 
 void ClientConnection::start_at_once(CommandRun& run, int64_t now_us) {
@@ -225,6 +279,11 @@ void ClientConnection::finish(CommandRun& run) {
   --running_count_;
   if (run.holds_values()) --holding_count_;
   const size_t bytes = run.reply_bytes().size();
+  if (&run == authentication_) {
+    authentication_ = nullptr;
+    done_bytes_ += bytes;
+    return;
+  }
   // The greatest of the latest: eleven smaller replies halve it.
   expected_bytes_ = std::max(bytes, expected_bytes_ - expected_bytes_ / 16);
   const bool has_room = reply_bytes() + bytes <= kReplyBytesMax || &run == ring_.front().get();

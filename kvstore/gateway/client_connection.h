@@ -9,6 +9,10 @@
 // Commands run side by side where that makes no difference (hazards.h). Their replies wait in a ring until those before
 // them are out.
 //
+// Who may do what. is_denied() is the one place where a client's rights are looked at: dispatch() asks it for each
+// command that the protocol knows, also for those that MULTI queues, and once more for these when EXEC comes. A client
+// that must authenticate sends small commands until it has.
+//
 // Bounds. No more is read (wants_input()) while kCommandsMax commands have no reply yet, while those that have none
 // take kCommandBytesMax, or while kReplyBytesMax of replies wait for the client to take them. If the connections of the
 // thread hold more than GatewayContext::held_bytes_max together, a connection is read only while it holds nothing.
@@ -66,14 +70,23 @@ class ClientConnection {
   /// The client takes nothing for now.
   void blocked() { output_.unpin_excess(); }
 
+  /// The client has shown a certificate of a cluster's client with this name. Once, before receive().
+  void take_certificate(std::string name);
+  /// GatewayContext::users is another table. A client whose user is gone, or has another password, gets no further
+  /// commands carried out: the connection ends.
+  void take_users();
+  /// The client may send commands.
+  [[nodiscard]] bool is_admitted() const { return gateway_.users == nullptr || session_.user != nullptr; }
+
   /// Moves requests for the store to the end of `out`. The store may answer at once.
   void take_requests(std::vector<IssuedRequest>& out);
   [[nodiscard]] bool has_requests() const { return !requests_.empty(); }
   [[nodiscard]] const OutputQueue& output() const { return output_; }
 
   [[nodiscard]] bool wants_input() const {
-    return !session_.is_ending && ring_.size() < kCommandsMax && command_bytes_ < kCommandBytesMax &&
-           reply_bytes() < kReplyBytesMax && (busy_bytes() == 0 || gateway_.held_bytes < gateway_.held_bytes_max);
+    return !session_.is_ending && authentication_ == nullptr && ring_.size() < kCommandsMax &&
+           command_bytes_ < kCommandBytesMax && reply_bytes() < kReplyBytesMax &&
+           (busy_bytes() == 0 || gateway_.held_bytes < gateway_.held_bytes_max);
   }
   /// All replies are out, and there will be no more.
   [[nodiscard]] bool is_over() const { return session_.is_ending && ring_.empty() && output_.empty(); }
@@ -90,6 +103,8 @@ class ClientConnection {
   void queue(const CommandSpec& spec, CommandArguments& words);
   void dispatch(CommandArguments& words, int64_t now_us);
   void refuse(std::string_view error);
+  [[nodiscard]] Denial judge(const CommandSpec& spec, const CommandArguments& words) const;
+  [[nodiscard]] bool is_denied(const CommandSpec& spec, const CommandArguments& words);
   void advance(int64_t now_us);
   void start_ready(int64_t now_us);
   void finish(CommandRun& run);
@@ -115,6 +130,8 @@ class ClientConnection {
   /// Commands that wait for nothing but their start.
   std::deque<CommandRun*> ready_;
   std::vector<HazardNode*> unblocked_;
+  /// A command that waits for the verdict on a password: nothing is read until it is there. Null: none does.
+  const CommandRun* authentication_ = nullptr;
   size_t running_count_ = 0;
   size_t holding_count_ = 0;                            // of those that run
   size_t held_bytes_ = 0;                               // this connection's part of GatewayContext::held_bytes

@@ -11,6 +11,7 @@
 namespace skua::kv::gateway {
 
 class Transaction;
+struct ClientUser;
 
 struct ClientSession {
   /// Of this connection; different from all others of the gateway, also later ones.
@@ -26,6 +27,12 @@ struct ClientSession {
   bool is_ending = false;
   /// What WATCH and MULTI have begun; null: nothing. A WATCH that waits for the store has it, too.
   std::shared_ptr<Transaction> transaction{};
+  /// Who the client is. Null: it has not authenticated, or the gateway has no users file.
+  std::shared_ptr<const ClientUser> user{};
+  /// The name in its certificate, which stands for a user of that name; empty: it has none. See client_certificate.h.
+  std::string certificate_name{};
+  /// The user came by the certificate, without a password.
+  bool is_by_certificate = false;
 };
 
 }  // namespace skua::kv::gateway

@@ -47,6 +47,8 @@ absl::Status check_tables(const GatewayOptions& options) {
 Gateway::Gateway() = default;
 
 absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& options) {
+  absl::StatusOr<ClientSecurity> security = load_client_security(options.client_security, options.databases);
+  if (!security.ok()) return security.status();
   if (absl::Status status = check_tables(options); !status.ok()) return status;
   // Sockets of this process share the address; another process of the same user could share it as well, unnoticed.
   for (const EntranceOptions& entrance : options.entrances) {
@@ -62,15 +64,18 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& op
   identity.threads = options.threads;
   identity.connections_max = options.connections_max;
   identity.databases = options.databases;
+  identity.report = options.report;
   identity.cursors = std::make_unique<ScanCursors>(draw_number());
   gateway->admin_ = std::make_unique<Admin>(
       options.client.control_address,
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(kHealthTimeoutNs)),
       options.client.credentials);
-  if (absl::Status status = gateway->make_threads(options); !status.ok()) return status;
+  if (security->users != nullptr) gateway->passwords_ = std::make_unique<PasswordChecker>();
+  if (absl::Status status = gateway->make_threads(options, *security); !status.ok()) return status;
   for (const std::unique_ptr<GatewayThread>& thread : gateway->threads_) {
     gateway->running_.emplace_back([&thread = *thread] { thread.run(); });
   }
+  gateway->watch_files(options, *std::move(security));
   return gateway;
 }
 
@@ -88,12 +93,22 @@ absl::StatusOr<std::vector<Entrance>> Gateway::make_entrances(const GatewayOptio
   return made;
 }
 
-absl::Status Gateway::make_threads(const GatewayOptions& options) {
+void Gateway::watch_files(const GatewayOptions& options, ClientSecurity now) {
+  if (options.client_security.empty()) return;
+  watch_ = std::make_unique<ClientSecurityWatch>(
+      options.client_security, options.databases, std::move(now),
+      [this](const ClientSecurity& changed) {
+        for (const std::unique_ptr<GatewayThread>& thread : threads_) thread->set_security(changed);
+      },
+      options.report);
+}
+
+absl::Status Gateway::make_threads(const GatewayOptions& options, const ClientSecurity& security) {
   for (const EntranceOptions& entrance : options.entrances) ports_.push_back(entrance.port);
   for (uint32_t i = 0; i < options.threads; ++i) {
     absl::StatusOr<std::vector<Entrance>> entrances = make_entrances(options);
     if (!entrances.ok()) return entrances.status();
-    auto thread = GatewayThread::create(identity_, options.client, *std::move(entrances));
+    auto thread = GatewayThread::create(identity_, options.client, *std::move(entrances), security, passwords_.get());
     if (!thread.ok()) return thread.status();
     threads_.push_back(*std::move(thread));
   }
@@ -111,6 +126,17 @@ std::string Gateway::metrics() {
   out.single("skua_gateway_connections_max", "Connections that there may be (--connections-max).",
              identity_.connections_max);
   out.single("skua_gateway_commands_total", "Commands of clients.", value(identity_.commands));
+  out.single("skua_gateway_tls_failures_total",
+             "Clients with which TLS was not agreed upon: no or a bad certificate, other bytes, or nothing in time.",
+             value(identity_.tls_failures));
+  out.single("skua_gateway_authentication_failures_total", "Wrong users or passwords that clients said.",
+             value(identity_.authentication_failures));
+  out.single("skua_gateway_authentication_timeouts_total",
+             "Connections that were closed because their client did not authenticate in time.",
+             value(identity_.authentication_timeouts));
+  out.single("skua_gateway_commands_denied_total",
+             "Commands that were refused: the client had not authenticated, or its user had no right.",
+             value(identity_.commands_denied));
   out.single("skua_gateway_threads", "Threads that serve.", identity_.threads);
   out.single("skua_gateway_control_reachable", "1 if the control plane answers.", ask_control_plane().ok() ? 1 : 0);
   return out.text();
@@ -139,9 +165,11 @@ Gateway::~Gateway() {
 }
 
 void Gateway::stop() {
+  watch_.reset();
   for (const std::unique_ptr<GatewayThread>& thread : threads_) thread->stop();
   for (std::thread& thread : running_) thread.join();
   running_.clear();
+  if (passwords_ != nullptr) passwords_->stop();
   threads_.clear();
 }
 

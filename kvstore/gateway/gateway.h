@@ -3,17 +3,21 @@
 #define SKUA_KVSTORE_GATEWAY_GATEWAY_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "kvstore/client/types.h"
+#include "kvstore/gateway/client_security.h"
 #include "kvstore/gateway/gateway_context.h"
 #include "kvstore/gateway/gateway_thread.h"
+#include "kvstore/gateway/password_checker.h"
 #include "rpc/base/clock.h"
 #include "rpc/base/health_check.h"
 
@@ -45,13 +49,18 @@ struct GatewayOptions {
   /// The way to the cluster.
   ClientOptions client{};
   std::string skua_version{};
+  /// How clients are known, and what they are shown. None: whoever connects may do everything, without TLS.
+  ClientSecurityFiles client_security{};
+  /// Tells the operator of something: what, about whom (a client's address, a file), and details. Called on any thread.
+  std::function<void(std::string_view what, std::string_view about, std::string_view details)> report{};
 };
 
 /// Thread: any, one at a time.
 class Gateway {
  public:
   /// Listens, and serves from then on. Errors: UNAVAILABLE or DEADLINE_EXCEEDED (no control plane answers), NOT_FOUND
-  /// (a table does not exist), FAILED_PRECONDITION (the port is in use), those of AsyncClient::create().
+  /// (a table does not exist), FAILED_PRECONDITION (the port is in use, a file about clients makes no sense), those of
+  /// AsyncClient::create().
   static absl::StatusOr<std::unique_ptr<Gateway>> start(const GatewayOptions& options);
   /// Calls stop().
   ~Gateway();
@@ -75,15 +84,18 @@ class Gateway {
  private:
   Gateway();
   [[nodiscard]] absl::Status ask_control_plane();
-  absl::Status make_threads(const GatewayOptions& options);
+  absl::Status make_threads(const GatewayOptions& options, const ClientSecurity& security);
+  void watch_files(const GatewayOptions& options, ClientSecurity now);
   absl::StatusOr<std::vector<Entrance>> make_entrances(const GatewayOptions& options);
 
   GatewayIdentity identity_;
   std::mutex admin_mutex_;
   std::unique_ptr<Admin> admin_;  // protected by admin_mutex_
   std::vector<uint16_t> ports_;
+  std::unique_ptr<PasswordChecker> passwords_;  // null: there are no users. It calls threads_
   std::vector<std::unique_ptr<GatewayThread>> threads_;
   std::vector<std::thread> running_;
+  std::unique_ptr<ClientSecurityWatch> watch_;  // null: there are no files. It calls threads_
 };
 
 }  // namespace skua::kv::gateway

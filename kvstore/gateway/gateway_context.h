@@ -4,11 +4,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "kvstore/gateway/client_users.h"
 #include "kvstore/gateway/frame_pool.h"
 #include "kvstore/gateway/reply_bytes.h"
 #include "kvstore/gateway/scan_cursors.h"
@@ -44,6 +47,16 @@ struct GatewayIdentity {
   std::atomic<uint64_t> connections_refused{0};
   std::atomic<uint64_t> commands{0};
   std::atomic<uint64_t> next_client_id{1};
+  /// Clients that said a wrong password, or a name that no user has.
+  std::atomic<uint64_t> authentication_failures{0};
+  /// Commands that were refused: the client had not authenticated, or its user had no right.
+  std::atomic<uint64_t> commands_denied{0};
+  /// TLS was not agreed upon with a client: no or a bad certificate, other bytes than TLS's, or nothing in time.
+  std::atomic<uint64_t> tls_failures{0};
+  /// Connections that were closed because their client did not authenticate in time.
+  std::atomic<uint64_t> authentication_timeouts{0};
+  /// Tells the operator of something about a client: what, the client's address, and details. Thread: any. May be none.
+  std::function<void(std::string_view what, std::string_view client, std::string_view details)> report;
   MemcachedCounters memcached;
 };
 
@@ -58,6 +71,8 @@ struct GatewayContext {
   ~GatewayContext();
 
   GatewayIdentity& identity;
+  /// Null: there is no users file, and whoever connects may do everything. Null once is null for ever.
+  std::shared_ptr<const UserTable> users;
   FramePool frames;
   /// For further commands. At most kSpareRunsMax.
   std::vector<std::unique_ptr<CommandRun>> spare_runs;

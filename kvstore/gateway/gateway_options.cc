@@ -42,17 +42,50 @@ bool is_open_to_others(const ListenOption& option) {
   return address.ok() && !control::is_loopback(address->host);
 }
 
+bool has_tls(const ProgramOptions& options) {
+  return !options.client_security.tls.certificate.empty();
+}
+
+/// Nobody reads what clients say, and whoever connects must show who he is.
+bool are_clients_encrypted_and_known(const ProgramOptions& options) {
+  return has_tls(options) &&
+         (!options.client_security.users.empty() || !options.client_security.tls.authorities.empty());
+}
+
+/// What --client-tls-* say together.
+absl::Status check_tls_files(const TlsFiles& files) {
+  if (files.empty() || (!files.certificate.empty() && !files.key.empty())) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--client-tls-cert and --client-tls-key go together, and --client-tls-ca needs both of them");
+}
+
+/// `option` is open to others, and clients are not encrypted and known.
+absl::Status check_open_address(const ListenOption& option, const ProgramOptions& options) {
+  const std::string reached =
+      absl::StrCat(absl_view(option.name), " ", option.address, " can be reached from other machines, ");
+  if (!options.client_security.users.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(reached,
+                     "and passwords would go there in plain: give --client-tls-cert and --client-tls-key, or "
+                     "listen on 127.0.0.1"));
+  }
+  if (options.allows_everybody) return absl::OkStatus();
+  const std::string_view missing = has_tls(options)
+                                       ? "--users-file, or --client-tls-ca"
+                                       : "--client-tls-cert and --client-tls-key, with --users-file or --client-tls-ca";
+  return absl::InvalidArgumentError(absl::StrCat(reached, "and whoever does is let in: give ", absl_view(missing),
+                                                 ", so that clients are encrypted and known; or listen on 127.0.0.1, "
+                                                 "or allow it with --security off-unsafe"));
+}
+
 absl::Status check_addresses(const ProgramOptions& options) {
   const std::vector<ListenOption> given = listen_options(options);
   if (given.empty()) {
     return absl::InvalidArgumentError("give --listen-address, for clients of Redis, or --memcached-address, or both");
   }
   for (const ListenOption& option : given) {
-    if (!is_open_to_others(option) || options.allows_everybody) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(absl_view(option.name), " ", option.address,
-                     " can be reached from other machines, and whoever does is let in, for there are neither passwords "
-                     "nor TLS: listen on 127.0.0.1, or allow it with --security off-unsafe"));
+    if (!is_open_to_others(option) || are_clients_encrypted_and_known(options)) continue;
+    if (absl::Status status = check_open_address(option, options); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -116,6 +149,30 @@ absl::StatusOr<std::map<uint32_t, std::string>> parse_databases(const std::vecto
 
 }  // namespace
 
+namespace {
+
+void add_client_security_options(app::Program& program, ClientSecurityFiles& files) {
+  program
+      .add_string(
+          "client-tls-cert", &files.tls.certificate,
+          "The certificate that clients are shown, in PEM, with those that issued it. Clients speak TLS then, at "
+          "all addresses. Files are read again when they change.")
+      .value_name("FILE");
+  program.add_string("client-tls-key", &files.tls.key, "The private key of --client-tls-cert, in PEM.")
+      .value_name("FILE");
+  program
+      .add_string("client-tls-ca", &files.tls.authorities,
+                  "The authorities of clients, in PEM: whoever connects must show a certificate of one of them.")
+      .value_name("FILE");
+  program
+      .add_string("users-file", &files.users,
+                  "The users, their passwords and rights (docs/gateway.md): whoever connects must authenticate. It is "
+                  "read again when it changes.")
+      .value_name("FILE");
+}
+
+}  // namespace
+
 void declare(app::Program& program, ProgramOptions& options) {
   program
       .add_string("control-address", &options.control_address, "Where the control plane listens; several with commas.")
@@ -124,8 +181,8 @@ void declare(app::Program& program, ProgramOptions& options) {
   program
       .add_string(
           "listen-address", &options.listen_address,
-          "Where Redis's clients connect; port 0 takes a free one, and an empty address none. There are neither "
-          "passwords nor TLS, so by default only programs of this machine get there.")
+          "Where Redis's clients connect; port 0 takes a free one, and an empty address none. One that other machines "
+          "reach needs clients that are encrypted and known: --client-tls-cert, and --users-file or --client-tls-ca.")
       .value_name("HOST:PORT")
       .address(kListenRules);
   program
@@ -152,10 +209,13 @@ void declare(app::Program& program, ProgramOptions& options) {
       .unit("connections");
   program.add_duration("timeout", &options.timeout_ns, "How long the cluster may take for each operation of a command.")
       .range(kMillisecond, 3600 * kSecond);
+  add_client_security_options(program, options.client_security);
+  program.add_bool("hash-password", &options.hashes_password,
+                   "Read a password from standard input, print its hash for --users-file, and end.");
   program.add_choice<bool>(
       "security", &options.allows_everybody, {{"auto", false}, {"off-unsafe", true}},
-      "auto: listens on loopback only. off-unsafe: on any address: whoever reaches it may read, change and delete "
-      "all that the tables have.");
+      "auto: listens on loopback only, unless clients are encrypted and known. off-unsafe: on any address: whoever "
+      "reaches it may read, change and delete all that the tables have.");
   app::add_http_options(program, &options.http);
   app::add_security_options(program, &options.credentials);
   app::add_packets_option(program, &options.packets);
@@ -167,14 +227,17 @@ void declare(app::Program& program, ProgramOptions& options) {
   program.example(
       "skua-gateway --databases 0=cache --control-address 10.0.0.1:7400 --cert gw.pem --key gw.key --ca ca.pem",
       "a cluster whose programs show certificates");
-  program.example("skua-gateway --databases 0=cache --listen-address 10.0.0.9:6379 --security off-unsafe",
-                  "for other machines of a network that nobody else reaches");
+  program.example(
+      "skua-gateway --databases 0=cache --listen-address 10.0.0.9:6379 --client-tls-cert gw.pem --client-tls-key "
+      "gw.key "
+      "--users-file users",
+      "for other machines: clients speak TLS and authenticate");
 }
 
 std::string exposure_warning(const ProgramOptions& options) {
   std::string open;
   for (const ListenOption& option : listen_options(options)) {
-    if (is_open_to_others(option))
+    if (is_open_to_others(option) && !are_clients_encrypted_and_known(options))
       absl::StrAppend(&open, open.empty() ? "" : " or ", absl_view(option.name), " ", option.address);
   }
   if (open.empty()) return {};
@@ -183,6 +246,7 @@ std::string exposure_warning(const ProgramOptions& options) {
 }
 
 absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options) {
+  if (absl::Status status = check_tls_files(options.client_security.tls); !status.ok()) return status;
   if (absl::Status status = check_addresses(options); !status.ok()) return status;
   if (absl::Status http = app::check_http(options.http); !http.ok()) return http;
   absl::StatusOr<std::map<uint32_t, std::string>> databases = parse_databases(options.databases);
@@ -195,6 +259,7 @@ absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options) {
   out.connections_max = options.connections_max;
   out.databases = *std::move(databases);
   out.skua_version = app::version();
+  out.client_security = options.client_security;
   out.client.control_address = options.control_address;
   out.client.credentials = options.credentials;
   out.client.packets = options.packets;

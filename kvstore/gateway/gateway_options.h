@@ -11,6 +11,7 @@
 #include "app/log.h"
 #include "app/operator_pages.h"
 #include "control/security/credential_files.h"
+#include "kvstore/gateway/client_security.h"
 #include "kvstore/gateway/gateway.h"
 #include "rpc/base/clock.h"
 #include "rpc/transport/sealed/packet_protection.h"
@@ -31,6 +32,10 @@ struct ProgramOptions {
   uint32_t connections_max = 10'000;
   DurationNs timeout_ns = 5 * kSecond;
   bool allows_everybody = false;
+  /// How clients are known, and what they are shown.
+  ClientSecurityFiles client_security;
+  /// Nothing is served: the program reads a password and prints its hash.
+  bool hashes_password = false;
   app::HttpOptions http;
   control::CredentialFiles credentials;
   rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
@@ -39,9 +44,10 @@ struct ProgramOptions {
 
 /// Binds `options` to the program's options.
 void declare(app::Program& program, ProgramOptions& options);
-/// INVALID_ARGUMENT: `databases` makes no sense, or the address is for others and nobody has allowed that.
+/// INVALID_ARGUMENT: `databases` or the files about clients make no sense together, or an address is for others, clients
+/// are not encrypted and known, and nobody has allowed that.
 [[nodiscard]] absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options);
-/// A warning if others than this machine may reach the gateway; else empty.
+/// A warning if others than this machine may reach the gateway, and clients are not encrypted and known; else empty.
 [[nodiscard]] std::string exposure_warning(const ProgramOptions& options);
 
 }  // namespace skua::kv::gateway

@@ -41,7 +41,9 @@ int64_t monotonic_ms() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GatewayThread>> GatewayThread::create(GatewayIdentity& identity, ClientOptions options,
-                                                                     std::vector<Entrance> entrances) {
+                                                                     std::vector<Entrance> entrances,
+                                                                     ClientSecurity security,
+                                                                     PasswordChecker* passwords) {
   // epoll is the one place to sleep at.
   options.spin = std::chrono::nanoseconds(0);
   absl::StatusOr<std::unique_ptr<AsyncClient>> client = AsyncClient::create(std::move(options));
@@ -51,25 +53,32 @@ absl::StatusOr<std::unique_ptr<GatewayThread>> GatewayThread::create(GatewayIden
   if (!epoll.is_open() || !wake_event.is_open()) {
     return absl::ResourceExhaustedError("no file descriptor is left: raise the limit of open files (ulimit -n)");
   }
-  std::unique_ptr<GatewayThread> made(
-      new GatewayThread(identity, *std::move(client), std::move(entrances), std::move(epoll), std::move(wake_event)));
+  std::unique_ptr<GatewayThread> made(new GatewayThread(identity, *std::move(client), std::move(entrances),
+                                                        std::move(epoll), std::move(wake_event), std::move(security),
+                                                        passwords));
   if (absl::Status status = made->watch_own(); !status.ok()) return status;
   return made;
 }
 
 GatewayThread::GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client,
-                             std::vector<Entrance> entrances, OwnedFd epoll, OwnedFd wake_event)
+                             std::vector<Entrance> entrances, OwnedFd epoll, OwnedFd wake_event,
+                             ClientSecurity security, PasswordChecker* passwords)
     : identity_(identity),
       context_(identity),
       epoll_(std::move(epoll)),
       wake_event_(std::move(wake_event)),
+      tls_(std::move(security.tls)),
+      passwords_(passwords),
       entrances_(std::move(entrances)),
       client_(std::move(client)),
       store_(*client_, identity.databases,
              [this](uint64_t id, const StoreTicket& ticket, StoreResult&& result) {
                take_result(id, ticket, std::move(result));
              }),
-      read_buffer_(kReadBytes) {}
+      read_buffer_(kReadBytes) {
+  static_assert(kReadBytes >= TlsStream::kReadBytesMin);
+  context_.users = std::move(security.users);
+}
 
 GatewayThread::~GatewayThread() {
   // Connections hold values that the client lends. The client's destructor ends its operations, and their results find
@@ -104,29 +113,38 @@ void GatewayThread::run() {
   }
 }
 
-void GatewayThread::stop() {
+void GatewayThread::wake() {
   const uint64_t one = 1;
-  is_stopped_ = true;
   // Fails only if the counter is full: then the event is there.
   (void)!write(wake_event_.get(), &one, sizeof one);
 }
 
+void GatewayThread::stop() {
+  is_stopped_ = true;
+  wake();
+}
+
 bool GatewayThread::answers(DurationNs timeout_ns) {
-  const uint64_t one = 1;
   std::unique_lock lock(mutex_);
   const uint64_t mine = ++asked_count_;
-  (void)!write(wake_event_.get(), &one, sizeof one);
+  wake();
   return answered_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] { return answered_count_ >= mine; });
 }
 
 void GatewayThread::wake_up() {
   uint64_t count = 0;
   (void)!read(wake_event_.get(), &count, sizeof count);
+  std::optional<ClientSecurity> security;
+  std::vector<CheckedPassword> checked;
   {
     const std::lock_guard lock(mutex_);
     answered_count_ = asked_count_;
+    security.swap(new_security_);
+    checked.swap(checked_passwords_);
   }
   answered_.notify_all();
+  if (security.has_value()) take_security(*std::move(security));
+  for (const CheckedPassword& password : checked) take_password(password);
   if (is_stopped_) begin_stop();
 }
 
@@ -135,8 +153,6 @@ void GatewayThread::begin_stop() {
   stop_by_ms_ = monotonic_ms() + kStopMs;
   accept_again_ms_ = 0;
   entrances_.clear();  // epoll forgets them
-  // A descriptor that stays readable would wake the loop for ever.
-  (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, wake_event_.get(), nullptr);
   for (Slot& slot : slots_) {
     if (slot.connection == nullptr) continue;
     slot.connection->has_ended = true;
@@ -153,7 +169,7 @@ void GatewayThread::sleep() {
   const std::optional<std::chrono::nanoseconds> longest = client_->begin_wait();
   int64_t wait_ms = 0;
   if (longest.has_value()) wait_ms = std::chrono::ceil<std::chrono::milliseconds>(*longest).count();
-  for (const int64_t wake_ms : {accept_again_ms_, stop_by_ms_}) {
+  for (const int64_t wake_ms : {accept_again_ms_, stop_by_ms_, handshakes_.next_ms(), authentications_.next_ms()}) {
     if (wake_ms != 0) wait_ms = std::min(wait_ms, std::max<int64_t>(wake_ms - monotonic_ms(), 0));
   }
   const int count = epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()),
@@ -161,6 +177,7 @@ void GatewayThread::sleep() {
   if (longest.has_value()) client_->end_wait();
   for (int i = 0; i < count; ++i) handle(events_[static_cast<size_t>(i)]);
   if (accept_again_ms_ != 0 && monotonic_ms() >= accept_again_ms_) resume_accepting();
+  if (!handshakes_.empty() || !authentications_.empty()) end_late_connections();
 }
 
 void GatewayThread::handle(const epoll_event& event) {
@@ -175,7 +192,8 @@ void GatewayThread::handle(const epoll_event& event) {
   if (connection == nullptr) return;
   if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) return close(*connection);
   if ((event.events & EPOLLOUT) != 0) connection->is_blocked = false;
-  if ((event.events & EPOLLIN) != 0) receive(*connection);
+  const bool reads = (event.events & EPOLLIN) != 0 || (connection->tls != nullptr && connection->tls->wants_write());
+  if (reads) receive(*connection);
   // It may be gone, if what was read ended it.
   if (Connection* const still = find(event.data.u64); still != nullptr) serve(*still);
 }
@@ -201,6 +219,7 @@ void GatewayThread::accept_all(const Entrance& entrance) {
 
 void GatewayThread::refuse(const OwnedFd& socket, const Entrance& entrance) {
   identity_.connections_refused.fetch_add(1, std::memory_order_relaxed);
+  if (tls_ != nullptr) return;  // it would not understand
   // Whether the client hears of it or not.
   const std::string_view text = too_many_clients(entrance.protocol);
   static_cast<void>(write_some(socket, {&text, 1}));
@@ -242,6 +261,9 @@ void GatewayThread::add_connection(OwnedFd socket, const Entrance& entrance) {
   slots_[slot].connection->events = EPOLLIN;
   ++connection_count_;
   identity_.connections_now.fetch_add(1, std::memory_order_relaxed);
+  if ((tls_ != nullptr || context_.users != nullptr) && !begin_admission(*slots_[slot].connection)) {
+    close(*slots_[slot].connection);
+  }
 }
 
 // --- Connections
@@ -255,6 +277,7 @@ GatewayThread::Connection* GatewayThread::find(uint64_t id) {
 
 void GatewayThread::close(Connection& connection) {
   const auto slot = static_cast<uint32_t>(connection.id);
+  if (connection.tls != nullptr) connection.tls->say_end();
   ++slots_[slot].generation;
   slots_[slot].connection.reset();
   free_slots_.push_back(slot);
@@ -282,6 +305,7 @@ void GatewayThread::work_off_dirty() {
 }
 
 void GatewayThread::receive(Connection& connection) {
+  if (connection.tls != nullptr) return receive_encrypted(connection);
   for (int i = 0; i < kReadsPerTurn && connection.unread.empty() && !connection.has_ended; ++i) {
     const Transferred got = read_some(connection.fd, read_buffer_);
     if (got.is_over) connection.has_ended = true;
@@ -307,7 +331,13 @@ void GatewayThread::serve(Connection& connection) {
       requests_.clear();
       connection.client.take_requests(requests_);
       // A request that is refused at once may bring further ones.
-      for (const IssuedRequest& issued : requests_) store_.run(connection.id, issued);
+      for (const IssuedRequest& issued : requests_) {
+        if (issued.request.kind == StoreRequest::Kind::kPassword) {
+          check_password(connection, issued);
+        } else {
+          store_.run(connection.id, issued);
+        }
+      }
     }
     if (!write_replies(connection)) return close(connection);
     if (!connection.unread.empty() && connection.client.wants_input()) {
@@ -327,7 +357,8 @@ bool GatewayThread::write_replies(Connection& connection) {
   while (!connection.is_blocked && !connection.client.output().empty()) {
     std::array<std::string_view, kPiecesMax> pieces;
     const size_t count = connection.client.output().peek(pieces);
-    const Transferred sent = write_some(connection.fd, std::span(pieces).first(count));
+    const std::span<const std::string_view> some = std::span(pieces).first(count);
+    const Transferred sent = connection.tls == nullptr ? write_some(connection.fd, some) : connection.tls->write(some);
     if (sent.is_over) return false;
     if (sent.bytes > 0) {
       connection.client.sent(sent.bytes, time_of_day_us());
@@ -341,7 +372,10 @@ bool GatewayThread::write_replies(Connection& connection) {
 
 void GatewayThread::watch(Connection& connection) {
   const bool reads = !connection.has_ended && connection.unread.empty() && connection.client.wants_input();
-  const uint32_t events = (reads ? uint32_t{EPOLLIN} : 0) | (connection.is_blocked ? uint32_t{EPOLLOUT} : 0);
+  // TLS that cannot go on reading before it has written is not woken by what comes in.
+  const bool waits = connection.tls != nullptr && connection.tls->wants_write();
+  const uint32_t events =
+      (reads && !waits ? uint32_t{EPOLLIN} : 0) | (connection.is_blocked || waits ? uint32_t{EPOLLOUT} : 0);
   if (events == connection.events) return;
   connection.events = events;
   epoll_event event{.events = events, .data = {.u64 = connection.id}};

@@ -5,6 +5,8 @@
 //          sleep in epoll: on the client, the listeners, the connections, and stop()
 //          connections that are readable --> commands --> requests; that are writable --> replies
 //
+// Where clients speak TLS or have users, a connection goes through more states: client_security.h.
+//
 // A connection is read while it wants input and no earlier input is left over. It is watched for writing only while the
 // kernel takes no more.
 #ifndef SKUA_KVSTORE_GATEWAY_GATEWAY_THREAD_H_
@@ -18,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,12 +28,20 @@
 #include "kvstore/client/async_client.h"
 #include "kvstore/gateway/client_connection.h"
 #include "kvstore/gateway/client_protocol.h"
+#include "kvstore/gateway/client_security.h"
+#include "kvstore/gateway/connection_deadlines.h"
 #include "kvstore/gateway/gateway_context.h"
 #include "kvstore/gateway/gateway_sockets.h"
+#include "kvstore/gateway/password_checker.h"
 #include "kvstore/gateway/store_client.h"
+#include "kvstore/gateway/tls_stream.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv::gateway {
+
+/// How long a client may take to agree upon TLS, and to authenticate. People type passwords.
+inline constexpr int64_t kHandshakeMs = 5000;
+inline constexpr int64_t kAuthenticationMs = 60'000;
 
 /// A way in: an address, what is spoken there, and the database that clients begin with.
 struct Entrance {
@@ -42,9 +53,11 @@ struct Entrance {
 /// Made and destroyed on any thread; run() on one. stop() may be called on any thread.
 class GatewayThread {
  public:
-  /// `identity` must outlive the object. Errors: those of AsyncClient::create(); RESOURCE_EXHAUSTED.
+  /// `identity` must outlive the object, and so must `passwords`, which is asked if there are users (null: there are
+  /// none). Errors: those of AsyncClient::create(); RESOURCE_EXHAUSTED.
   static absl::StatusOr<std::unique_ptr<GatewayThread>> create(GatewayIdentity& identity, ClientOptions options,
-                                                               std::vector<Entrance> entrances);
+                                                               std::vector<Entrance> entrances, ClientSecurity security,
+                                                               PasswordChecker* passwords);
   ~GatewayThread();
   GatewayThread(const GatewayThread&) = delete;
   GatewayThread& operator=(const GatewayThread&) = delete;
@@ -54,13 +67,16 @@ class GatewayThread {
   void stop();
   /// Whether the thread goes through its loop. Waits for it, for `timeout_ns` at most. Thread: any but its own.
   [[nodiscard]] bool answers(DurationNs timeout_ns);
+  /// For connections that come later, and for the rights of all. Thread: any.
+  void set_security(ClientSecurity security);
 
  private:
   struct Connection {
     Connection(GatewayContext& context, OwnedFd fd_arg, uint64_t id_arg, ClientSession session, ClientProtocol protocol)
         : fd(std::move(fd_arg)), id(id_arg), client(context, std::move(session), make_wire_protocol(protocol)) {}
     OwnedFd fd;
-    const uint64_t id;  // (generation, slot)
+    std::unique_ptr<TlsStream> tls;  // null: the client speaks without. It goes before fd
+    const uint64_t id;               // (generation, slot)
     ClientConnection client;
     std::string unread;       // input that the connection did not want yet
     uint32_t events = 0;      // that epoll watches for
@@ -73,13 +89,21 @@ class GatewayThread {
     std::unique_ptr<Connection> connection;
   };
 
+  /// A password that was checked.
+  struct CheckedPassword {
+    uint64_t connection;
+    StoreTicket ticket;
+    PasswordChecker::Verdict verdict;
+  };
+
   GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client, std::vector<Entrance> entrances,
-                OwnedFd epoll, OwnedFd wake_event);
+                OwnedFd epoll, OwnedFd wake_event, ClientSecurity security, PasswordChecker* passwords);
 
   [[nodiscard]] absl::Status watch_own();
   void sleep();
   void handle(const epoll_event& event);
   void wake_up();
+  void wake();
   void begin_stop();
   [[nodiscard]] bool may_end() const;
 
@@ -88,6 +112,15 @@ class GatewayThread {
   void add_connection(OwnedFd socket, const Entrance& entrance);
   void pause_accepting();
   void resume_accepting();
+
+  // gateway_admission.cc: until a client is admitted
+  [[nodiscard]] bool begin_admission(Connection& connection);
+  [[nodiscard]] bool shake_hands(Connection& connection);
+  void receive_encrypted(Connection& connection);
+  void check_password(const Connection& connection, const IssuedRequest& issued);
+  void take_password(const CheckedPassword& checked);
+  void take_security(ClientSecurity&& security);
+  void end_late_connections();
 
   [[nodiscard]] Connection* find(uint64_t id);
   void take_result(uint64_t id, const StoreTicket& ticket, StoreResult&& result);
@@ -106,8 +139,14 @@ class GatewayThread {
   std::atomic<bool> is_stopped_{false};
   std::mutex mutex_;
   std::condition_variable answered_;
-  uint64_t asked_count_ = 0;     // protected by mutex_
-  uint64_t answered_count_ = 0;  // protected by mutex_
+  uint64_t asked_count_ = 0;                        // protected by mutex_
+  uint64_t answered_count_ = 0;                     // protected by mutex_
+  std::optional<ClientSecurity> new_security_;      // protected by mutex_
+  std::vector<CheckedPassword> checked_passwords_;  // protected by mutex_
+  std::shared_ptr<const TlsContext> tls_;           // null: clients speak without
+  PasswordChecker* const passwords_;
+  ConnectionDeadlines handshakes_{kHandshakeMs};
+  ConnectionDeadlines authentications_{kAuthenticationMs};
   std::vector<Entrance> entrances_;
   std::unique_ptr<AsyncClient> client_;
   StoreClient store_;

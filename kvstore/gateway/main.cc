@@ -1,7 +1,9 @@
 // skua-gateway: lets clients of Redis and memcached read and write tables of a cluster.
 #include <csignal>
+#include <iostream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,8 @@
 #include "control/proto/grpc_log.h"
 #include "kvstore/gateway/gateway.h"
 #include "kvstore/gateway/gateway_options.h"
+#include "kvstore/gateway/password_hash.h"
+#include "kvstore/gateway/password_prompt.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::gateway {
@@ -61,6 +65,14 @@ std::string shown_address(const GatewayOptions& options, const Gateway& gateway,
   return "";
 }
 
+/// What happens to clients, and to the files about them, as lines of the log. Clients cause some of them: the log leaves
+/// out those that come too often.
+auto reporter_to(const app::Logger& logger) {
+  return [logger](std::string_view what, std::string_view about, std::string_view details) {
+    logger.warning(what, {{"about", about}, {"details", details}});
+  };
+}
+
 int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::StopSignal& stop) {
   const app::Logger logger(options.log);
   app::ServiceReporter reporter(app::Notifier::from_environment());
@@ -71,6 +83,7 @@ int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::
         "--connections-max",
         {{"files", files}, {"connections_max", gateway_options.connections_max}});
   }
+  gateway_options.report = reporter_to(logger);
   const std::unique_ptr<Gateway> gateway = value_or_fail(Gateway::start(gateway_options));
   std::unique_ptr<app::HttpServer> http = value_or_fail(app::serve_pages(options.http, pages_of(*gateway)));
   warn(options, logger);
@@ -90,10 +103,18 @@ int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::
   return app::kExitOk;
 }
 
+/// --hash-password. At a terminal it asks, and does not show what is typed.
+int print_password_hash() {
+  const std::string password = value_or_fail(read_password());
+  std::cout << password_hash_text(value_or_fail(hash_password(password))) << std::endl;
+  if (!std::cout) app::fail(kProgram, "cannot write to standard output");
+  return app::kExitOk;
+}
+
 int run(int argc, const char* const* argv) {
   app::check_process(kProgram, app::kFilesOfServer);
   control::silence_grpc_log();
-  const auto stop = value_or_fail(app::StopSignal::install());
+  auto stop = value_or_fail(app::StopSignal::install());
   ProgramOptions options;
   app::Program program({.name = kProgram,
                         .summary = "Serves tables of a Skua cluster to clients of Redis and memcached",
@@ -104,6 +125,10 @@ int run(int argc, const char* const* argv) {
                         .manual_section = 8});
   declare(program, options);
   program.parse_or_exit(argc, argv);
+  if (options.hashes_password) {
+    stop.reset();  // Ctrl-C ends the question
+    return print_password_hash();
+  }
   return serve(options, value_or_fail(gateway_options(options)), *stop);
 }
 

@@ -26,6 +26,9 @@ inline constexpr std::string_view kLongOpaque = "CLIENT_ERROR opaque token too l
 inline constexpr std::string_view kBadSetMode = "CLIENT_ERROR invalid mode for ms M token";
 inline constexpr std::string_view kBadSumMode = "CLIENT_ERROR invalid mode for ma M token";
 inline constexpr std::string_view kBadModeLength = "CLIENT_ERROR incorrect length for M token";
+inline constexpr std::string_view kNotAuthenticated = "CLIENT_ERROR unauthenticated";
+inline constexpr std::string_view kAuthenticationFailed = "CLIENT_ERROR authentication failure";
+inline constexpr std::string_view kBadToken = "CLIENT_ERROR bad authentication token format";
 inline constexpr std::string_view kTooManyClients = "ERROR Too many open connections\r\n";
 
 // The gateway's own.
@@ -35,6 +38,9 @@ inline constexpr std::string_view kReplyTooLarge =
     "SERVER_ERROR the reply would be larger than 64 MiB: ask for fewer keys at a time";
 inline constexpr std::string_view kChangesTooOften =
     "SERVER_ERROR others change the key all the time: nothing was written";
+inline constexpr std::string_view kNoRight = "SERVER_ERROR no right: the user may not do this with the table";
+inline constexpr std::string_view kTooManyAuthenticate =
+    "SERVER_ERROR try again: too many clients authenticate at the same time";
 inline constexpr std::string_view kHash = "SERVER_ERROR the key holds a hash";
 
 }  // namespace skua::kv::gateway::memcached_errors

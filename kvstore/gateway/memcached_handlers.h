@@ -26,6 +26,8 @@ CommandTask meta_debug(CommandRun& run);
 CommandTask meta_noop(CommandRun& run);
 
 // memcached_server_commands.cc
+CommandTask authenticate(CommandRun& run);  // the first set of a client that must authenticate
+
 CommandTask version(CommandRun& run);
 CommandTask verbosity(CommandRun& run);
 CommandTask stats(CommandRun& run);

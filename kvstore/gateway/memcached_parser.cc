@@ -24,9 +24,10 @@ bool may_be_long(std::string_view beginning) {
                                          words.starts_with("gat ") || words.starts_with("gats "));
 }
 
-bool is_too_long(std::string_view line) {
+bool is_too_long(std::string_view line, bool is_restricted) {
   if (line.size() <= kMemcachedLineBytesMax) return false;
-  return line.size() > kMemcachedKeysLineBytesMax || !may_be_long(line.substr(0, kMemcachedLineBytesMax));
+  return is_restricted || line.size() > kMemcachedKeysLineBytesMax ||
+         !may_be_long(line.substr(0, kMemcachedLineBytesMax));
 }
 
 /// What a bad encoding of a key is called differs from command to command.
@@ -37,7 +38,8 @@ std::string_view bad_key_error(std::string_view command) {
 
 }  // namespace
 
-MemcachedParser::Found MemcachedParser::parse(std::string_view& input) {
+MemcachedParser::Found MemcachedParser::parse(std::string_view& input, bool is_restricted) {
+  is_restricted_ = is_restricted;
   if (std::exchange(is_found_, false)) arguments_.clear();
   Found found = Found::kNothing;
   while (found == Found::kNothing && (!input.empty() || expects_ == Expects::kNothing)) {
@@ -61,7 +63,7 @@ MemcachedParser::Found MemcachedParser::take_line(std::string_view& input) {
     const size_t taken = std::min(std::min(end, input.size()), room);
     line_.append(input.substr(0, taken));
     input.remove_prefix(taken);
-    if (is_too_long(line_)) return fail(memcached_errors::kLongLine);
+    if (is_too_long(line_, is_restricted_)) return fail(memcached_errors::kLongLine);
     if (input.empty()) return Found::kNothing;
     input.remove_prefix(1);
     const std::string line = std::exchange(line_, {});
@@ -69,7 +71,7 @@ MemcachedParser::Found MemcachedParser::take_line(std::string_view& input) {
   }
   const std::string_view line = input.substr(0, end);
   input.remove_prefix(end + 1);
-  return is_too_long(line) ? fail(memcached_errors::kLongLine) : take_words(line);
+  return is_too_long(line, is_restricted_) ? fail(memcached_errors::kLongLine) : take_words(line);
 }
 
 MemcachedParser::Found MemcachedParser::take_words(std::string_view line) {
@@ -87,6 +89,9 @@ MemcachedParser::Found MemcachedParser::take_words(std::string_view line) {
   const bool is_decoded = !is_encoded || absl::Base64Unescape(absl_view(words[1]), &key);
   if (!is_decoded || (is_encoded && key.empty())) {
     if (block.error.empty()) block.error = bad_key_error(words[0]);
+  }
+  if (is_restricted_ && block.block_bytes.value_or(0) > kMemcachedLineBytesMax) {
+    return fail(memcached_errors::kNotAuthenticated);
   }
   if (block.block_bytes.has_value()) bytes_left_ = *block.block_bytes;
   if (!block.error.empty()) {

@@ -41,7 +41,8 @@ class MemcachedParser {
     kBroken    // see error(); all later calls say kBroken as well
   };
 
-  [[nodiscard]] Found parse(std::string_view& input);
+  /// `is_restricted`: the client has not authenticated. Lines and blocks beyond kMemcachedLineBytesMax end it.
+  [[nodiscard]] Found parse(std::string_view& input, bool is_restricted = false);
 
   /// The command that parse() found. The caller may move it away; the next parse() clears it. Keys of meta commands
   /// with the flag `b` are decoded. Words of a command with a block: as many as the line has, and the block.
@@ -63,6 +64,7 @@ class MemcachedParser {
   Found fail(std::string_view error);
 
   Expects expects_ = Expects::kLine;
+  bool is_restricted_ = false;
   bool is_found_ = false;   // the latest parse() found a command
   bool is_silent_ = false;  // the command of the block was sent with noreply
   bool is_end_bad_ = false;

@@ -29,15 +29,15 @@ constexpr auto kMemcachedCommands = std::to_array<MemcachedCommand>({
     {{"decr", -1, kWrites, 1, 1, 1, h::sum}, 3, 4},
     {{"delete", -1, kWrites, 1, 1, 1, h::remove}, 2, 4},
     {{"flush_all", -1, kLocal, 0, 0, 0, h::flush_all}, 1, 3},
-    {{"gat", -1, kWrites | kHoldsValues, 2, -1, 1, h::gat}, 3, kAny},
-    {{"gats", -1, kWrites | kHoldsValues, 2, -1, 1, h::gat}, 3, kAny},
+    {{"gat", -1, kWrites | kHoldsValues | kGivesValues, 2, -1, 1, h::gat}, 3, kAny},
+    {{"gats", -1, kWrites | kHoldsValues | kGivesValues, 2, -1, 1, h::gat}, 3, kAny},
     {{"get", -1, kReads | kHoldsValues, 1, -1, 1, h::get}, 2, kAny},
     {{"gets", -1, kReads | kHoldsValues, 1, -1, 1, h::get}, 2, kAny},
     {{"incr", -1, kWrites, 1, 1, 1, h::sum}, 3, 4},
     {{"ma", -1, kWrites, 1, 1, 1, h::sum}, 2, kMemcachedMetaWordsMax},
     {{"md", -1, kWrites, 1, 1, 1, h::meta_delete}, 2, kMemcachedMetaWordsMax},
     {{"me", -1, kReads, 1, 1, 1, h::meta_debug}, 2, kMemcachedMetaWordsMax},
-    {{"mg", -1, kWrites | kHoldsValues, 1, 1, 1, h::meta_get}, 2, kMemcachedMetaWordsMax},
+    {{"mg", -1, kWrites | kHoldsValues | kGivesValues, 1, 1, 1, h::meta_get}, 2, kMemcachedMetaWordsMax},
     {{"mn", -1, kLocal, 0, 0, 0, h::meta_noop}, 1, kAny},
     {{"ms", -1, kWrites, 1, 1, 1, h::store}, 4, kMemcachedMetaWordsMax + 1},
     {{"prepend", -1, kWrites | kHoldsValues, 1, 1, 1, h::store_prepend}, 6, 7},
@@ -55,6 +55,8 @@ constexpr CommandSpec kGetOne{"get", -1, kReads, 1, 1, 1, h::get};
 constexpr CommandSpec kMetaRead{"mg", -1, kReads, 1, 1, 1, h::meta_get};
 constexpr CommandSpec kMetaPrepend{"ms", -1, kWrites | kHoldsValues, 1, 1, 1, h::store_prepend};
 constexpr CommandSpec kGatNothing{"gat", -1, kLocal, 0, 0, 0, h::gat};
+// What `set` is for a client that has not authenticated.
+constexpr CommandSpec kAuthenticate{"set", -1, kLocal | kNoUser, 0, 0, 0, h::authenticate};
 
 constexpr bool are_memcached_commands_sorted() {
   for (size_t i = 1; i < kMemcachedCommands.size(); ++i) {
@@ -106,10 +108,22 @@ bool has_bad_memcached_key(const CommandSpec& spec, const CommandArguments& word
   return is_bad;
 }
 
+/// The word at `index` is a noreply.
+bool has_noreply(const CommandSpec& spec, const CommandArguments& words, size_t index) {
+  const bool takes_noreply = spec.has(kWrites) && !is_meta(spec) && spec.handler != h::gat;
+  return takes_noreply && words[index] == "noreply";
+}
+
 }  // namespace
 
+std::vector<const CommandSpec*> all_memcached_commands() {
+  std::vector<const CommandSpec*> out;
+  for (const MemcachedCommand& command : kMemcachedCommands) out.push_back(&command.spec);
+  return out;
+}
+
 WireProtocol::Found MemcachedProtocol::parse(std::string_view& input) {
-  switch (parser_.parse(input)) {
+  switch (parser_.parse(input, is_restricted())) {
     case MemcachedParser::Found::kNothing: return Found::kNothing;
     case MemcachedParser::Found::kCommand: return Found::kCommand;
     case MemcachedParser::Found::kRefused: return Found::kRefused;
@@ -122,17 +136,24 @@ FoundCommand MemcachedProtocol::find(const CommandArguments& words) const {
   const MemcachedCommand* const command = find_named(words[0]);
   if (command == nullptr)
     return {.error = std::string(memcached_errors::kUnknown), .is_http = words[0] == "POST" || words[0] == "Host:"};
+  if (is_restricted() && words[0] == "set") return {.spec = &kAuthenticate};
   const CommandSpec& spec = *spec_for(&command->spec, words);
   const bool is_local_gat = &spec == &kGatNothing;
   if ((words.size() < command->words_min && !is_local_gat) || words.size() > command->words_max) {
     return {.error = std::string(wrong_count_error(spec, words.size()))};
   }
   if (has_bad_memcached_key(spec, words)) {
-    const bool takes_noreply = spec.has(kWrites) && !is_meta(spec) && spec.handler != h::gat;
-    const bool is_silent = takes_noreply && words[words.size() - 1] == "noreply";
+    const bool is_silent = has_noreply(spec, words, words.size() - 1);
     return {.error = is_silent ? std::string() : std::string(memcached_errors::kBadFormat)};
   }
   return {.spec = &spec};
+}
+
+std::string MemcachedProtocol::denial(Denial reason, const CommandSpec& spec, const CommandArguments& words) const {
+  if (reason == Denial::kNoUser) return std::string(memcached_errors::kNotAuthenticated);
+  // The last word of a command with a block is the block.
+  const size_t last = words.size() - (announces_block(words[0]) ? 2 : 1);
+  return has_noreply(spec, words, last) ? std::string() : std::string(memcached_errors::kNoRight);
 }
 
 void MemcachedProtocol::write_error(std::string_view error, ReplyBytes& reply) const {

@@ -4,11 +4,15 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kvstore/gateway/memcached_parser.h"
 #include "kvstore/gateway/wire_protocol.h"
 
 namespace skua::kv::gateway {
+
+/// Of the commands with all their words, in the order of names.
+[[nodiscard]] std::vector<const CommandSpec*> all_memcached_commands();
 
 class MemcachedProtocol final : public WireProtocol {
  public:
@@ -17,6 +21,8 @@ class MemcachedProtocol final : public WireProtocol {
   [[nodiscard]] std::string error() const override { return std::string(parser_.error()); }
   [[nodiscard]] bool is_amid_command() const override { return parser_.is_amid_command(); }
   [[nodiscard]] FoundCommand find(const CommandArguments& words) const override;
+  [[nodiscard]] std::string denial(Denial reason, const CommandSpec& spec,
+                                   const CommandArguments& words) const override;
   void write_error(std::string_view error, ReplyBytes& reply) const override;
 
  private:

@@ -1,9 +1,15 @@
 // Commands of memcached that the gateway answers by itself.
 #include <unistd.h>
 
+#include <memory>
+#include <string_view>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "kvstore/gateway/authentication.h"
 #include "kvstore/gateway/memcached_errors.h"
 #include "kvstore/gateway/memcached_handlers.h"
+#include "kvstore/gateway/memcached_line.h"
 #include "kvstore/gateway/memcached_numbers.h"
 #include "kvstore/gateway/memcached_support.h"
 #include "rpc/base/status.h"
@@ -15,7 +21,28 @@ uint64_t count_of(const std::atomic<uint64_t>& counter) {
   return counter.load(std::memory_order_relaxed);
 }
 
+std::string_view reply_to(Authenticated authenticated) {
+  switch (authenticated) {
+    case Authenticated::kYes: return "STORED";
+    case Authenticated::kBusy: return memcached_errors::kTooManyAuthenticate;
+    case Authenticated::kNo: break;
+  }
+  return memcached_errors::kAuthenticationFailed;
+}
+
 }  // namespace
+
+/// set ANYTHING 0 0 LENGTH, and the block is "NAME PASSWORD". As in memcached, noreply counts for nothing.
+CommandTask authenticate(CommandRun& run) {
+  const std::vector<std::string_view> words = split_memcached_line(run.arg(run.size() - 1));
+  if (words.size() < 2) {
+    MemcachedReply(run, false).line(memcached_errors::kBadToken);
+    co_return;
+  }
+  const std::shared_ptr<const ClientUser> user = user_named(run, words[0]);
+  const StoreResult verdict = co_await run.store(password_request(user, words[1]));
+  MemcachedReply(run, false).line(reply_to(gateway::authenticate(run, words[0], user, verdict)));
+}
 
 CommandTask version(CommandRun& run) {
   MemcachedReply(run, false).line(absl::StrCat("VERSION ", absl_view(kMemcachedVersion)));

@@ -30,6 +30,15 @@ inline constexpr std::string_view kNoPassword =
     "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration "
     "is correct?";
 inline constexpr std::string_view kWrongPassword = "WRONGPASS invalid username-password pair or user is disabled.";
+inline constexpr std::string_view kNotAuthenticated = "NOAUTH Authentication required.";
+inline constexpr std::string_view kHelloNotAuthenticated =
+    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option "
+    "can be used to authenticate the client and select the RESP protocol version at the same time";
+inline constexpr std::string_view kNoRightForKey =
+    "NOPERM this user has no permissions to access one of the keys used as arguments";
+inline constexpr std::string_view kRightWasLost =
+    "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is "
+    "no longer allowed for the following reason: no permission to touch the specified keys";
 inline constexpr std::string_view kNoSuchProtocol = "NOPROTO unsupported protocol version";
 inline constexpr std::string_view kProtocolNotAnInteger = "ERR Protocol version is not an integer or out of range";
 inline constexpr std::string_view kClientName =
@@ -73,6 +82,7 @@ inline constexpr std::string_view kTooManyKeysInExec =
 inline constexpr std::string_view kExecTooLarge =
     "ERR the values of the transaction, or its replies, are larger than 64 MiB, or it makes more than 512 MiB of "
     "values: nothing was written";
+inline constexpr std::string_view kTooManyAuthenticate = "TRYAGAIN too many clients authenticate at the same time";
 inline constexpr std::string_view kUnknownCursor =
     "ERR invalid cursor: this gateway does not know it, or has forgotten it; begin again with 0";
 

@@ -9,7 +9,8 @@
 
 namespace skua::kv::gateway {
 
-RespParser::Found RespParser::parse(std::string_view& input) {
+RespParser::Found RespParser::parse(std::string_view& input, bool is_restricted) {
+  is_restricted_ = is_restricted;
   if (std::exchange(is_found_, false)) arguments_.clear();
   Found found = Found::kNothing;
   while (found == Found::kNothing && (!input.empty() || expects_ == Expects::kNothing)) {
@@ -80,6 +81,9 @@ RespParser::Found RespParser::take_count(std::string_view& input) {
   }
   const std::optional<int64_t> count = parse_integer(*line);
   if (!count.has_value() || *count > kRespArgumentsMax) return fail("Protocol error: invalid multibulk length");
+  if (is_restricted_ && *count > kRespRestrictedArgumentsMax) {
+    return fail("Protocol error: unauthenticated multibulk length");
+  }
   arguments_left_ = *count;
   expects_ = *count > 0 ? Expects::kLength : Expects::kStart;
   return Found::kNothing;
@@ -95,6 +99,9 @@ RespParser::Found RespParser::take_length(std::string_view& input) {
   const std::optional<int64_t> length = parse_integer(line->substr(1));
   if (!length.has_value() || *length < 0 || *length > kRespArgumentBytesMax) {
     return fail("Protocol error: invalid bulk length");
+  }
+  if (is_restricted_ && *length > kRespRestrictedArgumentBytesMax) {
+    return fail("Protocol error: unauthenticated bulk length");
   }
   bytes_left_ = static_cast<size_t>(*length);
   if (arguments_.byte_count() + bytes_left_ > kRespCommandBytesMax) {

@@ -26,6 +26,9 @@ inline constexpr size_t kRespLineBytesMax = size_t{64} << 10;
 inline constexpr int64_t kRespArgumentsMax = 1024 * 1024;
 /// Bytes of one argument: a value, and some more, so that a value that is a little too large gets an answer of its own.
 inline constexpr int64_t kRespArgumentBytesMax = (int64_t{16} << 20) + (int64_t{64} << 10);
+/// Of a client that has not authenticated: arguments, and bytes of one.
+inline constexpr int64_t kRespRestrictedArgumentsMax = 10;
+inline constexpr int64_t kRespRestrictedArgumentBytesMax = 16 * 1024;
 /// Bytes of all arguments of one command.
 inline constexpr size_t kRespCommandBytesMax = size_t{64} << 20;
 
@@ -38,7 +41,8 @@ class RespParser {
   /// Takes bytes from the front of `input` until there is a command or an error, or nothing is left.
   /// kNothing: all of `input` was taken, and more is needed. kCommand: see arguments(). kError: see error(); the stream
   /// cannot be followed any longer, and all later calls say kError as well.
-  [[nodiscard]] Found parse(std::string_view& input);
+  /// `is_restricted`: the client has not authenticated.
+  [[nodiscard]] Found parse(std::string_view& input, bool is_restricted = false);
 
   /// The command that parse() found. The caller may move it away; the next parse() clears it.
   [[nodiscard]] CommandArguments& arguments() { return arguments_; }
@@ -60,6 +64,7 @@ class RespParser {
   Found fail(std::string text);
 
   Expects expects_ = Expects::kStart;
+  bool is_restricted_ = false;
   bool is_found_ = false;  // the latest parse() found a command
   /// The beginning of a line whose end has not come, or a whole line that was cut.
   std::string line_;

@@ -4,6 +4,7 @@
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/gateway/redis_errors.h"
 #include "kvstore/gateway/resp_writer.h"
+#include "rpc/base/status.h"
 
 namespace skua::kv::gateway {
 namespace {
@@ -17,7 +18,7 @@ bool has_bad_redis_key(const CommandSpec& spec, const CommandArguments& words) {
 }  // namespace
 
 WireProtocol::Found RespProtocol::parse(std::string_view& input) {
-  switch (parser_.parse(input)) {
+  switch (parser_.parse(input, is_restricted())) {
     case RespParser::Found::kNothing: return Found::kNothing;
     case RespParser::Found::kCommand: return Found::kCommand;
     case RespParser::Found::kError: break;
@@ -33,6 +34,13 @@ FoundCommand RespProtocol::find(const CommandArguments& words) const {
   FoundCommand found = find_command(words);
   if (found.spec != nullptr && has_bad_redis_key(*found.spec, words)) return {.error = std::string(errors::kKeySize)};
   return found;
+}
+
+std::string RespProtocol::denial(Denial reason, const CommandSpec& spec, const CommandArguments& /*words*/) const {
+  if (reason == Denial::kNoUser) return std::string(errors::kNotAuthenticated);
+  if (reason == Denial::kRightWasLost) return std::string(errors::kRightWasLost);
+  if (spec.first_key != 0) return std::string(errors::kNoRightForKey);
+  return absl::StrCat("NOPERM this user has no permissions to run the '", absl_view(spec.name), "' command");
 }
 
 /// Errors look the same in RESP2 and RESP3.

@@ -20,6 +20,8 @@ class RespProtocol final : public WireProtocol {
   [[nodiscard]] std::string error() const override;
   [[nodiscard]] bool is_amid_command() const override { return parser_.is_amid_command(); }
   [[nodiscard]] FoundCommand find(const CommandArguments& words) const override;
+  [[nodiscard]] std::string denial(Denial reason, const CommandSpec& spec,
+                                   const CommandArguments& words) const override;
   void write_error(std::string_view error, ReplyBytes& reply) const override;
 
  private:

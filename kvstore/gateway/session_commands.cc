@@ -1,11 +1,13 @@
 // Commands about the connection itself.
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kvstore/gateway/authentication.h"
 #include "kvstore/gateway/handler_support.h"
 #include "kvstore/gateway/handlers.h"
 #include "kvstore/gateway/redis_errors.h"
@@ -15,11 +17,13 @@
 namespace skua::kv::gateway::handlers {
 namespace {
 
-/// The user that there is. It needs no password, and so any password will do.
-constexpr std::string_view kDefaultUser = "default";
-
 bool is_client_name(std::string_view name) {
   return std::all_of(name.begin(), name.end(), [](char byte) { return byte >= '!' && byte <= '~'; });
+}
+
+/// The reply to a client that has not said the right name and password.
+std::string_view refusal_of(Authenticated authenticated) {
+  return authenticated == Authenticated::kBusy ? errors::kTooManyAuthenticate : errors::kWrongPassword;
 }
 
 void reply_hello(CommandRun& run) {
@@ -94,8 +98,16 @@ CommandTask hello(CommandRun& run) {
   for (size_t i = 2; i < run.size(); ++i) {
     const size_t more = run.size() - i - 1;
     if (absl::EqualsIgnoreCase(absl_view(run.arg(i)), "auth") && more >= 2) {
-      if (run.arg(i + 1) != kDefaultUser) {
-        run.reply().error(errors::kWrongPassword);
+      Authenticated authenticated = Authenticated::kNo;
+      if (has_users(run)) {
+        const std::shared_ptr<const ClientUser> user = user_named(run, run.arg(i + 1));
+        const StoreResult verdict = co_await run.store(password_request(user, run.arg(i + 2)));
+        authenticated = authenticate(run, run.arg(i + 1), user, verdict);
+      } else if (run.arg(i + 1) == kDefaultUser) {
+        authenticated = Authenticated::kYes;  // it needs no password, and so any will do
+      }
+      if (authenticated != Authenticated::kYes) {
+        run.reply().error(refusal_of(authenticated));
         co_return;
       }
       i += 2;
@@ -110,6 +122,10 @@ CommandTask hello(CommandRun& run) {
       co_return;
     }
   }
+  if (has_users(run) && run.session().user == nullptr) {
+    run.reply().error(errors::kHelloNotAuthenticated);
+    co_return;
+  }
   if (name.has_value()) run.session().name = *name;
   if (protocol.has_value()) run.session().protocol = *protocol;
   reply_hello(run);
@@ -118,6 +134,17 @@ CommandTask hello(CommandRun& run) {
 CommandTask auth(CommandRun& run) {
   if (run.size() > 3) {
     run.reply().error(errors::kSyntax);
+  } else if (has_users(run)) {
+    const bool has_name = run.size() == 3;
+    const std::string_view name = has_name ? run.arg(1) : kDefaultUser;
+    const std::shared_ptr<const ClientUser> user = user_named(run, name);
+    const StoreResult verdict = co_await run.store(password_request(user, run.arg(has_name ? 2 : 1)));
+    const Authenticated authenticated = authenticate(run, name, user, verdict);
+    if (authenticated == Authenticated::kYes) {
+      run.reply().ok();
+    } else {
+      run.reply().error(refusal_of(authenticated));
+    }
   } else if (run.size() == 2) {
     run.reply().error(errors::kNoPassword);
   } else if (run.arg(1) != kDefaultUser) {
@@ -139,6 +166,9 @@ CommandTask reset(CommandRun& run) {
   run.session().protocol = RespVersion::kResp2;
   run.session().name.clear();
   run.session().transaction.reset();
+  // It is again who its certificate says, or nobody.
+  run.session().user = user_named(run, run.session().certificate_name);
+  run.session().is_by_certificate = run.session().user != nullptr;
   run.reply().simple("RESET");
   co_return;
 }
@@ -175,10 +205,11 @@ CommandTask client_setinfo(CommandRun& run) {
 
 CommandTask client_info(CommandRun& run) {
   const ClientSession& session = run.session();
-  run.reply().verbatim(absl::StrCat("id=", session.id, " addr=", session.remote, " laddr=", session.local,
-                                    " name=", session.name, " age=", (run.now_ms() - session.connected_ms) / 1000,
-                                    " db=", session.database, " resp=", static_cast<int>(session.protocol),
-                                    " user=", absl_view(kDefaultUser), "\n"));
+  run.reply().verbatim(
+      absl::StrCat("id=", session.id, " addr=", session.remote, " laddr=", session.local, " name=", session.name,
+                   " age=", (run.now_ms() - session.connected_ms) / 1000, " db=", session.database,
+                   " resp=", static_cast<int>(session.protocol),
+                   " user=", session.user != nullptr ? absl_view(session.user->name) : absl_view(kDefaultUser), "\n"));
   co_return;
 }
 

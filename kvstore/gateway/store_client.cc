@@ -193,7 +193,8 @@ absl::Status StoreClient::submit_write(const StoreRequest& request, const std::s
     case Kind::kGet:
     case Kind::kScan:
     case Kind::kBatch:
-    case Kind::kCheck: break;
+    case Kind::kCheck:
+    case Kind::kPassword: break;
   }
   return absl::InternalError("not a write");
 }

@@ -1,5 +1,6 @@
 // What a command asks of the store, and what the store says. Values: the commands do not know who carries them out.
-// That is StoreClient in the gateway, and a map in tests.
+// That is StoreClient in the gateway, and a map in tests. Whether a password is right (kPassword) is asked in the same way,
+// and PasswordChecker answers.
 #ifndef SKUA_KVSTORE_GATEWAY_STORE_REQUEST_H_
 #define SKUA_KVSTORE_GATEWAY_STORE_REQUEST_H_
 
@@ -15,13 +16,16 @@
 
 namespace skua::kv::gateway {
 
+struct ClientUser;
+
 struct StoreRequest {
-  enum class Kind : uint8_t { kGet, kPut, kRemove, kAdd, kAppend, kExpire, kScan, kPatch, kBatch, kCheck };
+  enum class Kind : uint8_t { kGet, kPut, kRemove, kAdd, kAppend, kExpire, kScan, kPatch, kBatch, kCheck, kPassword };
 
   // Views live until the result is there.
   Kind kind = Kind::kGet;
-  std::string_view key = {};    ///< SCAN: the first key of the range; empty: the table's first
-  std::string_view value = {};  ///< PUT, APPEND; PATCH: the fields to set, as a row (codec/row.h)
+  std::string_view key = {};  ///< SCAN: the first key of the range; empty: the table's first
+  std::string_view value =
+      {};  ///< PUT, APPEND; PASSWORD: what the client says; PATCH: the fields to set, as a row (codec/row.h)
   /// PUT: of the record: memcached's flags, and whether the value is a hash of Redis's. PATCH: only of such a hash.
   RecordMark mark = {};
   /// Writes: only if the key has this version; only if it is absent; only if it is there. At most one of the three.
@@ -41,6 +45,8 @@ struct StoreRequest {
   /// BATCH: PUT, REMOVE, EXPIRE and CHECK with their conditions, of different keys of one shard: all of them or none.
   /// A CHECK, which only a batch has, writes nothing: the batch is carried out only if the CHECK's condition holds.
   const std::vector<StoreRequest>* batch = nullptr;
+  /// PASSWORD: whose; null: of nobody. The result is kOk, kNotFound (it is wrong) or kNotApplied (too many ask).
+  const ClientUser* user = nullptr;
   /// Number of the database; the connection fills it in.
   uint32_t database = 0;
 };

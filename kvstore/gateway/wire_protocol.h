@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "kvstore/gateway/command_arguments.h"
+#include "kvstore/gateway/command_rights.h"
 #include "kvstore/gateway/command_table.h"
 #include "kvstore/gateway/reply_bytes.h"
 
@@ -45,8 +46,21 @@ class WireProtocol {
 
   /// The command that the words name, if they and the keys among them are as the command wants them.
   [[nodiscard]] virtual FoundCommand find(const CommandArguments& words) const = 0;
+  /// The error for a command that is refused. Empty: the client gets no reply. `reason`: not kNone.
+  [[nodiscard]] virtual std::string denial(Denial reason, const CommandSpec& spec,
+                                           const CommandArguments& words) const = 0;
   /// Appends the reply that says what is wrong.
   virtual void write_error(std::string_view error, ReplyBytes& reply) const = 0;
+
+  /// For what comes from now on: the client has not authenticated. It may send small commands only, and find() knows
+  /// what authenticates it.
+  void restrict_to_authentication(bool is_restricted) { is_restricted_ = is_restricted; }
+
+ protected:
+  [[nodiscard]] bool is_restricted() const { return is_restricted_; }
+
+ private:
+  bool is_restricted_ = false;
 };
 
 }  // namespace skua::kv::gateway

@@ -60,7 +60,7 @@ FOREIGN = set('''
   cat cp grep head install ls mkdir mv pgrep python3 rm sed sleep tail touch
   apt apt-get ip journalctl modprobe mount rdma systemctl systemd-sysusers useradd
   clang-format-14 cmake ctest curl docker gcc git helm jq kubectl perf pkg-config podman shellcheck skopeo valgrind
-  db_bench etcd etcdctl memcached redis-benchmark redis-cli redis-server ucx_perftest
+  db_bench etcd etcdctl memcached openssl redis-benchmark redis-cli redis-server ucx_perftest
 '''.split())
 
 # What else a shell's block could be marked as; of ~~~ this program knows nothing.

@@ -120,7 +120,7 @@ def check_includes(arrows, file, lines):
                 yield f'{file}:{number}: arrows: {folder} may not include {quoted}'
             continue
         for prefix, owners in arrows.wrapped.items():
-            if (quoted or angled).startswith(prefix) and folder not in owners and folder != 'tests':
+            if (quoted or angled).startswith(prefix) and not {folder, file} & owners and folder != 'tests':
                 yield (f'{file}:{number}: arrows: <{quoted or angled}> belongs behind '
                        f'{" ".join(sorted(owners))}')
 

@@ -88,6 +88,8 @@ class TidyTest(unittest.TestCase):
         self.refused('rpc/transport/tcp/x.cc', '<rte_mbuf.h>', '"rte_mbuf.h"', '<infiniband/verbs.h>')
         self.refused('kvstore/node/x.cc', '<rocksdb/db.h>')
         self.refused('kvstore/client/x.cc', '<spdlog/spdlog.h>')
+        self.allowed('kvstore/gateway/tls_stream.cc', '<openssl/ssl.h>')
+        self.refused('kvstore/gateway/gateway.cc', '<openssl/ssl.h>')
 
     def test_folder_without_a_line(self):
         self.write('novelty/x.cc', '')

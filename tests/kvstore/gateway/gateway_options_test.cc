@@ -64,5 +64,48 @@ TEST(GatewayOptions, OfMemcached) {
   EXPECT_THAT(exposure_warning(options), HasSubstr("--memcached-address 0.0.0.0:11211"));
 }
 
+ProgramOptions open_to_others() {
+  ProgramOptions options = with_memcached("0.0.0.0:6379", "");
+  options.client_security.tls = {.certificate = "c", .key = "k"};
+  return options;
+}
+
+TEST(GatewayOptions, OthersGetInIfTheyAreEncryptedAndKnown) {
+  ProgramOptions options = with_memcached("0.0.0.0:6379", "");
+  EXPECT_THAT(gateway_options(options).status().message(),
+              HasSubstr("give --client-tls-cert and --client-tls-key, with --users-file or --client-tls-ca"));
+  options = open_to_others();
+  EXPECT_THAT(gateway_options(options).status().message(), HasSubstr("give --users-file, or --client-tls-ca, so that"));
+  options.client_security.users = "u";
+  EXPECT_TRUE(gateway_options(options).ok());
+  EXPECT_EQ(exposure_warning(options), "");
+  options = open_to_others();
+  options.client_security.tls.authorities = "a";
+  EXPECT_TRUE(gateway_options(options).ok());
+  EXPECT_EQ(gateway_options(options)->client_security.tls, options.client_security.tls);
+  options = open_to_others();
+  options.allows_everybody = true;
+  EXPECT_TRUE(gateway_options(options).ok());
+  EXPECT_THAT(exposure_warning(options), HasSubstr("security is off"));
+}
+
+TEST(GatewayOptions, PasswordsDoNotGoToOthersInPlain) {
+  ProgramOptions options = with_memcached("127.0.0.1:6379", "0.0.0.0:11211");
+  options.client_security.users = "u";
+  options.allows_everybody = true;
+  EXPECT_THAT(gateway_options(options).status().message(), HasSubstr("passwords would go there in plain"));
+  options.memcached_address = "127.0.0.1:11211";
+  EXPECT_TRUE(gateway_options(options).ok());
+}
+
+TEST(GatewayOptions, CertificateAndKeyGoTogether) {
+  for (const TlsFiles& files : {TlsFiles{.certificate = "c"}, TlsFiles{.key = "k"}, TlsFiles{.authorities = "a"},
+                                TlsFiles{.certificate = "c", .authorities = "a"}}) {
+    ProgramOptions options = with_memcached("127.0.0.1:6379", "");
+    options.client_security.tls = files;
+    EXPECT_THAT(gateway_options(options).status().message(), HasSubstr("go together"));
+  }
+}
+
 }  // namespace
 }  // namespace skua::kv::gateway

@@ -1,0 +1,133 @@
+#include "kvstore/gateway/client_security.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace skua::kv::gateway {
+namespace {
+
+constexpr std::chrono::milliseconds kLookEvery{250};
+/// A users file of kUsersMax users is smaller.
+constexpr size_t kUsersFileBytesMax = size_t{16} << 20;
+
+std::string tls_stamp(const TlsFiles& files) {
+  return absl::StrCat(file_stamp(files.certificate), "|", file_stamp(files.key), "|", file_stamp(files.authorities));
+}
+
+absl::StatusOr<std::shared_ptr<const UserTable>> load_users(const std::string& path,
+                                                            const std::map<uint32_t, std::string>& databases) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    const std::string why = std::generic_category().message(errno);
+    return absl::FailedPreconditionError(absl::StrCat(path, ": cannot be read: ", why));
+  }
+  std::string text(kUsersFileBytesMax + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) return absl::FailedPreconditionError(absl::StrCat(path, ": cannot be read"));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kUsersFileBytesMax) {
+    return absl::FailedPreconditionError(absl::StrCat(path, ": larger than ", kUsersFileBytesMax, " bytes"));
+  }
+  absl::StatusOr<UserTable> table = UserTable::parse(text, databases);
+  if (!table.ok()) return absl::FailedPreconditionError(absl::StrCat(path, ": ", table.status().message()));
+  return std::make_shared<const UserTable>(*std::move(table));
+}
+
+}  // namespace
+
+absl::StatusOr<ClientSecurity> load_client_security(const ClientSecurityFiles& files,
+                                                    const std::map<uint32_t, std::string>& databases) {
+  ClientSecurity out;
+  if (!files.tls.empty()) {
+    absl::StatusOr<std::shared_ptr<const TlsContext>> tls = TlsContext::load(files.tls);
+    if (!tls.ok()) return tls.status();
+    out.tls = *std::move(tls);
+  }
+  if (!files.users.empty()) {
+    absl::StatusOr<std::shared_ptr<const UserTable>> users = load_users(files.users, databases);
+    if (!users.ok()) return users.status();
+    out.users = *std::move(users);
+  }
+  return out;
+}
+
+std::string file_stamp(const std::string& path) {
+  struct stat found {};
+  if (path.empty() || stat(path.c_str(), &found) != 0) return "none";
+  return absl::StrCat(found.st_dev, ".", found.st_ino, ".", found.st_size, ".", found.st_mtim.tv_sec, ".",
+                      found.st_mtim.tv_nsec, ".", found.st_ctim.tv_sec, ".", found.st_ctim.tv_nsec);
+}
+
+bool ChangedFiles::have_changed(const std::string& stamp) {
+  const bool is_at_rest = stamp == seen_;
+  seen_ = stamp;
+  if (!is_at_rest || stamp == taken_) return false;
+  taken_ = stamp;
+  return true;
+}
+
+ClientSecurityWatch::ClientSecurityWatch(ClientSecurityFiles files, std::map<uint32_t, std::string> databases,
+                                         ClientSecurity now, ChangedFn on_changed, ReportFn report)
+    : files_(std::move(files)),
+      databases_(std::move(databases)),
+      now_(std::move(now)),
+      on_changed_(std::move(on_changed)),
+      report_(std::move(report)),
+      tls_(""),  // the files are read once more: they may have changed since they were loaded
+      users_("") {
+  thread_ = std::thread([this] { run(); });
+}
+
+ClientSecurityWatch::~ClientSecurityWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopped_ = true;
+  }
+  stopped_.notify_all();
+  thread_.join();
+}
+
+void ClientSecurityWatch::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_.wait_for(lock, kLookEvery, [this] { return is_stopped_; })) {
+    lock.unlock();
+    look();
+    lock.lock();
+  }
+}
+
+void ClientSecurityWatch::look() {
+  bool is_other = false;
+  if (!files_.tls.empty() && tls_.have_changed(tls_stamp(files_.tls))) {
+    absl::StatusOr<std::shared_ptr<const TlsContext>> tls = TlsContext::load(files_.tls);
+    say(files_.tls.certificate, tls.status());
+    if (tls.ok()) now_.tls = *std::move(tls);
+    is_other = is_other || tls.ok();
+  }
+  if (!files_.users.empty() && users_.have_changed(file_stamp(files_.users))) {
+    absl::StatusOr<std::shared_ptr<const UserTable>> users = load_users(files_.users, databases_);
+    say(files_.users, users.status());
+    if (users.ok()) now_.users = *std::move(users);
+    is_other = is_other || users.ok();
+  }
+  if (is_other) on_changed_(now_);
+}
+
+void ClientSecurityWatch::say(std::string_view path, const absl::Status& status) const {
+  if (!report_) return;
+  if (status.ok()) {
+    report_("files about clients were read again", path, "");
+  } else {
+    const std::string why(status.message());
+    report_("changed files about clients cannot be used, those before stay in use", path, why);
+  }
+}
+
+}  // namespace skua::kv::gateway

@@ -1,0 +1,131 @@
+// The part of GatewayThread that is about clients which are not admitted yet, and about what admits them. The states of
+// a connection: client_security.h.
+#include <chrono>
+#include <utility>
+
+#include "kvstore/gateway/client_certificate.h"
+#include "kvstore/gateway/gateway_thread.h"
+
+namespace skua::kv::gateway {
+namespace {
+
+/// Records of one connection before others have their turn.
+constexpr int kRecordsPerTurn = 16;
+
+int64_t steady_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// The address without its port.
+std::string host_of(const std::string& address) {
+  return address.substr(0, address.rfind(':'));
+}
+
+StoreResult result_of(PasswordChecker::Verdict verdict) {
+  switch (verdict) {
+    case PasswordChecker::Verdict::kRight: return {};
+    case PasswordChecker::Verdict::kBusy: return {.status = StoreResult::Status::kNotApplied};
+    case PasswordChecker::Verdict::kWrong: break;
+  }
+  return {.status = StoreResult::Status::kNotFound};
+}
+
+}  // namespace
+
+/// False: there is no memory for the connection's TLS.
+bool GatewayThread::begin_admission(Connection& connection) {
+  const int64_t now_ms = steady_ms();
+  if (tls_ != nullptr) {
+    connection.tls = TlsStream::accept(*tls_, connection.fd);
+    if (connection.tls == nullptr) return false;
+    handshakes_.add(connection.id, now_ms);
+  }
+  if (context_.users != nullptr) authentications_.add(connection.id, now_ms);
+  return true;
+}
+
+/// True: it is done.
+bool GatewayThread::shake_hands(Connection& connection) {
+  switch (connection.tls->handshake()) {
+    case TlsStream::Progress::kAgain: return false;
+    case TlsStream::Progress::kDone: break;
+    case TlsStream::Progress::kFailed:
+      connection.has_ended = true;  // nothing was answered: serve() closes it
+      if (!connection.tls->has_heard()) return false;
+      identity_.tls_failures.fetch_add(1, std::memory_order_relaxed);
+      if (identity_.report) {
+        identity_.report("TLS failed with a client", remote_address(connection.fd), connection.tls->error());
+      }
+      return false;
+  }
+  connection.client.take_certificate(certificate_user(connection.tls->verified_chain()));
+  return true;
+}
+
+void GatewayThread::receive_encrypted(Connection& connection) {
+  if (!connection.tls->is_ready() && !shake_hands(connection)) return;
+  for (int i = 0; i < kRecordsPerTurn && connection.unread.empty() && !connection.has_ended; ++i) {
+    const Transferred got = connection.tls->read(read_buffer_);
+    if (got.is_over) connection.has_ended = true;
+    if (got.bytes == 0) return;
+    feed(connection, std::string_view(read_buffer_.data(), got.bytes));
+  }
+}
+
+void GatewayThread::check_password(const Connection& connection, const IssuedRequest& issued) {
+  const uint64_t id = connection.id;
+  const StoreTicket ticket = issued.ticket;
+  const ClientUser* const user = issued.request.user;
+  const std::optional<PasswordChecker::Verdict> verdict =
+      passwords_->check(user == nullptr ? std::nullopt : user->password, issued.request.value,
+                        host_of(remote_address(connection.fd)), [this, id, ticket](PasswordChecker::Verdict later) {
+                          {
+                            const std::lock_guard lock(mutex_);
+                            checked_passwords_.push_back({id, ticket, later});
+                          }
+                          wake();
+                        });
+  if (verdict.has_value()) take_result(id, ticket, result_of(*verdict));
+}
+
+void GatewayThread::take_password(const CheckedPassword& checked) {
+  take_result(checked.connection, checked.ticket, result_of(checked.verdict));
+}
+
+void GatewayThread::set_security(ClientSecurity security) {
+  {
+    const std::lock_guard lock(mutex_);
+    new_security_ = std::move(security);
+  }
+  wake();
+}
+
+void GatewayThread::take_security(ClientSecurity&& security) {
+  tls_ = std::move(security.tls);
+  if (context_.users == security.users) return;
+  context_.users = std::move(security.users);
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].connection == nullptr) continue;
+    slots_[i].connection->client.take_users();
+    serve(*slots_[i].connection);
+  }
+}
+
+void GatewayThread::end_late_connections() {
+  const int64_t now_ms = steady_ms();
+  while (const std::optional<uint64_t> id = handshakes_.take_due(now_ms)) {
+    Connection* const connection = find(*id);
+    if (connection == nullptr || connection->tls->is_ready()) continue;
+    identity_.tls_failures.fetch_add(1, std::memory_order_relaxed);
+    close(*connection);
+  }
+  while (const std::optional<uint64_t> id = authentications_.take_due(now_ms)) {
+    Connection* const connection = find(*id);
+    if (connection == nullptr || connection->client.is_admitted()) continue;
+    identity_.authentication_timeouts.fetch_add(1, std::memory_order_relaxed);
+    close(*connection);
+  }
+}
+
+}  // namespace skua::kv::gateway
