@@ -22,6 +22,7 @@ constexpr size_t kMisspelledMax = 2;
 constexpr const char* kFamily[] = {"ADD_",
                                    "ADVERTISE_ADDRESS",
                                    "ADVERTISE_HOST",
+                                   "ALLOW_FLUSH",
                                    "APPEND_",
                                    "ATOMIC_BW_",
                                    "ATOMIC_LAT_",

@@ -63,6 +63,8 @@ class CommandRun : public HazardNode {
   [[nodiscard]] const CommandArguments& words() const { return words_; }
   /// The database that was selected when the command came.
   [[nodiscard]] uint32_t database() const { return database_; }
+  /// Further requests are of this database. For commands that write whole tables: they have no keys.
+  void use_database(uint32_t number) { database_ = number; }
   /// Time of day, in milliseconds since 1970, when the handler was resumed.
   [[nodiscard]] int64_t now_ms() const { return now_us_ / 1000; }
   [[nodiscard]] int64_t now_us() const { return now_us_; }

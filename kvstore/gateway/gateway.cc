@@ -65,6 +65,7 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& op
   identity.connections_max = options.connections_max;
   identity.databases = options.databases;
   identity.report = options.report;
+  identity.allows_flush = options.allows_flush;
   identity.cursors = std::make_unique<ScanCursors>(draw_number());
   gateway->admin_ = std::make_unique<Admin>(
       options.client.control_address,

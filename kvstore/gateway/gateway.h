@@ -46,6 +46,8 @@ struct GatewayOptions {
   uint64_t connections_max = 10'000;
   /// Numbers, as of SELECT, and names of tables. At least one.
   std::map<uint32_t, std::string> databases{};
+  /// FLUSHALL, FLUSHDB and memcached's flush_all are carried out.
+  bool allows_flush = false;
   /// The way to the cluster.
   ClientOptions client{};
   std::string skua_version{};

@@ -40,6 +40,8 @@ struct GatewayIdentity {
   uint64_t connections_max = 0;
   /// Numbers of databases and their tables.
   std::map<uint32_t, std::string> databases;
+  /// Clients may remove all keys of a table with one command.
+  bool allows_flush = false;
 
   std::unique_ptr<ScanCursors> cursors;
   std::atomic<uint64_t> connections_now{0};

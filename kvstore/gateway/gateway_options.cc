@@ -199,6 +199,9 @@ void declare(app::Program& program, ProgramOptions& options) {
                 "The tables that clients see, by the numbers of SELECT: 0=cache,1=users. A client begins with the "
                 "lowest number. The tables must exist (skuactl table create).")
       .value_name("NUMBER=TABLE");
+  program.add_bool("allow-flush", &options.allows_flush,
+                   "FLUSHALL, FLUSHDB and memcached's flush_all remove the keys of tables. For tests and caches: every "
+                   "client may empty every table of --databases.");
   program.add_int("threads", &options.threads, "Threads that serve; each has connections of its own.")
       .range(1, 64)
       .unit("threads");
@@ -258,6 +261,7 @@ absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options) {
   out.threads = options.threads;
   out.connections_max = options.connections_max;
   out.databases = *std::move(databases);
+  out.allows_flush = options.allows_flush;
   out.skua_version = app::version();
   out.client_security = options.client_security;
   out.client.control_address = options.control_address;

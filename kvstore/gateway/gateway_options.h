@@ -28,6 +28,7 @@ struct ProgramOptions {
   /// Negative: the lowest number of `databases`.
   int32_t memcached_database = -1;
   std::vector<std::string> databases;
+  bool allows_flush = false;
   uint32_t threads = 1;
   uint32_t connections_max = 10'000;
   DurationNs timeout_ns = 5 * kSecond;

@@ -38,6 +38,7 @@ CommandTask type(CommandRun& run);
 CommandTask scan(CommandRun& run);
 CommandTask keys(CommandRun& run);
 CommandTask dbsize(CommandRun& run);
+CommandTask flush(CommandRun& run);  // FLUSHALL and FLUSHDB
 
 // hash_commands.cc
 CommandTask hset(CommandRun& run);  // and HMSET

@@ -12,6 +12,7 @@
 #include "kvstore/gateway/handlers.h"
 #include "kvstore/gateway/redis_errors.h"
 #include "kvstore/gateway/scan_options.h"
+#include "kvstore/gateway/table_flush.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::gateway::handlers {
@@ -154,6 +155,36 @@ CommandTask keys(CommandRun& run) {
 CommandTask dbsize(CommandRun& run) {
   const StoreResult all = co_await run.store({.kind = Kind::kScan, .count_only = true});
   if (!reply_failure(run, all)) run.reply().integer(static_cast<int64_t>(all.scan->count));
+}
+
+/// Meant for tests and caches: it takes as long as the table is large.
+CommandTask flush(CommandRun& run) {
+  const absl::string_view how = run.size() > 1 ? absl_view(run.arg(1)) : "";
+  if (run.size() > 2 ||
+      (run.size() == 2 && !absl::EqualsIgnoreCase(how, "async") && !absl::EqualsIgnoreCase(how, "sync"))) {
+    run.reply().error(errors::kSyntax);
+    co_return;
+  }
+  if (!run.gateway().identity.allows_flush) {
+    run.reply().error(errors::kNoFlush);
+    co_return;
+  }
+  const bool is_all = run.spec().name == "flushall";
+  const uint32_t selected = run.database();
+  for (const auto& [database, table] : run.gateway().identity.databases) {
+    if (!is_all && database != selected) continue;
+    run.use_database(database);
+    TableFlush flushed;
+    while (flushed.has_more()) {
+      const StoreResult page = co_await run.store(flushed.page());
+      if (reply_failure(run, page)) co_return;
+      flushed.take(page);
+      if (flushed.removals().empty()) continue;
+      flushed.add_removed(co_await run.store_all(flushed.removals()));
+      if (flushed.tally().reply_failure(run, flushed.key_count())) co_return;
+    }
+  }
+  run.reply().ok();
 }
 
 }  // namespace skua::kv::gateway::handlers

@@ -29,11 +29,13 @@ inline constexpr std::string_view kBadModeLength = "CLIENT_ERROR incorrect lengt
 inline constexpr std::string_view kNotAuthenticated = "CLIENT_ERROR unauthenticated";
 inline constexpr std::string_view kAuthenticationFailed = "CLIENT_ERROR authentication failure";
 inline constexpr std::string_view kBadToken = "CLIENT_ERROR bad authentication token format";
+inline constexpr std::string_view kNoFlush = "CLIENT_ERROR flush_all not allowed";
 inline constexpr std::string_view kTooManyClients = "ERROR Too many open connections\r\n";
 
 // The gateway's own.
 inline constexpr std::string_view kLongLine = "CLIENT_ERROR line too long";
-inline constexpr std::string_view kNoFlush = "SERVER_ERROR flush_all is not allowed";
+inline constexpr std::string_view kNoFlushLater = "SERVER_ERROR flush_all takes no delay";
+inline constexpr std::string_view kFlushedInPart = "SERVER_ERROR outcome unknown: not all keys were removed";
 inline constexpr std::string_view kReplyTooLarge =
     "SERVER_ERROR the reply would be larger than 64 MiB: ask for fewer keys at a time";
 inline constexpr std::string_view kChangesTooOften =

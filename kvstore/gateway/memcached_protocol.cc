@@ -28,7 +28,7 @@ constexpr auto kMemcachedCommands = std::to_array<MemcachedCommand>({
     {{"cas", -1, kWrites, 1, 1, 1, h::store}, 7, 8},
     {{"decr", -1, kWrites, 1, 1, 1, h::sum}, 3, 4},
     {{"delete", -1, kWrites, 1, 1, 1, h::remove}, 2, 4},
-    {{"flush_all", -1, kLocal, 0, 0, 0, h::flush_all}, 1, 3},
+    {{"flush_all", -1, kWrites | kWholeTable, 0, 0, 0, h::flush_all}, 1, 3},
     {{"gat", -1, kWrites | kHoldsValues | kGivesValues, 2, -1, 1, h::gat}, 3, kAny},
     {{"gats", -1, kWrites | kHoldsValues | kGivesValues, 2, -1, 1, h::gat}, 3, kAny},
     {{"get", -1, kReads | kHoldsValues, 1, -1, 1, h::get}, 2, kAny},
@@ -99,6 +99,12 @@ std::string_view wrong_count_error(const CommandSpec& spec, size_t words) {
   return spec.name == "mg" ? memcached_errors::kTooManyFlags : memcached_errors::kTooManySetFlags;
 }
 
+/// A request of HTTP has its version at the end of the line; memcached ends such connections. The gateway also ends
+/// those that send headers or another POST, as Redis does.
+bool is_of_http(const CommandArguments& words) {
+  return words[words.size() - 1].starts_with("HTTP/") || words[0] == "POST" || words[0] == "Host:";
+}
+
 bool has_bad_memcached_key(const CommandSpec& spec, const CommandArguments& words) {
   const bool may_be_binary = is_meta(spec);
   bool is_bad = false;
@@ -134,8 +140,7 @@ WireProtocol::Found MemcachedProtocol::parse(std::string_view& input) {
 
 FoundCommand MemcachedProtocol::find(const CommandArguments& words) const {
   const MemcachedCommand* const command = find_named(words[0]);
-  if (command == nullptr)
-    return {.error = std::string(memcached_errors::kUnknown), .is_http = words[0] == "POST" || words[0] == "Host:"};
+  if (command == nullptr) return {.error = std::string(memcached_errors::kUnknown), .is_http = is_of_http(words)};
   if (is_restricted() && words[0] == "set") return {.spec = &kAuthenticate};
   const CommandSpec& spec = *spec_for(&command->spec, words);
   const bool is_local_gat = &spec == &kGatNothing;

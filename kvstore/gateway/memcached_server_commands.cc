@@ -1,7 +1,9 @@
 // Commands of memcached that the gateway answers by itself.
 #include <unistd.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "kvstore/gateway/memcached_line.h"
 #include "kvstore/gateway/memcached_numbers.h"
 #include "kvstore/gateway/memcached_support.h"
+#include "kvstore/gateway/table_flush.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::gateway::memcached_handlers {
@@ -86,10 +89,34 @@ CommandTask stats(CommandRun& run) {
   reply.line("END");
 }
 
-/// A table may be other people's as well, and what a cluster has stored is not to be forgotten by one word.
+/// A table may be other people's as well: what a cluster has stored is forgotten by one word only where the operator
+/// has allowed that.
 CommandTask flush_all(CommandRun& run) {
-  MemcachedReply(run, is_noreply(run.arg(run.size() - 1))).line(memcached_errors::kNoFlush);
-  co_return;
+  const bool is_silent = is_noreply(run.arg(run.size() - 1));
+  const MemcachedReply reply(run, is_silent);
+  const size_t words = run.size() - (is_silent ? 1 : 0);
+  if (!run.gateway().identity.allows_flush) {
+    reply.line(memcached_errors::kNoFlush);
+    co_return;
+  }
+  const std::optional<int64_t> delay_s = words > 1 ? parse_memcached_i64(run.arg(1)) : 0;
+  if (!delay_s.has_value() || *delay_s > 0) {
+    reply.line(delay_s.has_value() ? memcached_errors::kNoFlushLater : memcached_errors::kBadExpiry);
+    co_return;
+  }
+  TableFlush flushed;
+  while (flushed.has_more()) {
+    const StoreResult page = co_await run.store(flushed.page());
+    if (reply.failure(page)) co_return;
+    flushed.take(page);
+    if (flushed.removals().empty()) continue;
+    flushed.add_removed(co_await run.store_all(flushed.removals()));
+    if (flushed.tally().has_failed()) {
+      reply.line(memcached_errors::kFlushedInPart);
+      co_return;
+    }
+  }
+  reply.line("OK");
 }
 
 CommandTask quit(CommandRun& run) {

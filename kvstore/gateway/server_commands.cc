@@ -104,7 +104,7 @@ std::vector<std::pair<std::string, std::string>> configuration(const GatewayIden
 std::vector<std::string_view> flags_of(const CommandSpec& spec) {
   std::vector<std::string_view> flags;
   if (spec.has(kWrites)) flags.emplace_back("write");
-  if (spec.has(kReads) || spec.has(kWholeTable)) flags.emplace_back("readonly");
+  if (spec.has(kReads) || (spec.has(kWholeTable) && !spec.has(kWrites))) flags.emplace_back("readonly");
   if (spec.has(kFast)) flags.emplace_back("fast");
   return flags;
 }

@@ -177,6 +177,36 @@ TEST_F(Commands, AScanGoesOnAtItsCursor_AlsoOverAnotherConnection) {
   EXPECT_EQ(calls, 5U);
 }
 
+TEST_F(Commands, Flush) {
+  for (int i = 0; i < 300; ++i) ask("SET key:" + std::to_string(i) + " v");
+  ask("SELECT 3");
+  ask("SET other v");
+  EXPECT_THAT(ask("FLUSHDB"), StartsWith("-ERR the gateway removes whole tables only with --allow-flush"));
+  EXPECT_EQ(ask("DBSIZE"), ":1\r\n");
+  gateway.identity.allows_flush = true;
+  EXPECT_EQ(ask("FLUSHALL now"), "-ERR syntax error\r\n");
+  EXPECT_EQ(ask("FLUSHALL ASYNC x"), "-ERR syntax error\r\n");
+  EXPECT_EQ(ask("FLUSHDB async"), "+OK\r\n");
+  EXPECT_EQ(gateway.store.tables[3].size(), 0U);
+  EXPECT_EQ(gateway.store.tables[0].size(), 300U);
+  // Commands behind it in the pipeline wait, and the selected database stays.
+  EXPECT_EQ(ask("SET a 1\r\nFLUSHALL\r\nGET a\r\nSET a 2\r\nDBSIZE"), "+OK\r\n+OK\r\n$-1\r\n+OK\r\n:1\r\n");
+  EXPECT_EQ(gateway.store.tables[3].size(), 1U);
+  EXPECT_EQ(gateway.store.tables[0].size(), 0U);
+  EXPECT_EQ(ask("FLUSHALL"), "+OK\r\n") << "nothing is there";
+}
+
+TEST_F(Commands, AFlushThatFails_SaysHowFarItCame) {
+  gateway.identity.allows_flush = true;
+  for (int i = 0; i < 300; ++i) ask("SET key:" + std::to_string(100 + i) + " v");
+  gateway.store.on_request = [](const StoreRequest& request) -> std::optional<StoreResult> {
+    if (request.kind != StoreRequest::Kind::kRemove || request.key != "key:300") return std::nullopt;
+    return StoreResult{.status = StoreResult::Status::kNotApplied, .text = "busy"};
+  };
+  EXPECT_EQ(ask("FLUSHALL"), "-ERR outcome unknown: 255 of 256 keys were written before this failure: busy\r\n");
+  EXPECT_EQ(ask("DBSIZE"), ":45\r\n");
+}
+
 TEST_F(Commands, WordsThatAreNoCommand) {
   EXPECT_EQ(ask("FOO a bb"), "-ERR unknown command 'FOO', with args beginning with: 'a' 'bb' \r\n");
   EXPECT_EQ(ask("GET"), "-ERR wrong number of arguments for 'get' command\r\n");

@@ -119,10 +119,21 @@ TEST_F(MemcachedCommands, Meta) {
   EXPECT_EQ(ask("me a\r\nme b"), "ME a exp=-1 cas=" + version_of("a") + " size=2\r\nEN\r\n");
 }
 
+TEST_F(MemcachedCommands, FlushAll) {
+  gateway.identity.allows_flush = true;
+  ask("set a 0 0 1\r\nx\r\nset b 0 0 1\r\nx");
+  gateway.store.tables[3]["other"] = {};
+  EXPECT_EQ(ask("flush_all 5\r\nflush_all x\r\nget a"),
+            "SERVER_ERROR flush_all takes no delay\r\nCLIENT_ERROR invalid exptime argument\r\n"
+            "VALUE a 0 1\r\nx\r\nEND\r\n");
+  EXPECT_EQ(ask("flush_all 0 noreply\r\nget a b\r\nset a 0 0 1\r\nx\r\nflush_all\r\nget a"),
+            "END\r\nSTORED\r\nOK\r\nEND\r\n");
+  EXPECT_EQ(gateway.store.tables[3].size(), 1U) << "clients of memcached see one table";
+}
+
 TEST_F(MemcachedCommands, TheGatewaysOwn) {
-  EXPECT_EQ(
-      ask("version\r\nverbosity 1\r\nverbosity x\r\nflush_all"),
-      "VERSION 1.6.18\r\nOK\r\nCLIENT_ERROR bad command line format\r\nSERVER_ERROR flush_all is not allowed\r\n");
+  EXPECT_EQ(ask("version\r\nverbosity 1\r\nverbosity x\r\nflush_all"),
+            "VERSION 1.6.18\r\nOK\r\nCLIENT_ERROR bad command line format\r\nCLIENT_ERROR flush_all not allowed\r\n");
   ask("set a 0 0 1\r\nx");
   ask("get a b");
   EXPECT_THAT(ask("stats"), HasSubstr("STAT cmd_get 2\r\nSTAT cmd_set 1\r\nSTAT cmd_touch 0\r\nSTAT get_hits 1\r\n"
@@ -142,6 +153,12 @@ TEST_F(MemcachedCommands, AWebPageIsHungUpOn) {
   client.send("POST / HTTP/1.1\r\nHost: localhost\r\n\r\nset a 0 0 1\r\nx\r\n");
   EXPECT_TRUE(client.connection().is_over());
   EXPECT_EQ(gateway.store.request_count, 0U);
+  FakeClient other(gateway, std::make_unique<MemcachedProtocol>());
+  EXPECT_EQ(other.ask("GET / HTTP/1.0\r\nset a 0 0 1\r\nx"), "");
+  EXPECT_TRUE(other.connection().is_over());
+  EXPECT_EQ(ask("get HTTP/1.0\r\nFOO HTTP/1.0 x"), "") << "the first client is gone";
+  FakeClient third(gateway, std::make_unique<MemcachedProtocol>());
+  EXPECT_EQ(third.ask("get HTTP/1.0\r\nFOO HTTP/1.0 x"), "END\r\nERROR\r\n");
 }
 
 TEST_F(MemcachedCommands, FailuresOfTheStore) {
