@@ -119,6 +119,11 @@ Denial ClientConnection::judge(const CommandSpec& spec, const CommandArguments& 
   if (session_.user == nullptr) return Denial::kNoUser;
   const Rights rights = session_.user->rights_in(session_.database);
   if (!rights.include(needed_rights(spec, words))) return Denial::kNoRight;
+  if (spec.has(kAllDatabases)) {
+    for (const auto& [database, table] : gateway_.identity.databases) {
+      if (!session_.user->rights_in(database).include(needed_rights(spec, words))) return Denial::kNoRight;
+    }
+  }
   const bool ends_transaction = spec.handler == handlers::exec && session_.transaction != nullptr;
   if (!ends_transaction) return Denial::kNone;
   for (const std::unique_ptr<CommandRun>& queued : session_.transaction->commands()) {

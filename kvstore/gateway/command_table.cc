@@ -46,7 +46,7 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"expire", -3, kWriteFast, 1, 1, 1, handlers::expire},
     {"expireat", -3, kWriteFast, 1, 1, 1, handlers::expireat},
     {"expiretime", 2, kReadFast, 1, 1, 1, handlers::expiretime},
-    {"flushall", -1, kWrites | kWholeTable | kNotInMulti, 0, 0, 0, handlers::flush},
+    {"flushall", -1, kWrites | kWholeTable | kAllDatabases | kNotInMulti, 0, 0, 0, handlers::flush},
     {"flushdb", -1, kWrites | kWholeTable | kNotInMulti, 0, 0, 0, handlers::flush},
     {"get", 2, kReadFast, 1, 1, 1, handlers::get},
     {"getdel", 2, kWriteFast | kHoldsValues | kGivesValues, 1, 1, 1, handlers::getdel},

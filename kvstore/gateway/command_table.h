@@ -27,7 +27,8 @@ enum CommandFlag : uint32_t {
   kNotQueued = 256,    ///< acts at once, inside MULTI, too
   kNotInMulti = 512,   ///< is refused inside MULTI
   kNoUser = 1024,      ///< is open to clients that have not authenticated
-  kGivesValues = 2048  ///< of kWrites: gives the old value, too; SET only with the word GET
+  kGivesValues = 2048,  ///< of kWrites: gives the old value, too; SET only with the word GET
+  kAllDatabases = 4096  ///< is for all databases, not for the one that is selected
 };
 
 struct CommandSpec {

@@ -169,7 +169,7 @@ CommandTask flush(CommandRun& run) {
     run.reply().error(errors::kNoFlush);
     co_return;
   }
-  const bool is_all = run.spec().name == "flushall";
+  const bool is_all = run.spec().has(kAllDatabases);
   const uint32_t selected = run.database();
   for (const auto& [database, table] : run.gateway().identity.databases) {
     if (!is_all && database != selected) continue;

@@ -161,6 +161,19 @@ TEST_F(CommandRights, AnotherDatabaseIsAnotherTable) {
   EXPECT_EQ(client.ask("SET a 1"), "+OK\r\n");
 }
 
+TEST_F(CommandRights, AllDatabasesNeedARightInEach) {
+  gateway_.identity.allows_flush = true;
+  FakeClient client(gateway_);
+  EXPECT_EQ(client.ask("AUTH other right"), "+OK\r\n");
+  EXPECT_EQ(client.ask("SELECT 3"), "+OK\r\n");
+  EXPECT_EQ(client.ask("SET a 1"), "+OK\r\n");
+  EXPECT_EQ(client.ask("FLUSHALL"), "-NOPERM this user has no permissions to run the 'flushall' command\r\n");
+  EXPECT_EQ(client.ask("FLUSHDB"), "+OK\r\n");
+  EXPECT_EQ(client.ask("GET a"), "$-1\r\n");
+  EXPECT_EQ(client.ask("AUTH all right"), "+OK\r\n");
+  EXPECT_EQ(client.ask("FLUSHALL"), "+OK\r\n");
+}
+
 TEST_F(CommandRights, InsideMultiAsOutside) {
   for (const auto& [spec, line] : all_redis_lines()) {
     if (spec->has(kNotQueued) || spec->has(kNotInMulti)) continue;
