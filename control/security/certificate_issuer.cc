@@ -60,9 +60,9 @@ CertificateIssuer::~CertificateIssuer() {
 }
 
 absl::StatusOr<std::string> CertificateIssuer::issue(std::string_view request, const Identity& identity,
-                                                     WallSeconds now) const {
+                                                     WallSeconds now, const std::vector<std::string>& hosts) const {
   if (now >= ends_s_) return expired(ends_s_);
-  return sign_certificate_request(authority_, request, identity, {now, now + life_s_});
+  return sign_certificate_request(authority_, request, identity, {now, now + life_s_}, hosts);
 }
 
 std::string CertificateIssuer::trouble(WallSeconds now) const {

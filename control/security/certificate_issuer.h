@@ -38,6 +38,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -64,10 +65,10 @@ class CertificateIssuer {
   CertificateIssuer& operator=(const CertificateIssuer&) = delete;
 
   /// A certificate for the key of `request` (certificates.h), as PEM text. It ends with the authority, if that is
-  /// earlier. INVALID_ARGUMENT: the request is none, or the identity is of another cluster. FAILED_PRECONDITION: the
-  /// authority has expired.
-  [[nodiscard]] absl::StatusOr<std::string> issue(std::string_view request, const Identity& identity,
-                                                  WallSeconds now) const;
+  /// earlier. `hosts`: names and addresses that stand in it. INVALID_ARGUMENT: the request is none, the identity is of
+  /// another cluster, or a host is none. FAILED_PRECONDITION: the authority has expired.
+  [[nodiscard]] absl::StatusOr<std::string> issue(std::string_view request, const Identity& identity, WallSeconds now,
+                                                  const std::vector<std::string>& hosts = {}) const;
 
   /// For people: the authority has expired, or expires before a certificate that is issued now would; else empty.
   [[nodiscard]] std::string trouble(WallSeconds now) const;

@@ -132,7 +132,8 @@ std::string alternative_names(const std::string& uri, const std::vector<std::str
 absl::Status check_hosts(const std::vector<std::string>& hosts) {
   for (const std::string& host : hosts) {
     const bool plain = std::all_of(host.begin(), host.end(), [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' || c == ':' || c == '_';
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' || c == ':' || c == '_' ||
+             c == '*';  // a certificate may be for all names of a domain
     });
     if (host.empty() || !plain || host.size() > 253) {
       return absl::InvalidArgumentError(
@@ -391,12 +392,13 @@ absl::StatusOr<std::string> inspect_certificate_request(std::string_view request
 }
 
 absl::StatusOr<std::string> sign_certificate_request(const CertificateAndKey& authority, std::string_view request,
-                                                     const Identity& identity, ValidTime valid) {
+                                                     const Identity& identity, ValidTime valid,
+                                                     const std::vector<std::string>& hosts) {
   const absl::StatusOr<Issuer> issuer = read_issuer(authority);
   if (!issuer.ok()) return issuer.status();
   const absl::StatusOr<Key> key = key_of_request(request);
   if (!key.ok()) return key.status();
-  const absl::StatusOr<Certificate> made = sign(*issuer, key->get(), identity, {}, valid);
+  const absl::StatusOr<Certificate> made = sign(*issuer, key->get(), identity, hosts, valid);
   if (!made.ok()) return made.status();
   return pem_of(made->get());
 }

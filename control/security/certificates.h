@@ -63,7 +63,8 @@ inline constexpr size_t kCertificateRequestMax = 4096;
 /// As issue_certificate(), for the key of a request. Errors of inspect_certificate_request(), too.
 [[nodiscard]] absl::StatusOr<std::string> sign_certificate_request(const CertificateAndKey& authority,
                                                                    std::string_view request, const Identity& identity,
-                                                                   ValidTime valid);
+                                                                   ValidTime valid,
+                                                                   const std::vector<std::string>& hosts = {});
 
 struct CertificateInfo {
   /// Nothing for an authority.

@@ -5,7 +5,9 @@
 #include <ctime>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "control/core/join_tokens.h"
@@ -59,10 +61,11 @@ class SharedLimit {
 /// Issues and fills the reply. The audit log names the principal and the serial number. It waits for no disk: who is
 /// believed stands in the reply already.
 absl::Status give_certificate(const CertificateServiceOptions& options, const std::string& principal,
-                              const std::string& request, v1::IssuedCertificate& reply) {
+                              const std::vector<std::string>& hosts, const std::string& request,
+                              v1::IssuedCertificate& reply) {
   const auto identity = parse_principal(principal, options.cluster_id);
   if (!identity.ok()) return identity.status();
-  const auto certificate = options.issuer->issue(request, *identity, wall_now());
+  const auto certificate = options.issuer->issue(request, *identity, wall_now(), hosts);
   if (!certificate.ok()) return certificate.status();
   const auto info = inspect_certificate(*certificate);
   if (!info.ok()) return info.status();
@@ -72,10 +75,10 @@ absl::Status give_certificate(const CertificateServiceOptions& options, const st
   return absl::OkStatus();
 }
 
-/// Whether the caller may have another certificate for the key of `request`: the certificate that it showed when the
-/// connection was made is for the same key, and has not expired since.
-absl::Status check_shown(const CallbackServerContext& context, const std::string& request) {
-  const auto shown = peer_certificate(*context.auth_context());
+/// The certificate that the caller showed when the connection was made, if the caller may have another one for the key
+/// of `request`: it is for the same key, and has not expired since.
+absl::StatusOr<CertificateInfo> shown_certificate(const CallbackServerContext& context, const std::string& request) {
+  auto shown = peer_certificate(*context.auth_context());
   if (!shown.ok()) return shown.status();
   if (wall_now() >= shown->valid.until) {
     return absl::PermissionDeniedError(
@@ -83,7 +86,7 @@ absl::Status check_shown(const CallbackServerContext& context, const std::string
   }
   const auto key = inspect_certificate_request(request);
   if (!key.ok()) return key.status();
-  if (*key == shown->key_hash) return absl::OkStatus();
+  if (*key == shown->key_hash) return shown;
   return absl::PermissionDeniedError(
       "a certificate is renewed for its own key only: a new key takes a new join token (skuactl cert join-token)");
 }
@@ -150,7 +153,8 @@ class CertificatesService final : public v1::Certificates::CallbackService {
     // Another certificate of an identity changes nothing in the cluster, and there may be many: they must not push
     // changes out of the audit log.
     context->AddTrailingMetadata(kNothingDoneMetadata, "1");
-    if (auto status = check_shown(*context, request->request()); !status.ok()) return queued(context, reactor, status);
+    const auto shown = shown_certificate(*context, request->request());
+    if (!shown.ok()) return queued(context, reactor, shown.status());
     const std::string principal = peer_principal(*context->auth_context());
     if (!renewals_.admit(principal)) {
       return queued(context, reactor,
@@ -163,9 +167,12 @@ class CertificatesService final : public v1::Certificates::CallbackService {
     // Only the one that leads knows who is revoked.
     return queued(context, reactor,
                   controller_.query(
-                      [this, context, reactor, principal, request, reply](const ClusterCore& core, TimeNs /*now*/) {
+                      [this, context, reactor, principal, request, reply, hosts = shown->hosts](const ClusterCore& core,
+                                                                                                TimeNs /*now*/) {
                         absl::Status status = check_allowed(principal, core.state());
-                        if (status.ok()) status = give_certificate(options_, principal, request->request(), *reply);
+                        if (status.ok()) {
+                          status = give_certificate(options_, principal, hosts, request->request(), *reply);
+                        }
                         finish(context, reactor, status);
                       },
                       [context, reactor](const absl::Status& why) { finish(context, reactor, why); }));
@@ -253,7 +260,7 @@ class JoiningService final : public v1::Joining::CallbackService {
                         if (decision.changes.empty()) context->AddTrailingMetadata(kNothingDoneMetadata, "1");
                         absl::Status status = decision.status;
                         if (status.ok()) {
-                          status = give_certificate(options_, decision.principal, request->request(), *reply);
+                          status = give_certificate(options_, decision.principal, {}, request->request(), *reply);
                           reply->set_token_id(join_token_id(secret_hash));
                         }
                         finish(context, reactor, status);

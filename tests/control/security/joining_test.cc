@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -283,6 +284,20 @@ TEST_F(JoiningTest, ACertificateIsRenewedForItsOwnerAndHisKey) {
   AdminClient control(address_, 20 * kSecond, loaded(office_.issue(Role::kControl, "c1")));
   EXPECT_EQ(control.renew_certificate(*make_certificate_request(*make_private_key())).status().code(),
             StatusCode::kPermissionDenied);
+}
+
+TEST_F(JoiningTest, ARenewedCertificateNamesTheHostsOfTheOneBefore) {
+  const WallSeconds now = std::time(nullptr);
+  const std::vector<std::string> hosts = {"n1.example.com", "*.skua.svc", "10.0.0.7", "fd00::7"};
+  const CredentialFiles own = office_.issue(Role::kNode, kNode, {now, now + 500}, hosts);
+  AdminClient node(address_, 20 * kSecond, loaded(own));
+  const auto renewed = renew(own, true, node);
+  ASSERT_TRUE(renewed.ok()) << renewed.status();
+  EXPECT_EQ(renewed->hosts, hosts);
+  // Whoever joins names none: its token gives an identity, and no host.
+  const auto joined = join_with(token("node", "").token, "n");
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_THAT(joined->hosts, IsEmpty());
 }
 
 TEST_F(JoiningTest, ARenewerActsAtHalfTime_AndTriesAgain) {
