@@ -6,6 +6,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "rpc/base/status.h"
 
 namespace skua::control {
 namespace {
@@ -20,14 +21,15 @@ absl::Status expired(WallSeconds at) {
 absl::StatusOr<std::shared_ptr<const CertificateIssuer>> CertificateIssuer::make(CertificateAndKey authority,
                                                                                  WallSeconds life_s,
                                                                                  const Credentials& own,
-                                                                                 WallSeconds now) {
+                                                                                 WallSeconds now,
+                                                                                 std::string_view replaced) {
   absl::StatusOr<std::string> alone = first_certificate(authority.certificate);
   if (!alone.ok()) return alone.status();
   const absl::StatusOr<CertificateInfo> info = inspect_certificate(*alone);
   if (!info.ok()) return info.status();
   if (now >= info->valid.until) return expired(info->valid.until);
   authority.certificate = *std::move(alone);
-  auto made = std::make_shared<const CertificateIssuer>(std::move(authority), *info, life_s);
+  auto made = std::make_shared<const CertificateIssuer>(std::move(authority), *info, life_s, replaced);
   // Those who join believe what this authority has signed, and those who are there what is in --ca.
   if (absl::Status signed_by = own.check_signed_by(made->certificate(), now); !signed_by.ok()) {
     return absl::FailedPreconditionError(
@@ -49,11 +51,13 @@ absl::StatusOr<std::shared_ptr<const CertificateIssuer>> CertificateIssuer::make
   return made;
 }
 
-CertificateIssuer::CertificateIssuer(CertificateAndKey authority, const CertificateInfo& info, WallSeconds life_s)
+CertificateIssuer::CertificateIssuer(CertificateAndKey authority, const CertificateInfo& info, WallSeconds life_s,
+                                     std::string_view replaced)
     : authority_(std::move(authority)),
       hash_(absl::HexStringToBytes(info.fingerprint)),
       ends_s_(info.valid.until),
-      life_s_(life_s) {}
+      life_s_(life_s),
+      signers_(absl::StrCat(authority_.certificate, absl_view(replaced))) {}
 
 CertificateIssuer::~CertificateIssuer() {
   OPENSSL_cleanse(authority_.key.data(), authority_.key.size());
@@ -63,6 +67,14 @@ absl::StatusOr<std::string> CertificateIssuer::issue(std::string_view request, c
                                                      WallSeconds now, const std::vector<std::string>& hosts) const {
   if (now >= ends_s_) return expired(ends_s_);
   return sign_certificate_request(authority_, request, identity, {now, now + life_s_}, hosts);
+}
+
+absl::Status CertificateIssuer::check_own(std::string_view chain, WallSeconds now) const {
+  if (check_signed_by(chain, signers_, now).ok()) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "the caller's certificate has expired, or is of another authority than that of --authority, which gives nothing "
+      "for it: join by a token (skuactl cert join-token), or, while that authority is replaced and its key was not "
+      "stolen, start skua-control with --replaced-authority");
 }
 
 std::string CertificateIssuer::trouble(WallSeconds now) const {

@@ -24,6 +24,12 @@
 // can, and to shut somebody out there is revocation, which works by identity, for all certificates at once. Renewal
 // keeps the key, so that one file changes, in one step.
 //
+// Who is believed by whom. TLS lets in whoever has a certificate of any authority in --ca: two while one is replaced, or
+// another PKI's. That is no reason to give a certificate of this authority: else whoever stole another one's key makes
+// himself a certificate with it, has that renewed, and is still there when the other authority is believed no longer.
+// So certificates are renewed, and tokens are made, for those only whose own certificate is of this authority, or of one
+// that it replaces by the operator's word (--replaced-authority), for as long as that is given.
+//
 // What a thief gets:
 //   a token, unused           that one identity, until the token expires or its owner uses it first; the
 //                             owner's attempt then fails, and tells so. Revoke the identity
@@ -55,10 +61,13 @@ class CertificateIssuer {
  public:
   /// `own`: the control plane's credentials. FAILED_PRECONDITION, INVALID_ARGUMENT: in one line, what is wrong with the
   /// authority, or why nobody would believe what it signs, and what to do.
+  /// `replaced`: certificates of the authorities that this one replaces, PEM; empty: none.
   static absl::StatusOr<std::shared_ptr<const CertificateIssuer>> make(CertificateAndKey authority, WallSeconds life_s,
-                                                                       const Credentials& own, WallSeconds now);
+                                                                       const Credentials& own, WallSeconds now,
+                                                                       std::string_view replaced = {});
 
-  CertificateIssuer(CertificateAndKey authority, const CertificateInfo& info, WallSeconds life_s);
+  CertificateIssuer(CertificateAndKey authority, const CertificateInfo& info, WallSeconds life_s,
+                    std::string_view replaced = {});
   /// Wipes the key.
   ~CertificateIssuer();
   CertificateIssuer(const CertificateIssuer&) = delete;
@@ -69,6 +78,10 @@ class CertificateIssuer {
   /// another cluster, or a host is none. FAILED_PRECONDITION: the authority has expired.
   [[nodiscard]] absl::StatusOr<std::string> issue(std::string_view request, const Identity& identity, WallSeconds now,
                                                   const std::vector<std::string>& hosts = {}) const;
+
+  /// OK: the certificate that a caller showed (`chain`, PEM; TLS has believed it) is of this authority or of one that
+  /// this one replaces. Otherwise PERMISSION_DENIED: it says nothing of who may have a certificate of this authority.
+  [[nodiscard]] absl::Status check_own(std::string_view chain, WallSeconds now) const;
 
   /// For people: the authority has expired, or expires before a certificate that is issued now would; else empty.
   [[nodiscard]] std::string trouble(WallSeconds now) const;
@@ -83,6 +96,7 @@ class CertificateIssuer {
   const std::string hash_;
   const WallSeconds ends_s_;  // the authority
   const WallSeconds life_s_;
+  const std::string signers_;  // certificates of this authority and of those that it replaces, PEM
 };
 
 }  // namespace skua::control

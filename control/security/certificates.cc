@@ -327,6 +327,26 @@ absl::StatusOr<Key> key_of_request(std::string_view request) {
   return key;
 }
 
+/// Whether one of `authorities` has signed the first of `chain`, by those behind it there if need be.
+absl::Status verify(const std::vector<Certificate>& chain, std::string_view authorities, WallSeconds now) {
+  const std::vector<Certificate> roots = read_certificates(authorities);
+  if (roots.empty()) return absl::FailedPreconditionError("the authorities' file has no certificate in PEM form");
+  const Store store(X509_STORE_new());
+  for (const Certificate& root : roots) X509_STORE_add_cert(store.get(), root.get());
+  STACK_OF(X509)* between = sk_X509_new_null();
+  for (size_t i = 1; i < chain.size(); ++i) sk_X509_push(between, chain[i].get());
+  const StoreContext context(X509_STORE_CTX_new());
+  X509_STORE_CTX_init(context.get(), store.get(), chain[0].get(), between);
+  X509_VERIFY_PARAM_set_time(X509_STORE_CTX_get0_param(context.get()), now);
+  const bool verified = X509_verify_cert(context.get()) == 1;
+  const int error = X509_STORE_CTX_get_error(context.get());
+  sk_X509_free(between);
+  ERR_clear_error();
+  return verified
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError(absl::StrCat("the certificate cannot be used: ", refusal_text(error)));
+}
+
 /// Without the time by which it is antedated.
 WallSeconds issued_at(const CertificateInfo& info) {
   return std::min(info.valid.from + kClockSkewS, info.valid.until);
@@ -438,22 +458,13 @@ absl::Status check_credentials(const CertificateAndKey& own, std::string_view au
     return absl::FailedPreconditionError(absl::StrCat(
         "the certificate is not valid before ", wall_time_text(info->valid.from), ": is this machine's clock right?"));
   }
-  const std::vector<Certificate> roots = read_certificates(authorities);
-  if (roots.empty()) return absl::FailedPreconditionError("the authorities' file has no certificate in PEM form");
-  const Store store(X509_STORE_new());
-  for (const Certificate& root : roots) X509_STORE_add_cert(store.get(), root.get());
-  STACK_OF(X509)* between = sk_X509_new_null();
-  for (size_t i = 1; i < chain.size(); ++i) sk_X509_push(between, chain[i].get());
-  const StoreContext context(X509_STORE_CTX_new());
-  X509_STORE_CTX_init(context.get(), store.get(), chain[0].get(), between);
-  X509_VERIFY_PARAM_set_time(X509_STORE_CTX_get0_param(context.get()), now);
-  const bool verified = X509_verify_cert(context.get()) == 1;
-  const int error = X509_STORE_CTX_get_error(context.get());
-  sk_X509_free(between);
-  ERR_clear_error();
-  return verified
-             ? absl::OkStatus()
-             : absl::FailedPreconditionError(absl::StrCat("the certificate cannot be used: ", refusal_text(error)));
+  return verify(chain, authorities, now);
+}
+
+absl::Status check_signed_by(std::string_view chain, std::string_view authorities, WallSeconds now) {
+  const std::vector<Certificate> parsed = read_certificates(chain);
+  return parsed.empty() ? absl::FailedPreconditionError("there is no certificate in PEM form")
+                        : verify(parsed, authorities, now);
 }
 
 std::string expiry_trouble(const CertificateInfo& info, WallSeconds now) {

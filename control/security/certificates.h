@@ -93,6 +93,10 @@ struct CertificateInfo {
 [[nodiscard]] absl::Status check_credentials(const CertificateAndKey& own, std::string_view authorities,
                                              WallSeconds now);
 
+/// OK: one of `authorities` has signed the first certificate of `chain` (PEM texts), by those that follow it there if
+/// need be, and it is good at `now`. Otherwise FAILED_PRECONDITION.
+[[nodiscard]] absl::Status check_signed_by(std::string_view chain, std::string_view authorities, WallSeconds now);
+
 /// Text for people about a certificate that has expired or soon will: in its last week, or in the last eighth of its
 /// time if that is shorter. Empty: it is valid for longer.
 [[nodiscard]] std::string expiry_trouble(const CertificateInfo& info, WallSeconds now);

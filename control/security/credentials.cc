@@ -29,6 +29,7 @@ constexpr WallSeconds kLookIntervalS = 10;
 constexpr size_t kFileBytesMax = 1 << 20;
 constexpr const char* kPeerUri = "peer_uri";
 constexpr const char* kPeerCertificate = "x509_pem_cert";
+constexpr const char* kPeerCertificateChain = "x509_pem_cert_chain";
 constexpr const char* kPath = ":path";
 
 absl::StatusOr<std::string> read(const char* what, const std::string& path) {
@@ -257,6 +258,14 @@ absl::StatusOr<CertificateInfo> peer_certificate(const grpc::AuthContext& contex
   const std::vector<grpc::string_ref> shown = context.FindPropertyValues(kPeerCertificate);
   if (shown.size() != 1) return absl::UnauthenticatedError("the caller showed no certificate");
   return inspect_certificate(std::string_view(shown[0].data(), shown[0].size()));
+}
+
+std::string peer_chain(const grpc::AuthContext& context) {
+  std::string chain;
+  for (const char* property : {kPeerCertificate, kPeerCertificateChain}) {
+    for (const grpc::string_ref& text : context.FindPropertyValues(property)) chain.append(text.data(), text.size());
+  }
+  return chain;
 }
 
 std::string peer_principal(const grpc::AuthContext& context) {

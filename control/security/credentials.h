@@ -126,6 +126,9 @@ class Credentials {
 /// What the certificate says that the other end showed when the connection was made. UNAUTHENTICATED: it showed none.
 [[nodiscard]] absl::StatusOr<CertificateInfo> peer_certificate(const grpc::AuthContext& context);
 
+/// The same certificate and those that the other end sent with it, as PEM text; empty: none.
+[[nodiscard]] std::string peer_chain(const grpc::AuthContext& context);
+
 /// Its Identity::principal(), or "".
 [[nodiscard]] std::string peer_principal(const grpc::AuthContext& context);
 

@@ -102,6 +102,7 @@ class CertificatesService final : public v1::Certificates::CallbackService {
                                       v1::CreateJoinTokenReply* reply) override {
     auto* reactor = context->DefaultReactor();
     if (auto status = check_may(*context, "CreateJoinToken"); !status.ok()) return queued(context, reactor, status);
+    if (auto status = check_signer(*context); !status.ok()) return queued(context, reactor, status);
     const auto identity = identity_of(*request);
     if (!identity.ok()) return queued(context, reactor, identity.status());
     const auto secret = make_join_secret();
@@ -155,6 +156,7 @@ class CertificatesService final : public v1::Certificates::CallbackService {
     context->AddTrailingMetadata(kNothingDoneMetadata, "1");
     const auto shown = shown_certificate(*context, request->request());
     if (!shown.ok()) return queued(context, reactor, shown.status());
+    if (auto status = check_signer(*context); !status.ok()) return queued(context, reactor, status);
     const std::string principal = peer_principal(*context->auth_context());
     if (!renewals_.admit(principal)) {
       return queued(context, reactor,
@@ -189,6 +191,11 @@ class CertificatesService final : public v1::Certificates::CallbackService {
   [[nodiscard]] absl::Status check_may(const CallbackServerContext& context, const char* method) const {
     absl::Status status = check_named(context, method);
     return status.ok() && options_.issuer == nullptr ? no_issuer() : status;
+  }
+
+  /// Whoever has a certificate of another authority gets none of this one, and no token for one.
+  [[nodiscard]] absl::Status check_signer(const CallbackServerContext& context) const {
+    return options_.issuer->check_own(peer_chain(*context.auth_context()), wall_now());
   }
 
   [[nodiscard]] absl::StatusOr<Identity> identity_of(const v1::CreateJoinTokenRequest& request) const {

@@ -54,6 +54,18 @@ absl::Status check_authority_is_kept(const ControlOptions& options) {
   return absl::OkStatus();
 }
 
+/// Empty: none is given. An error ends the process.
+std::string read_replaced_authority(const ControlOptions& options) {
+  if (options.replaced_authority.empty()) return {};
+  const absl::StatusOr<std::string> text = app::read_file(options.replaced_authority, kAuthorityFileMax);
+  const auto info = text.ok() ? inspect_certificate(*text) : text.status();
+  if (info.ok() && info->is_authority) return *text;
+  give_up(
+      absl::InvalidArgumentError(absl::StrCat("--replaced-authority ", options.replaced_authority, ": ",
+                                              info.ok() ? "it is no authority's certificate" : info.status().message(),
+                                              ": give the ca.pem of the authority that --authority replaces")));
+}
+
 std::vector<Entrance> entrances_of(const ControlOptions& options) {
   const app::AddressRules rules{.zero_port_allowed = true, .any_host_allowed = true};
   const auto address = app::parse_address(options.listen_address, rules);
@@ -90,9 +102,10 @@ void warn_if_unsafe(const ControlOptions& options, Admission admission, const ap
 
 std::shared_ptr<const CertificateIssuer> load_issuer(const ControlOptions& options, const CredentialsPtr& credentials) {
   if (options.authority.empty()) {
-    if (options.join_address.empty()) return nullptr;
-    give_up(
-        absl::InvalidArgumentError("--join-address is for a control plane that issues certificates: give --authority"));
+    if (options.join_address.empty() && options.replaced_authority.empty()) return nullptr;
+    give_up(absl::InvalidArgumentError(
+        absl::StrCat(options.join_address.empty() ? "--replaced-authority" : "--join-address",
+                     " is for a control plane that issues certificates: give --authority")));
   }
   if (credentials == nullptr) {
     give_up(absl::InvalidArgumentError(
@@ -110,8 +123,9 @@ std::shared_ptr<const CertificateIssuer> load_issuer(const ControlOptions& optio
     }
     *to = *std::move(text);
   }
+  const std::string replaced = read_replaced_authority(options);
   auto issuer = CertificateIssuer::make(std::move(authority), options.certificate_ttl_ns / kSecond, *credentials,
-                                        std::time(nullptr));
+                                        std::time(nullptr), replaced);
   if (!issuer.ok()) {
     give_up(absl::FailedPreconditionError(
         absl::StrCat("--authority ", options.authority, ": ", issuer.status().message())));

@@ -27,6 +27,12 @@ void add_certificate_options(app::Program& program, ControlOptions& options) {
       .value_name("DIR");
   program
       .add_string(
+          "replaced-authority", &options.replaced_authority,
+          "With --authority: the certificate (ca.pem) of the authority that it replaces. For as long as this is "
+          "given, certificates of that one are renewed, by --authority. Not if its key may be stolen.")
+      .value_name("FILE");
+  program
+      .add_string(
           "join-address", &options.join_address,
           "With --authority: where those are served who have a join token and no certificate yet. By default the "
           "fifth port after that of --listen-address.")

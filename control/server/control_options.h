@@ -34,6 +34,7 @@ struct ControlOptions {
   EtcdTlsFiles etcd_tls;
   SecurityChoice security = SecurityChoice::kAuto;
   std::string authority;
+  std::string replaced_authority;
   std::string join_address;
   DurationNs certificate_ttl_ns = kCertificateLifeS * kSecond;
   std::string audit_log;

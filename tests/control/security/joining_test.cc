@@ -36,6 +36,7 @@
 #include "rpc/base/clock.h"
 #include "tests/control/certificate_office.h"
 #include "tests/control/fake_probe.h"
+#include "tests/control/security/joining.h"
 #include "tests/control/temp_dir.h"
 #include "tests/control/wait.h"
 
@@ -48,92 +49,11 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-constexpr const char* kNode = "5f0f4f5e-2c6e-4c8b-9a55-0d7a3a4f8b10";
-constexpr WallSeconds kLife = 3600;
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 /// Somebody else leads for ever.
 class NotElected final : public Election {
  public:
   void start(const std::string& /*own_address*/, std::function<void(const Leadership&)> /*changed*/) override {}
   void stop() override {}
-};
-
-class JoiningTest : public testing::Test {
- protected:
-  JoiningTest() { start(); }
-
-  void start(bool issues = true) {
-    control_.reset();
-    auditor_.reset();
-    ControlServerOptions options;
-    options.listen_address = address_;
-    options.join_address = join_address_;
-    options.cluster.id = kOfficeCluster;
-    options.credentials = loaded(office_.issue(Role::kControl, "c1"));
-    options.make_probe = [] { return std::make_unique<AgreeableProbe>(); };
-    if (issues) {
-      auto issuer = CertificateIssuer::make(office_.authority(), kLife, *options.credentials, std::time(nullptr));
-      ASSERT_TRUE(issuer.ok()) << issuer.status();
-      options.issuer = *issuer;
-    }
-    auto log = AuditLog::open({.path = directory_.path() + "/audit.jsonl"});
-    ASSERT_TRUE(log.ok()) << log.status();
-    auditor_ = std::make_shared<Auditor>(*std::move(log), clock_);
-    options.auditor = auditor_;
-    auto store = open_embedded_store({.directory = directory_.path() + "/metadata"});
-    ASSERT_TRUE(store.ok()) << store.status();
-    auto control = ControlServer::start(options, *std::move(store));
-    ASSERT_TRUE(control.ok()) << control.status();
-    control_ = *std::move(control);
-    address_ = control_->address();
-    if (issues) join_address_ = control_->join_address();
-    admin_.emplace(address_, 20 * kSecond, loaded(office_.issue(Role::kAdmin, "ada")));
-  }
-
-  JoinTokenSummary token(const std::string& role, const std::string& name) {
-    auto made = admin_->create_join_token(role, name, 0);
-    EXPECT_TRUE(made.ok()) << made.status();
-    return made.ok() ? *std::move(made) : JoinTokenSummary();
-  }
-
-  CredentialFiles files(const std::string& name) { return certificate_files_in(directory_.path() + "/" + name); }
-
-  absl::StatusOr<CertificateInfo> join_with(const std::string& word, const std::string& place,
-                                            const std::string& role = "", const std::string& name = "") {
-    return join({.control_address = address_, .token = word, .role = role, .name = name, .timeout_ns = 20 * kSecond},
-                files(place));
-  }
-
-  /// A call of somebody who does not keep to the client library.
-  grpc::Status raw_join(const std::string& secret, const std::string& request) {
-    const auto channel =
-        grpc::CreateChannel(join_address_, joining_channel_credentials(office_.certificate(), kOfficeCluster));
-    v1::JoinRequest message;
-    message.set_secret(secret);
-    message.set_request(request);
-    v1::IssuedCertificate reply;
-    grpc::ClientContext context;
-    return v1::Joining::NewStub(channel)->Join(&context, message, &reply);
-  }
-
-  std::string audit(const std::string& suffix = "") {
-    auditor_->log().flush();
-    return text_of(directory_.path() + "/audit.jsonl" + suffix);
-  }
-
-  TempDir directory_;
-  SteadyClock clock_;
-  CertificateOffice office_{directory_.path(), "office"};
-  std::string address_ = "127.0.0.1:0";
-  std::string join_address_ = "127.0.0.1:0";
-  std::shared_ptr<Auditor> auditor_;
-  std::unique_ptr<ControlServer> control_;
-  std::optional<AdminClient> admin_;
 };
 
 TEST_F(JoiningTest, ATokenGivesACertificateThatIsGoodInTheCluster) {
@@ -268,38 +188,6 @@ TEST_F(JoiningTest, TokensAreMadeByAdministratorsForIdentitiesThatThereMayBe) {
   EXPECT_EQ(admin_->join_tokens()->front().token, "");
 }
 
-TEST_F(JoiningTest, ACertificateIsRenewedForItsOwnerAndHisKey) {
-  ASSERT_TRUE(join_with(token("client", "app-7").token, "app").ok());
-  const std::string before = text_of(files("app").certificate);
-  AdminClient app(address_, 20 * kSecond, loaded(files("app")));
-  const auto renewed = renew(files("app"), true, app);
-  ASSERT_TRUE(renewed.ok()) << renewed.status();
-  EXPECT_EQ(renewed->identity->name, "app-7");
-  EXPECT_NE(text_of(files("app").certificate), before);
-  EXPECT_NE(loaded(files("app")), nullptr) << "the key is the same";
-
-  ASSERT_TRUE(admin_->revoke_identity("client/app-7").ok());
-  EXPECT_EQ(renew(files("app"), true, app).status().code(), StatusCode::kPermissionDenied);
-  // The control plane's own come from where the authority is.
-  AdminClient control(address_, 20 * kSecond, loaded(office_.issue(Role::kControl, "c1")));
-  EXPECT_EQ(control.renew_certificate(*make_certificate_request(*make_private_key())).status().code(),
-            StatusCode::kPermissionDenied);
-}
-
-TEST_F(JoiningTest, ARenewedCertificateNamesTheHostsOfTheOneBefore) {
-  const WallSeconds now = std::time(nullptr);
-  const std::vector<std::string> hosts = {"n1.example.com", "*.skua.svc", "10.0.0.7", "fd00::7"};
-  const CredentialFiles own = office_.issue(Role::kNode, kNode, {now, now + 500}, hosts);
-  AdminClient node(address_, 20 * kSecond, loaded(own));
-  const auto renewed = renew(own, true, node);
-  ASSERT_TRUE(renewed.ok()) << renewed.status();
-  EXPECT_EQ(renewed->hosts, hosts);
-  // Whoever joins names none: its token gives an identity, and no host.
-  const auto joined = join_with(token("node", "").token, "n");
-  ASSERT_TRUE(joined.ok()) << joined.status();
-  EXPECT_THAT(joined->hosts, IsEmpty());
-}
-
 TEST_F(JoiningTest, ARenewerActsAtHalfTime_AndTriesAgain) {
   const WallSeconds now = std::time(nullptr);
   const CredentialFiles files = office_.issue(Role::kClient, "app", {now - 1000, now + 500});
@@ -344,44 +232,6 @@ TEST_F(JoiningTest, ARenewerGoesByTheCertificateThatIsInTheFile) {
   ASSERT_TRUE(replace_certificate_file(files.certificate, old).ok());
   EXPECT_TRUE(eventually([&] { return renewed.load(); }));
   EXPECT_GT(inspect_certificate(text_of(files.certificate))->valid.until, now + 500);
-}
-
-TEST_F(JoiningTest, OneIdentityGetsNotMoreThanAFewInAMinute) {
-  const CredentialFiles own = office_.issue(Role::kClient, "app");
-  const CredentialFiles others = office_.issue(Role::kClient, "other");
-  AdminClient app(address_, 20 * kSecond, loaded(own));
-  const std::string request = *make_certificate_request(text_of(own.key));
-  absl::Status last;
-  for (int i = 0; i < 100 && last.ok(); ++i) last = app.renew_certificate(request).status();
-  EXPECT_EQ(last.code(), StatusCode::kResourceExhausted);
-  AdminClient other(address_, 20 * kSecond, loaded(others));
-  EXPECT_TRUE(other.renew_certificate(*make_certificate_request(text_of(others.key))).ok());
-}
-
-TEST_F(JoiningTest, ANewKeyTakesANewToken) {
-  const CredentialFiles own = office_.issue(Role::kClient, "app");
-  AdminClient app(address_, 20 * kSecond, loaded(own));
-  const absl::Status refused = app.renew_certificate(*make_certificate_request(*make_private_key())).status();
-  EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied) << refused;
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("a new key takes a new join token"));
-  EXPECT_TRUE(app.renew_certificate(*make_certificate_request(text_of(own.key))).ok());
-}
-
-/// A connection outlives the certificate that was shown when it was made.
-TEST_F(JoiningTest, AnExpiredCertificateIsNotRenewed) {
-  const WallSeconds now = std::time(nullptr);
-  const CredentialFiles own = office_.issue(Role::kClient, "app", {now - 10, now + 3});
-  const auto channel = grpc::CreateChannel(address_, loaded(own)->for_channel(Role::kControl));
-  ASSERT_TRUE(channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(3)));
-  v1::RenewRequest request;
-  request.set_request(*make_certificate_request(text_of(own.key)));
-  EXPECT_TRUE(eventually([&] {
-    v1::IssuedCertificate reply;
-    grpc::ClientContext context;
-    const grpc::Status refused = v1::Certificates::NewStub(channel)->Renew(&context, request, &reply);
-    return refused.error_code() == grpc::StatusCode::PERMISSION_DENIED &&
-           refused.error_message().find("has expired") != std::string::npos;
-  }));
 }
 
 /// However many there are, they push no change out of the audit log's files.
