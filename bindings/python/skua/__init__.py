@@ -15,12 +15,12 @@ skua.Error; an argument of the wrong type or range is a TypeError, ValueError or
 
 from skua._async_client import AsyncClient
 from skua._client import Client
-from skua._errors import (Aborted, AlreadyExists, Cancelled, DeadlineExceeded, Error, FailedPrecondition, InvalidArgument,
-                          NotFound, OutOfRange, PermissionDenied, ResourceExhausted, Unavailable)
+from skua._errors import (Aborted, AlreadyExists, BufferTooSmall, Cancelled, DeadlineExceeded, Error, FailedPrecondition,
+                          InvalidArgument, NotFound, OutOfRange, PermissionDenied, ResourceExhausted, Unavailable)
 from skua._values import Batch, Durability, Outcome, Row, Rows, Token, Value, Written, library_version
 
 __all__ = [
-    "Aborted", "AlreadyExists", "AsyncClient", "Batch", "Cancelled", "Client", "DeadlineExceeded", "Durability", "Error",
-    "FailedPrecondition", "InvalidArgument", "NotFound", "OutOfRange", "Outcome", "PermissionDenied", "ResourceExhausted", "Row",
-    "Rows", "Token", "Unavailable", "Value", "Written", "library_version",
+    "Aborted", "AlreadyExists", "AsyncClient", "Batch", "BufferTooSmall", "Cancelled", "Client", "DeadlineExceeded", "Durability",
+    "Error", "FailedPrecondition", "InvalidArgument", "NotFound", "OutOfRange", "Outcome", "PermissionDenied",
+    "ResourceExhausted", "Row", "Rows", "Token", "Unavailable", "Value", "Written", "library_version",
 ]

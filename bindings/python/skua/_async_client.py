@@ -12,7 +12,7 @@ from typing import Any
 from skua._calls import Calls, make_client
 from skua._errors import Cancelled, Error, error_from, make_error, new_error
 from skua._skua import ffi, lib
-from skua._values import Arguments
+from skua._values import KEEPING, Arguments
 
 # The longest sleep of a timer.
 _SLEEP_MAX_S = 3600.0
@@ -31,7 +31,9 @@ def skua_python_done(context: Any, result: Any) -> None:
     if future.done():
         return  # the task that awaited it was cancelled
     try:
-        future.set_result(convert(ffi.gc(lib.skua_result_keep(result), lib.skua_result_release)))
+        if convert in KEEPING:
+            result = ffi.gc(lib.skua_result_keep(result), lib.skua_result_release)
+        future.set_result(convert(result))
     except Exception as error:  # pylint: disable=broad-exception-caught
         future.set_exception(error)
 

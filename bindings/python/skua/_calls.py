@@ -13,7 +13,7 @@ from typing import Any
 
 from skua._errors import check, new_error
 from skua._skua import ffi, lib
-from skua._values import (Arguments, Batch, Bytes, Seconds, c_text, nanoseconds, numbers_of, rows_of, value_of, values_of,
+from skua._values import (Arguments, Batch, Bytes, Into, Seconds, c_text, nanoseconds, numbers_of, rows_of, value_of, values_of,
                           whole_nanoseconds, written_of)
 
 # The options of clients that are times.
@@ -66,6 +66,22 @@ class Calls:
         a = Arguments()
         listed = list(keys)
         return self._run("multi_get", values_of, a, a.table(table), a.keys(listed), len(listed), a.read(**options))
+
+    def get_into(self, table: str, key: Bytes, buffer: Any, **options: Any) -> Any:
+        """Puts the value into `buffer`, which is anything writable without gaps (a bytearray, memoryview, numpy array);
+        brings its size in bytes, or None if there is no such key. BufferTooSmall: the value is larger; nothing was written.
+        What lies in the buffer behind the value stays. Options: timeout, at_least."""
+        a = Arguments()
+        into = Into([buffer])
+        return self._run("get", into.of_one, a, a.table(table), a.bytes(key), a.read(**options))
+
+    def multi_get_into(self, table: str, keys: Iterable[Bytes], buffers: Iterable[Any], **options: Any) -> Any:
+        """As get_into(), for 1 to 1,024 keys with a buffer each; a list with a size or None for each. BufferTooSmall: nothing
+        was written into any of them."""
+        a = Arguments()
+        listed, into = list(keys), Into(buffers)
+        into.check_count(len(listed))
+        return self._run("multi_get", into.of_many, a, a.table(table), a.keys(listed), len(listed), a.read(**options))
 
     def scan(self, table: str, start: Bytes = b"", end: Bytes = b"", *, limit: int = 100, **options: Any) -> Any:
         """Rows from `start` to before `end`, at most `limit`; go on at their `next_start`."""

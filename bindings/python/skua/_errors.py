@@ -70,6 +70,18 @@ class OutOfRange(Error):
     """A counter beyond 64 bits."""
 
 
+class BufferTooSmall(Error, ValueError):
+    """A value does not fit into the buffer that it was to be read into. Nothing was written into any buffer.
+
+    `position`: which buffer. `needed_bytes`: the size of the value."""
+
+    def __init__(self, position: int, buffer_bytes: int, needed_bytes: int) -> None:
+        super().__init__(f"buffer {position} has {buffer_bytes} bytes, and the value needs {needed_bytes}", "OUT_OF_RANGE",
+                         is_answer=True)
+        self.position = position
+        self.needed_bytes = needed_bytes
+
+
 class Unavailable(Error):
     """Nobody answers."""
 

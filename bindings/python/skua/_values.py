@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 import enum
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Union
 
-from skua._errors import error_of, make_error
+from skua._errors import BufferTooSmall, error_of, make_error
 from skua._skua import ffi, lib
 
 Bytes = Union[str, bytes, bytearray, memoryview]
@@ -251,11 +251,63 @@ def values_of(result: Any) -> list[Value | None]:
     _check(result)
     values: list[Value | None] = []
     for entry in _entries(result):
-        if entry.code not in (lib.SKUA_OK, lib.SKUA_NOT_FOUND):
-            raise make_error(entry.code, ffi.string(entry.text).decode(errors="replace"))
-        raw = ffi.new("skua_bytes*", entry.value)[0]
-        values.append(Value(result, raw, entry.version, _token(entry.token), None) if entry.code == lib.SKUA_OK else None)
+        raw = _found(entry)
+        values.append(None if raw is None else Value(result, raw, entry.version, _token(entry.token), None))
     return values
+
+
+# Results of callbacks end with them. These need the result for longer: values show its memory.
+KEEPING = frozenset({value_of, values_of})
+
+
+class Into:
+    """Puts the values of a result into buffers, in place of value_of() and values_of(). Copies all values or none. To be
+    called once."""
+
+    def __init__(self, buffers: Iterable[Any]) -> None:
+        # Each keeps its size for as long as this object has it. A buffer that is read-only or has gaps is refused.
+        self._buffers = [ffi.from_buffer(buffer, require_writable=True) for buffer in buffers]
+
+    def check_count(self, wanted: int) -> None:
+        if len(self._buffers) != wanted:
+            raise ValueError(f"{wanted} keys need as many buffers, and there are {len(self._buffers)}")
+
+    def of_one(self, result: Any) -> int | None:
+        try:
+            if result != ffi.NULL and lib.skua_result_code(result) == lib.SKUA_NOT_FOUND:
+                return None
+            _check(result)
+            return self._copy([lib.skua_result_value(result)])[0]
+        finally:
+            self._release()
+
+    def of_many(self, result: Any) -> list[int | None]:
+        try:
+            _check(result)
+            return self._copy([_found(entry) for entry in _entries(result)])
+        finally:
+            self._release()
+
+    def _copy(self, values: list[Any]) -> list[int | None]:
+        for position, (value, buffer) in enumerate(zip(values, self._buffers)):
+            if value is not None and value.length > len(buffer):
+                raise BufferTooSmall(position, len(buffer), value.length)
+        for value, buffer in zip(values, self._buffers):
+            if value is not None:
+                ffi.memmove(buffer, value.data, value.length)
+        return [None if value is None else value.length for value in values]
+
+    def _release(self) -> None:
+        # Not when the last reference goes: an exception's traceback has one, and its handler may want to make a bytearray larger.
+        for buffer in self._buffers:
+            ffi.release(buffer)
+
+
+def _found(entry: Any) -> Any:
+    """The entry's skua_bytes; None if there is no such key."""
+    if entry.code not in (lib.SKUA_OK, lib.SKUA_NOT_FOUND):
+        raise make_error(entry.code, ffi.string(entry.text).decode(errors="replace"))
+    return ffi.new("skua_bytes*", entry.value)[0] if entry.code == lib.SKUA_OK else None
 
 
 def rows_of(result: Any) -> Rows:

@@ -1,5 +1,6 @@
 """What python_package_test.py runs beside a cluster: the package `skua`, in tables `t` (four shards) and `one`."""
 
+import array
 import asyncio
 import datetime
 import gc
@@ -94,6 +95,52 @@ class ClientTest(unittest.TestCase):
         with self.assertRaisesRegex(skua.FailedPrecondition, "FAILED_PRECONDITION: .+"):
             c.put("t", "word", "w")
             c.add("t", "word", 1)
+
+    def test_reads_into_buffers(self):
+        c = self.client
+        large = os.urandom(300_000)
+        for value in (b"", b"x", large):
+            c.put("t", "into", value)
+            for buffer in (bytearray(300_001), memoryview(bytearray(300_001)), array.array("d", bytes(300_008))):
+                view = memoryview(buffer).cast("B")
+                view[len(value)] = 0x5a
+                self.assertEqual(c.get_into("t", "into", buffer), len(value))
+                self.assertEqual((bytes(view[:len(value)]), view[len(value)]), (value, 0x5a))
+        self.assertIsNone(c.get_into("t", "nobody", bytearray(1)))
+        self.assertEqual(c.get_into("t", "into", bytearray(300_000)), 300_000)
+        small = bytearray(b"s" * 299_999)
+        with self.assertRaisesRegex(skua.BufferTooSmall, "buffer 0 has 299999 bytes, and the value needs 300000"):
+            c.get_into("t", "into", small)
+        self.assertEqual(small, b"s" * 299_999)
+        for refused in (b"read only", memoryview(bytearray(8))[::2], "text", None):
+            with self.assertRaises((TypeError, BufferError, ValueError), msg=repr(refused)):
+                c.get_into("t", "into", refused)
+
+    def test_a_buffer_that_is_too_small_can_be_made_larger(self):
+        self.client.put("t", "grown", b"g" * 1000)
+        buffer = bytearray(10)
+        try:
+            self.client.get_into("t", "grown", buffer)
+            self.fail("10 bytes are too few")
+        except skua.BufferTooSmall as error:
+            buffer.extend(bytes(error.needed_bytes - len(buffer)))
+        self.assertEqual(self.client.get_into("t", "grown", buffer), 1000)
+        self.assertEqual(buffer, b"g" * 1000)
+
+    def test_reads_many_into_buffers(self):
+        c = self.client
+        c.put("t", "i1", b"1" * 10)
+        c.put("t", "i2", b"2" * 20_000)
+        buffers = [bytearray(10), bytearray(5), bytearray(20_000)]
+        self.assertEqual(c.multi_get_into("t", ["i1", "nobody", "i2"], buffers), [10, None, 20_000])
+        self.assertEqual(buffers, [b"1" * 10, bytearray(5), b"2" * 20_000])
+        buffers = [bytearray(10), bytearray(19_999)]
+        with self.assertRaises(skua.BufferTooSmall) as raised:
+            c.multi_get_into("t", ["i1", "i2"], buffers)
+        self.assertEqual((raised.exception.position, raised.exception.needed_bytes), (1, 20_000))
+        self.assertEqual(buffers, [bytearray(10), bytearray(19_999)])
+        with self.assertRaisesRegex(ValueError, "2 keys need as many buffers, and there are 1"):
+            c.multi_get_into("t", ["i1", "i2"], [bytearray(10)])
 
     def test_many(self):
         c = self.client
@@ -237,6 +284,36 @@ class AsyncClientTest(unittest.IsolatedAsyncioTestCase):
             await c.remove("t", "an")
         with self.assertRaises(skua.InvalidArgument):
             await c.get("t", "")
+
+    async def test_reads_into_buffers(self):
+        c = self.client
+        values = {f"ai{i}": bytes([i]) * (i * 50_000) for i in range(6)}
+        await asyncio.gather(*(c.put("t", key, value) for key, value in values.items()))
+        buffers = {key: bytearray(len(value)) for key, value in values.items()}
+        sizes = await asyncio.gather(*(c.get_into("t", key, buffer) for key, buffer in buffers.items()))
+        self.assertEqual((sizes, buffers), ([len(value) for value in values.values()], values))
+        self.assertIsNone(await c.get_into("t", "nobody", bytearray(1)))
+        small = bytearray(10)
+        with self.assertRaises(skua.BufferTooSmall) as raised:
+            await c.get_into("t", "ai1", small)
+        self.assertEqual((raised.exception.needed_bytes, small), (50_000, bytearray(10)))
+        pair = [bytearray(50_000), bytearray(100_000)]
+        self.assertEqual(await c.multi_get_into("t", ["ai1", "ai2"], pair), [50_000, 100_000])
+        self.assertEqual(pair, [values["ai1"], values["ai2"]])
+        with self.assertRaises(skua.InvalidArgument):
+            await c.get_into("t", "", small)
+
+    async def test_a_cancelled_read_leaves_its_buffer_alone(self):
+        await self.client.put("t", "untouched", b"v" * 100_000)
+        buffer = bytearray(100_000)
+        task = asyncio.ensure_future(self.client.get_into("t", "untouched", buffer))
+        await asyncio.sleep(0)
+        task.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await task
+        while _async_client._in_flight:
+            await asyncio.sleep(0.01)
+        self.assertEqual(buffer, bytes(100_000))
 
     async def test_many_at_a_time(self):
         keys = [f"many{i}" for i in range(500)]
