@@ -3,9 +3,9 @@
 
   package_test.py BUILD_FOLDER [--base TARBALL] [--packages FOLDER]
 
-In a fresh Debian (mmdebstrap): installed, started by hand, a first SET by redis-cli, upgraded, purged. Needs root, a Debian
-mirror and some minutes; else it says why it is skipped (exit code 77). TARBALL: a Debian that mmdebstrap made before, with
-INCLUDED; it is made there if it is missing.
+In a fresh Debian (mmdebstrap): installed, started by hand, a first SET by redis-cli, the examples of docs/c.md and
+docs/python.md with the installed libraries, upgraded, purged. Needs root, a Debian mirror and some minutes; else it says why
+it is skipped (exit code 77). TARBALL: a Debian that mmdebstrap made before, with INCLUDED; it is made there if it is missing.
 """
 
 import argparse
@@ -18,8 +18,8 @@ import sys
 import tempfile
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PACKAGES = ["skua-control", "skua-gateway", "skua-server", "skua-tools"]
-INCLUDED = "systemd-standalone-sysusers,redis-tools"
+PACKAGES = ["libskua-dev", "libskua1", "python3-skua", "skua-control", "skua-gateway", "skua-server", "skua-tools"]
+INCLUDED = "systemd-standalone-sysusers,redis-tools,python3,python3-cffi-backend"
 SKIPPED = 77
 # What the package manager itself keeps, and what is not of the chroot.
 NOT_LOOKED_AT = ("/proc", "/sys", "/dev", "/tmp", "/var/cache", "/var/log", "/var/lib/apt", "/var/lib/dpkg")
@@ -38,7 +38,7 @@ until_ok in_root skuactl table create cache --if-not-exists
 until_ok curl -fsS http://127.0.0.1:7411/readyz
 as_skua skua-gateway --config /etc/skua/skua-gateway.toml & gateway=$!
 until_ok in_root redis-cli ping
-"$@"
+eval "$1"
 for port in 7401 7411 6380; do curl -fsS "http://127.0.0.1:$port/readyz?verbose"; done
 kill "$gateway" && wait "$gateway"
 kill "$node" && wait "$node"
@@ -79,13 +79,19 @@ class Machine:
         self.do("apt-get", "-qq", "-y", "--no-install-recommends", "install",
                 *("/tmp/" + os.path.basename(package) for package in packages), stdout=subprocess.DEVNULL)
 
-    def serve(self, *command):
-        """Starts the programs, runs the command beside them, and stops them."""
-        run("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", SERVE, "serve", *command,
+    def serve(self, script):
+        """Starts the programs, runs the script beside them, and stops them."""
+        run("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", SERVE, "serve", script,
             env={**os.environ, "ROOT": self.root}, timeout=300)
 
-    def redis(self, *words):
-        return ["bash", "-c", f'test "$(chroot {self.root} redis-cli {" ".join(words[:-1])})" = {words[-1]}']
+    def compile(self, *command):
+        """By the compiler of here, against the headers and the library of there: a compiler takes long to install."""
+        configs = glob.glob(self.root + "/usr/lib/*/pkgconfig/skua.pc")
+        assert len(configs) == 1, configs
+        flags = subprocess.run(["pkg-config", "--cflags", "--libs", configs[0]], check=True, text=True,
+                               stdout=subprocess.PIPE).stdout.split()
+        # The libraries that libskua.so.1 needs are found when the program runs.
+        run(*command, *flags, "-Wl,--allow-shlib-undefined")
 
     def paths(self):
         """All that lies in it, but for what the package manager keeps for itself."""
@@ -110,10 +116,47 @@ def higher_version(package, folder):
     with open(tree + "/DEBIAN/control", encoding="utf-8") as control:
         text = control.read()
     with open(tree + "/DEBIAN/control", "w", encoding="utf-8") as control:
-        control.write(re.sub(r"(?m)^Version: (.*)$", r"Version: \1+1", text))
+        # libskua-dev needs the libskua1 of its own version.
+        control.write(re.sub(r"(?m)^Version: .*$|\(= [^)]*", r"\g<0>+1", text))
     out = os.path.join(folder, "higher-" + os.path.basename(package))
     run("dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", tree, out, stdout=subprocess.DEVNULL)
     return out
+
+
+def python_of(document):
+    """The program that the document writes into a file."""
+    with open(os.path.join(REPO, document), encoding="utf-8") as text:
+        return re.search(r"<<'PYTHON'\n(.*?)^PYTHON$", text.read(), re.DOTALL | re.MULTILINE).group(1)
+
+
+def put_examples(machine):
+    """Programs of applications, and what runs them."""
+    machine.compile("gcc", os.path.join(REPO, "examples/c/session_store.c"), "-o", machine.root + "/tmp/session_store")
+    for compiler in ("g++", "clang++-19"):
+        if shutil.which(compiler):
+            machine.compile(compiler, "-std=c++17", "-fsyntax-only", "-include", "skua/skua.hpp", "-xc++", "/dev/null")
+    with open(machine.root + "/tmp/notes.py", "w", encoding="utf-8") as program:
+        program.write(python_of("docs/python.md"))
+    return r"""
+in_root skuactl table create sessions --shards 2
+in_root skuactl table create notes --shards 2
+id=$(in_root /tmp/session_store login ada)
+in_root /tmp/session_store visit "$id" /notes
+in_root /tmp/session_store show "$id" | grep /notes
+in_root python3 /tmp/notes.py | grep "visits: 1"
+"""
+
+
+def check_cmake_package(machine, folder):
+    """find_package(Skua) finds the library of there."""
+    source = os.path.join(REPO, "tests/consumers/c_cmake")
+    made = subprocess.run(["cmake", "-S", source, "-B", folder + "/c_cmake", f"-DCMAKE_PREFIX_PATH={machine.root}/usr",
+                           f"-DCMAKE_LIBRARY_ARCHITECTURE={os.uname().machine}-linux-gnu"], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    with open(folder + "/c_cmake/CMakeCache.txt", encoding="utf-8") as cache:
+        found = re.search(r"(?m)^Skua_DIR:\w+=(.*)$", cache.read()).group(1)
+    assert found.startswith(machine.root), (found, made)
+    run("cmake", "--build", folder + "/c_cmake", stdout=subprocess.DEVNULL)
 
 
 def check_life(packages, folder, base):
@@ -128,7 +171,8 @@ def check_life(packages, folder, base):
     assert "\nskua:" in machine.users()
     kept = machine.do("stat", "-c", "%U:%G:%a", "/etc/skua/skuad.toml", stdout=subprocess.PIPE).stdout.strip()
     assert kept == "root:skua:640", f"/etc/skua/skuad.toml is {kept}"
-    machine.serve(*machine.redis("set", "greeting", "hello", "OK"))
+    check_cmake_package(machine, folder)
+    machine.serve(put_examples(machine) + 'test "$(in_root redis-cli set greeting hello)" = OK')
     with open(machine.root + "/etc/skua/skuad.toml", "a", encoding="utf-8") as config:
         config.write("# the administrator was here\n")
     machine.install([higher_version(package, folder) for package in packages])
@@ -136,12 +180,12 @@ def check_life(packages, folder, base):
         assert "the administrator was here" in config.read(), "the configuration was replaced"
     versions = machine.do("dpkg-query", "-W", "-f", "${Version}\n", *PACKAGES, stdout=subprocess.PIPE).stdout
     assert all(version.endswith("+1") for version in versions.split()), versions
-    machine.serve(*machine.redis("get", "greeting", "hello"))
+    machine.serve('test "$(in_root redis-cli get greeting)" = hello')
     machine.do("apt-get", "-qq", "-y", "purge", *PACKAGES, stdout=subprocess.DEVNULL)
     left = sorted(path for path in machine.paths() - before if "skua" in path)
     assert left == [], f"left behind: {left}"
     assert "\nskua:" in machine.users(), "the user is gone, and another one may get its number"
-    print("installed, served, upgraded and purged")
+    print("installed, compiled against, served, upgraded and purged")
 
 
 def main():
@@ -150,7 +194,7 @@ def main():
     parser.add_argument("--base", help="a tarball of mmdebstrap's")
     parser.add_argument("--packages", help="a folder of packages that deploy/package made before")
     arguments = parser.parse_args()
-    for tool in ("mmdebstrap", "lintian", "cpack", "dpkg-shlibdeps", "curl"):
+    for tool in ("mmdebstrap", "lintian", "cpack", "dpkg-shlibdeps", "curl", "pkg-config"):
         if shutil.which(tool) is None:
             skip(f"{tool} is not installed")
     if os.geteuid() != 0:
@@ -158,6 +202,8 @@ def main():
     for name in ("skuad", "skua-control", "skua-gateway", "skuactl", "skua-ycsb", "skua-perf", "skua-tally"):
         if not os.path.exists(os.path.join(arguments.build, "bin", name)):
             skip(f"{name} is not built")
+    if not os.path.exists(os.path.join(arguments.build, "lib/libskua.so.1")):
+        skip("libskua.so.1 is not built")
     with tempfile.TemporaryDirectory(prefix="skua-package-test-") as folder:
         # image_test.py takes them from there.
         built = arguments.packages or os.path.join(arguments.build, "packages-of-tests")
