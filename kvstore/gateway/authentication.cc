@@ -39,7 +39,7 @@ Authenticated authenticate(CommandRun& run, std::string_view name, const std::sh
   GatewayIdentity& identity = run.gateway().identity;
   identity.authentication_failures.fetch_add(1, std::memory_order_relaxed);
   if (identity.report) {
-    identity.report("a client said a wrong user or password", run.session().remote,
+    identity.report(true, "a client said a wrong user or password", run.session().remote,
                     printable(name, kShownNameBytesMax));
   }
   return Authenticated::kNo;

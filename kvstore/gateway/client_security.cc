@@ -117,16 +117,17 @@ void ClientSecurityWatch::look() {
     if (users.ok()) now_.users = *std::move(users);
     is_other = is_other || users.ok();
   }
+  has_looked_ = true;
   if (is_other) on_changed_(now_);
 }
 
 void ClientSecurityWatch::say(std::string_view path, const absl::Status& status) const {
   if (!report_) return;
-  if (status.ok()) {
-    report_("files about clients were read again", path, "");
-  } else {
+  if (!status.ok()) {
     const std::string why(status.message());
-    report_("changed files about clients cannot be used, those before stay in use", path, why);
+    report_(true, "changed files about clients cannot be used, those before stay in use", path, why);
+  } else if (has_looked_) {
+    report_(false, "files about clients were read again", path, "");
   }
 }
 

@@ -38,6 +38,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/gateway/client_users.h"
+#include "kvstore/gateway/gateway_context.h"
 #include "kvstore/gateway/tls_stream.h"
 
 namespace skua::kv::gateway {
@@ -78,8 +79,6 @@ class ChangedFiles {
 class ClientSecurityWatch {
  public:
   using ChangedFn = std::function<void(const ClientSecurity&)>;
-  /// What, which file, and why or how.
-  using ReportFn = std::function<void(std::string_view what, std::string_view path, std::string_view details)>;
 
   /// `now`: what load_client_security() gave for `files`.
   ClientSecurityWatch(ClientSecurityFiles files, std::map<uint32_t, std::string> databases, ClientSecurity now,
@@ -104,6 +103,7 @@ class ClientSecurityWatch {
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool is_stopped_ = false;  // protected by mutex_
+  bool has_looked_ = false;  // once, at the files that the program began with
   std::thread thread_;
 };
 

@@ -53,8 +53,8 @@ struct GatewayOptions {
   std::string skua_version{};
   /// How clients are known, and what they are shown. None: whoever connects may do everything, without TLS.
   ClientSecurityFiles client_security{};
-  /// Tells the operator of something: what, about whom (a client's address, a file), and details. Called on any thread.
-  std::function<void(std::string_view what, std::string_view about, std::string_view details)> report{};
+  /// Called on any thread. May be none.
+  ReportFn report{};
 };
 
 /// Thread: any, one at a time.

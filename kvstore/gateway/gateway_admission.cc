@@ -55,7 +55,7 @@ bool GatewayThread::shake_hands(Connection& connection) {
       if (!connection.tls->has_heard()) return false;
       identity_.tls_failures.fetch_add(1, std::memory_order_relaxed);
       if (identity_.report) {
-        identity_.report("TLS failed with a client", remote_address(connection.fd), connection.tls->error());
+        identity_.report(true, "TLS failed with a client", remote_address(connection.fd), connection.tls->error());
       }
       return false;
   }

@@ -18,6 +18,11 @@
 
 namespace skua::kv::gateway {
 
+/// Tells the operator of something: what, about whom (a client's address, a file), and details. is_trouble: it is not as
+/// it should be.
+using ReportFn =
+    std::function<void(bool is_trouble, std::string_view what, std::string_view about, std::string_view details)>;
+
 /// What clients of memcached's protocol have asked for.
 struct MemcachedCounters {
   std::atomic<uint64_t> gets{0};  // keys
@@ -57,8 +62,8 @@ struct GatewayIdentity {
   std::atomic<uint64_t> tls_failures{0};
   /// Connections that were closed because their client did not authenticate in time.
   std::atomic<uint64_t> authentication_timeouts{0};
-  /// Tells the operator of something about a client: what, the client's address, and details. Thread: any. May be none.
-  std::function<void(std::string_view what, std::string_view client, std::string_view details)> report;
+  /// What the operator should hear of. Thread: any. May be none.
+  ReportFn report;
   MemcachedCounters memcached;
 };
 

@@ -34,16 +34,15 @@ std::optional<PasswordChecker::Verdict> PasswordChecker::check(const std::option
                                                                VerdictFn later) {
   // A password that is too long is checked like any other wrong one.
   const bool is_too_long = password.size() > kPasswordBytesMax;
-  const std::optional<PasswordHash> judged = is_too_long ? std::nullopt : hash;
-  if (judged.has_value() && is_remembered(digests_.digest_of(*judged, password))) return Verdict::kRight;
+  const PasswordHash& judged = hash.has_value() && !is_too_long ? *hash : nobody_;
+  const std::string_view shown = password.substr(0, kPasswordBytesMax);
+  if (is_remembered(digests_.digest_of(judged, shown))) return Verdict::kRight;
   const std::lock_guard lock(mutex_);
   if (is_stopped_ || waiting_count_ >= kWaitingMax) return Verdict::kBusy;
   const auto of_address = waiting_.find(address);
   if (of_address != waiting_.end() && of_address->second.size() >= kWaitingPerAddressMax) return Verdict::kBusy;
-  waiting_[address].push_back({.hash = judged,
-                               .password = std::string(password.substr(0, kPasswordBytesMax)),
-                               .since = Clock::now(),
-                               .later = std::move(later)});
+  waiting_[address].push_back(
+      {.hash = judged, .password = std::string(shown), .since = Clock::now(), .later = std::move(later)});
   ++waiting_count_;
   changed_.notify_one();
   return std::nullopt;
@@ -66,14 +65,10 @@ std::optional<PasswordChecker::Waiting> PasswordChecker::take_next() {
 
 PasswordChecker::Verdict PasswordChecker::judge(const Waiting& waiting) {
   if (Clock::now() - waiting.since > kWaitMax) return Verdict::kBusy;
-  if (!waiting.hash.has_value()) {
-    (void)is_password(nobody_, waiting.password);
-    return Verdict::kWrong;
-  }
   // Another connection of the same application may have been faster.
-  const std::string digest = digests_.digest_of(*waiting.hash, waiting.password);
+  const std::string digest = digests_.digest_of(waiting.hash, waiting.password);
   if (is_remembered(digest)) return Verdict::kRight;
-  if (!is_password(*waiting.hash, waiting.password)) return Verdict::kWrong;
+  if (!is_password(waiting.hash, waiting.password)) return Verdict::kWrong;
   const std::lock_guard lock(mutex_);
   if (remembered_.size() >= kRememberedMax) remembered_.clear();
   remembered_.insert(digest);

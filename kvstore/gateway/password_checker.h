@@ -14,7 +14,7 @@
 //
 // Bounds. kWaitingMax checks wait, kWaitingPerAddressMax of one address: further ones are kBusy at once, and so are
 // those that have waited kWaitMax. An unknown user's password is checked against a hash that no password has: the
-// answer and its time are those of a wrong password.
+// answer, and all that is done for it, are those of a wrong password.
 #ifndef SKUA_KVSTORE_GATEWAY_PASSWORD_CHECKER_H_
 #define SKUA_KVSTORE_GATEWAY_PASSWORD_CHECKER_H_
 
@@ -63,7 +63,7 @@ class PasswordChecker {
  private:
   using Clock = std::chrono::steady_clock;
   struct Waiting {
-    std::optional<PasswordHash> hash;
+    PasswordHash hash;
     std::string password;
     Clock::time_point since;
     VerdictFn later;

@@ -67,6 +67,28 @@ class Authorities:
         self.run("openssl", "ca", "-batch", "-config", "ca.conf", "-cert", authority + ".pem", "-keyfile", authority + ".key", "-in",
                  name + ".request", "-out", name + ".pem", "-startdate", "20200101000000Z", "-enddate", "20200201000000Z", "-notext")
 
+    def named(self, name, uri, authority):
+        """A client's certificate with any URI, of any authority."""
+        self.run("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
+                 "-keyout", name + ".key", "-out", name + ".request")
+        with open(self.path("extensions"), "w", encoding="ascii") as extensions:
+            extensions.write(f"subjectAltName=URI:{uri}\n")
+        self.run("openssl", "x509", "-req", "-in", name + ".request", "-CA", authority + ".pem", "-CAkey", authority + ".key",
+                 "-CAcreateserial", "-days", "30", "-extfile", "extensions", "-out", name + ".pem")
+
+    def uri_of(self, name):
+        """skua://CLUSTER/ROLE/NAME, of a certificate of a cluster."""
+        text = subprocess.run(["openssl", "x509", "-in", self.path(name + ".pem"), "-noout", "-ext", "subjectAltName"], check=True,
+                              capture_output=True, text=True, timeout=LIMIT_S).stdout
+        return text.split("URI:")[1].split(",")[0].strip()
+
+    def both(self):
+        """both.pem: the authorities of the cluster and of the site."""
+        with open(self.path("both.pem"), "w", encoding="ascii") as both:
+            for name in ("cluster/ca.pem", "site.pem"):
+                with open(self.path(name), encoding="ascii") as authority:
+                    both.write(authority.read())
+
     def cluster(self, name="cluster"):
         self.run(self.skuactl, "cert", "init", name)
 
@@ -206,10 +228,7 @@ class GatewaySecurityTest(unittest.TestCase):
     def test_clients_must_show_a_certificate(self):
         self.authorities.cluster("other")
         self.authorities.client("stranger", "other")
-        shutil.copy(self.authorities.path("cluster/ca.pem"), self.authorities.path("both.pem"))
-        with open(self.authorities.path("both.pem"), "a", encoding="ascii") as both, \
-                open(self.authorities.path("site.pem"), encoding="ascii") as site:
-            both.write(site.read())
+        self.authorities.both()
         self.authorities.server("colleague")
         self.authorities.expired("expired", "site")
         process, port = self.gateway(*self.tls("both.pem"))
@@ -231,7 +250,13 @@ class GatewaySecurityTest(unittest.TestCase):
         self.authorities.client("app-8")
         site = self.authorities.path("site.pem")
         users = self.users_file("app-7 certificate cache=read\ndefault HASH cache=read,write\n")
-        _, port = self.gateway(*self.tls("cluster/ca.pem"), "--users-file", users)
+        self.authorities.both()
+        self.authorities.named("forged", self.authorities.uri_of("app-7"), "site")
+        self.authorities.run(self.authorities.skuactl, "cert", "issue", "monitor", "app-7", "--authority", "cluster", "--out", "monitor")
+        _, port = self.gateway(*self.tls("both.pem"), "--users-file", users)
+        for name in ("forged", "monitor/app-7"):
+            stranger = self.connect(TlsConnection, port, site, self.authorities.path(name))
+            self.assertEqual(stranger.ask("GET", "nosuch"), NOAUTH, name)
         known = self.connect(TlsConnection, port, site, self.authorities.path("app-7"))
         self.assertIsNone(known.ask("GET", "nosuch"))
         self.assertTrue(known.ask("SET", "a", "1").startswith("-NOPERM "))
@@ -288,7 +313,6 @@ class GatewaySecurityTest(unittest.TestCase):
         name = f"gateway{port}"
         before = self.connect(TlsConnection, port, path("site.pem"))
         serial = before.socket.getpeercert()["serialNumber"]
-        wait_for("the gateway to look at its files", lambda: "files about clients were read again" in self.programs.log(name))
         with open(path("renewed.pem"), "w", encoding="ascii") as certificate:
             certificate.write("nonsense\n")
         wait_for("a complaint", lambda: "those before stay in use" in self.programs.log(name))
@@ -304,6 +328,7 @@ class GatewaySecurityTest(unittest.TestCase):
 
         wait_for("the new certificate", is_renewed)
         self.assertEqual(before.ask("PING"), "+PONG", "connections go on")
+        self.assertIn("files about clients were read again", self.programs.log(name))
 
     def test_authentication(self):
         text = "default HASH *=read\nada HASH cache=read,write\n"
