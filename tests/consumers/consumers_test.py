@@ -60,7 +60,7 @@ class ConsumersTest(unittest.TestCase):
         installed = {os.path.relpath(os.path.join(folder, file), self.prefix)
                      for folder, _, files in os.walk(self.prefix) for file in files}
         names = {os.path.basename(file) for file in installed}
-        for name in ("skua.h", "skua.hpp", "libskua.so", "libskua.so.1", "skua.pc", "SkuaConfig.cmake",
+        for name in ("skua.h", "skua.hpp", "skua_coro.hpp", "libskua.so", "libskua.so.1", "skua.pc", "SkuaConfig.cmake",
                      "SkuaConfigVersion.cmake"):
             self.assertIn(name, names)
         for file in installed:
@@ -99,13 +99,20 @@ class ConsumersTest(unittest.TestCase):
             wrong = subprocess.run([*command, *client, "key=/nosuch"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
             self.assertIn("/nosuch", wrong.stderr)
 
+    def found(self):
+        """Where the library is found by pkg-config and by programs."""
+        return {"PKG_CONFIG_PATH": os.path.join(self.libraries(), "pkgconfig"), "LD_LIBRARY_PATH": self.libraries()}
+
+    def compile(self, compiler, source, *words):
+        """By pkg-config; the program."""
+        flags = run("pkg-config", "--cflags", "--libs", "skua", env={**os.environ, **self.found()}).split()
+        program = os.path.join(self.folder, "pkg_" + os.path.basename(source).split(".")[0])
+        run(compiler, *words, "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", source, *flags, "-o", program)
+        return program
+
     def test_c_by_pkg_config(self):
-        found = {**os.environ, "PKG_CONFIG_PATH": os.path.join(self.libraries(), "pkgconfig")}
-        flags = run("pkg-config", "--cflags", "--libs", "skua", env=found).split()
-        program = os.path.join(self.folder, "pkg_consumer")
-        run("gcc", "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
-            os.path.join(HERE, "c_pkgconfig", "consumer.c"), *flags, "-o", program)
-        self.run_on_table("pkg", program, {"LD_LIBRARY_PATH": self.libraries()})
+        program = self.compile("gcc", os.path.join(HERE, "c_pkgconfig", "consumer.c"), "-std=c11", "-D_POSIX_C_SOURCE=200809L")
+        self.run_on_table("pkg", program, self.found())
 
     def test_cpp_without_exceptions_by_each_compiler(self):
         compilers = [name for name in ("g++", "clang++-19", "clang++") if shutil.which(name)]
@@ -114,6 +121,18 @@ class ConsumersTest(unittest.TestCase):
                 program = self.cmake_project("cpp_cmake", f"-DCMAKE_CXX_COMPILER={compiler}")
                 self.run_on_table("cpp" + "".join(filter(str.isalnum, compiler)), program)
                 shutil.rmtree(os.path.dirname(program))
+
+    def test_coroutines_by_each_compiler(self):
+        example = os.path.join(HERE, "..", "..", "examples", "cpp", "count_words.cc")
+        for compiler in [name for name in ("g++", "clang++-19") if shutil.which(name)]:
+            with self.subTest(compiler):
+                table = "coro" + "".join(filter(str.isalnum, compiler))
+                self.run_on_table(table, self.compile(compiler, os.path.join(HERE, "coro", "consumer.cc"), "-std=c++20",
+                                                      "-fno-exceptions", "-fno-rtti"), self.found())
+        program = self.compile("g++", example, "-std=c++20")
+        counted = run(program, "corog", input="to be or not to be",
+                      env={**os.environ, **self.found(), "SKUA_CONTROL_ADDRESS": f"127.0.0.1:{self.programs.control_port}"})
+        self.assertEqual(counted.split("\n"), ["2 be", "1 not", "1 or", "2 to", ""])
 
     def test_other_versions_are_not_found(self):
         project = os.path.join(self.folder, "other_version")

@@ -10,7 +10,7 @@ A comment in front of each ```sh block says what is done with it:
   <!-- run: tree -->       run in this source tree itself: what builds
   <!-- shown: WHY -->      not run
 
-Of all blocks each program must be there, or a gcc of the document makes it, and each --option in its help. Of all links file and heading must be there.
+Of all blocks each program must be there, or a compiler of the document makes it, and each --option in its help. Of all links file and heading must be there.
 
 All blocks of a document are one script, in their order, and the first failure is its end. But for `tree` they run in
 a new folder that looks like the source tree, with the programs in PATH. Paths below /tmp, /var/lib and /var/tmp are put
@@ -59,7 +59,7 @@ FOREIGN = set('''
   export kill wait cd echo printf test ulimit for while until done fi }
   cat cp grep head install ls mkdir mv pgrep python3 rm sed sleep tail touch
   apt apt-get ip journalctl modprobe mount rdma systemctl systemd-sysusers useradd
-  clang-format-14 cmake ctest curl docker gcc git helm jq kubectl perf pkg-config podman shellcheck skopeo valgrind
+  clang-format-14 cmake ctest curl docker g++ gcc git helm jq kubectl perf pkg-config podman shellcheck skopeo valgrind
   db_bench etcd etcdctl memcached openssl redis-benchmark redis-cli redis-server ucx_perftest
 '''.split())
 
@@ -330,7 +330,7 @@ def check(name, found, helps):
             count += 1
             if words[0] in compiled:
                 continue
-            if words[0] == 'gcc' and '-o' in words[:-1]:
+            if words[0] in ('gcc', 'g++') and '-o' in words[:-1]:
                 compiled.add('./' + words[words.index('-o') + 1])
             fault = wrong(words, helps)
             if fault is not None:
