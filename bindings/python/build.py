@@ -58,7 +58,8 @@ def main():
         built = module().compile(tmpdir=folder)
         os.makedirs(out, exist_ok=True)
         shutil.copy(built, out)
-    for file in [*glob.glob(os.path.join(HERE, "skua", "*.py")), os.path.join(HERE, "skua", "py.typed")]:
+    for file in [*glob.glob(os.path.join(HERE, "skua", "*.py")), *glob.glob(os.path.join(HERE, "skua", "*.pyi")),
+                 os.path.join(HERE, "skua", "py.typed")]:
         shutil.copy(file, out)
     print(out)
 

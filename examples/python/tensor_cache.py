@@ -58,7 +58,7 @@ class TensorCache:
 
 def parts_of(identity: str, array: npt.NDArray[Any]) -> list[tuple[str, memoryview]]:
     """The keys of an array's parts, and the memory of each."""
-    memory = memoryview(array.reshape(-1).view(np.uint8))
+    memory = array.reshape(-1).view(np.uint8).data
     return [(f"part/{identity}/{begin}", memory[begin:begin + PART_BYTES]) for begin in range(0, len(memory), PART_BYTES)]
 
 

@@ -25,7 +25,7 @@ _in_flight: dict[int, tuple[AsyncClient, asyncio.Future[Any], Callable[[Any], An
 _numbers = itertools.count(1)
 
 
-@ffi.def_extern()
+@ffi.def_extern()  # type: ignore[misc]
 def skua_python_done(context: Any, result: Any) -> None:
     _, future, convert = _in_flight.pop(int(ffi.cast("uintptr_t", context)))
     if future.done():

@@ -6,7 +6,7 @@ import datetime
 import enum
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Union
+from typing import Any, List, NamedTuple, Union
 
 from skua._errors import BufferTooSmall, error_of, make_error
 from skua._skua import ffi, lib
@@ -19,7 +19,7 @@ _NS = 1_000_000_000
 
 def library_version() -> str:
     """Of libskua.so."""
-    return ffi.string(lib.skua_version()).decode()
+    return str(ffi.string(lib.skua_version()).decode())
 
 
 class Outcome(enum.IntEnum):
@@ -43,7 +43,7 @@ class Token(NamedTuple):
     table_id: int
     shard: int
     epoch: int
-    index: int
+    index: int  # type: ignore[assignment]
 
 
 class Written(NamedTuple):
@@ -62,7 +62,7 @@ class Row(NamedTuple):
     version: int
 
 
-class Rows(list):
+class Rows(List[Row]):
     """Rows in key order. `next_start`: where to go on; None if there are no more."""
 
     next_start: bytes | None = None
@@ -92,7 +92,7 @@ class Value:
         return _copied(self._bytes)
 
     def __len__(self) -> int:
-        return self._bytes.length
+        return int(self._bytes.length)
 
     def __repr__(self) -> str:
         return f"<skua.Value of {len(self)} bytes, version {self.version}>"

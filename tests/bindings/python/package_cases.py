@@ -1,9 +1,11 @@
 """What python_package_test.py runs beside a cluster: the package `skua`, in tables `t` (four shards) and `one`."""
 
 import array
+import ast
 import asyncio
 import datetime
 import gc
+import inspect
 import os
 import signal
 import threading
@@ -13,6 +15,7 @@ import weakref
 import skua
 from skua import _async_client
 from skua._skua import lib
+from skua._values import Arguments
 
 ADDRESS = os.environ["SKUA_CONTROL_ADDRESS"]
 LIMIT_S = 60.0
@@ -442,6 +445,29 @@ class PackageTest(unittest.TestCase):
         with self.assertWarnsRegex(ResourceWarning, "AsyncClient.* was not closed"):
             asyncio.run(forget())
             gc.collect()
+
+    def test_the_stub_says_what_the_package_has(self):
+        with open(os.path.join(os.path.dirname(skua.__file__), "__init__.pyi"), encoding="utf-8") as stub:
+            told = {node.name: node for node in ast.parse(stub.read()).body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+        self.assertEqual(set(told), set(skua.__all__))
+        for name in ("Client", "AsyncClient", "Batch"):
+            methods = {node.name: node.args for node in told[name].body
+                       if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+            has = getattr(skua, name)
+            self.assertEqual({method for method in methods if method[0] != "_"},
+                             {method for method in dir(has) if method[0] != "_" and callable(getattr(has, method))})
+            for method, arguments in methods.items():
+                if method[0] != "_":
+                    self.check_arguments(f"{name}.{method}", getattr(has, method), arguments)
+
+    def check_arguments(self, name, method, told):
+        parameters = inspect.signature(method).parameters.values()
+        self.assertEqual([argument.arg for argument in told.args],
+                         [p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD], name)
+        allowed = {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+        for options in (Arguments.read, Arguments.write):
+            allowed |= set(inspect.signature(options).parameters) - {"self"}
+        self.assertLessEqual({argument.arg for argument in told.kwonlyargs}, allowed, name)
 
     def test_names(self):
         for name in skua.__all__:

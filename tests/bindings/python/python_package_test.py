@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python package: built against an installed client library, and used on a cluster (package_cases.py).
+"""The Python package: built against an installed client library, and used on a cluster (package_cases.py); its types.
 
   python_package_test.py --build build/release --bin build/release/bin [NAME]
 
@@ -7,8 +7,10 @@ Exit code 77: this Python has no cffi.
 """
 
 import argparse
+import glob
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,21 @@ from gateway_programs import Programs  # noqa: E402
 
 def has(python, *modules):
     return subprocess.run([python, "-c", "import " + ", ".join(modules)], check=False, capture_output=True).returncode == 0
+
+
+def check_types(folder):
+    """Whether mypy --strict finds nothing, or is not there: in the package, in its examples, in what uses all of it."""
+    if shutil.which("mypy") is None:
+        print("left out: types, for there is no mypy")
+        return True
+    package = os.path.join(ROOT, "bindings", "python")
+    files = [os.path.join(package, "skua"), os.path.join(HERE, "typing_cases.py")]
+    if has(DEBIANS_PYTHON, "numpy"):
+        files += glob.glob(os.path.join(ROOT, "examples", "python", "*.py"))
+    else:
+        print("left out: the types of examples/python, for mypy would not find numpy")
+    return subprocess.run(["mypy", "--strict", "--python-executable", DEBIANS_PYTHON, "--cache-dir", os.path.join(folder, "mypy"),
+                           *files], check=False, env={**os.environ, "MYPYPATH": package}).returncode == 0
 
 
 def run_example(environment, control_address):
@@ -61,6 +78,8 @@ def main():
         print(done.stderr, file=sys.stderr)
         # What fails inside of a callback is printed by cffi, and by nobody else.
         if "cffi callback" in done.stderr or not run_example(environment, environment["SKUA_CONTROL_ADDRESS"]):
+            return 1
+        if not check_types(folder):
             return 1
         return done.returncode
 

@@ -1,0 +1,6 @@
+"""What build.py makes of skua.h: everything in it is cffi's."""
+
+from typing import Any
+
+ffi: Any
+lib: Any
