@@ -114,19 +114,19 @@ void ClientConnection::dispatch(CommandArguments& words, int64_t now_us) {
 }
 
 /// Whether the client may have the command carried out.
-Denial ClientConnection::judge(const CommandSpec& spec, const CommandArguments& words) const {
+Denial ClientConnection::judge(const CommandSpec& spec, const CommandArguments& words, uint32_t database,
+                               const Transaction* transaction) const {
   if (spec.has(kNoUser)) return Denial::kNone;
   if (session_.user == nullptr) return Denial::kNoUser;
-  const Rights rights = session_.user->rights_in(session_.database);
+  const Rights rights = session_.user->rights_in(database);
   if (!rights.include(needed_rights(spec, words))) return Denial::kNoRight;
   if (spec.has(kAllDatabases)) {
-    for (const auto& [database, table] : gateway_.identity.databases) {
-      if (!session_.user->rights_in(database).include(needed_rights(spec, words))) return Denial::kNoRight;
+    for (const auto& [each, table] : gateway_.identity.databases) {
+      if (!session_.user->rights_in(each).include(needed_rights(spec, words))) return Denial::kNoRight;
     }
   }
-  const bool ends_transaction = spec.handler == handlers::exec && session_.transaction != nullptr;
-  if (!ends_transaction) return Denial::kNone;
-  for (const std::unique_ptr<CommandRun>& queued : session_.transaction->commands()) {
+  if (spec.handler != handlers::exec || transaction == nullptr) return Denial::kNone;
+  for (const std::unique_ptr<CommandRun>& queued : transaction->commands()) {
     if (!rights.include(needed_rights(queued->spec(), queued->words()))) return Denial::kRightWasLost;
   }
   return Denial::kNone;
@@ -134,12 +134,25 @@ Denial ClientConnection::judge(const CommandSpec& spec, const CommandArguments& 
 
 /// True: the client may not, and has been told. There is a users file.
 bool ClientConnection::is_denied(const CommandSpec& spec, const CommandArguments& words) {
-  const Denial denial = judge(spec, words);
+  const Denial denial = judge(spec, words, session_.database, session_.transaction.get());
   if (denial == Denial::kNone) return false;
   gateway_.identity.commands_denied.fetch_add(1, std::memory_order_relaxed);
   if (session_.transaction != nullptr) session_.transaction->abort();
   if (denial == Denial::kRightWasLost) session_.transaction.reset();
   refuse(protocol_->denial(denial, spec, words));
+  return true;
+}
+
+/// True: the users have changed since the command came, the client may not have it carried out any more, and the
+/// command has its reply.
+bool ClientConnection::is_denied_at_start(CommandRun& run) {
+  const Denial denial = judge(run.spec(), run.words(), run.database(), run.transaction());
+  if (denial == Denial::kNone) return false;
+  gateway_.identity.commands_denied.fetch_add(1, std::memory_order_relaxed);
+  run.end_early();
+  if (const std::string error = protocol_->denial(denial, run.spec(), run.words()); !error.empty()) {
+    protocol_->write_error(error, run.reply_bytes());
+  }
   return true;
 }
 
@@ -151,10 +164,15 @@ void ClientConnection::take_certificate(std::string name) {
 }
 
 void ClientConnection::take_users() {
-  if (session_.user == nullptr) return;
+  judges_at_start_ = true;
+  if (session_.user == nullptr) {
+    if (!session_.certificate_name.empty()) take_certificate(session_.certificate_name);
+    return;
+  }
   std::shared_ptr<const ClientUser> now = gateway_.users->find(session_.user->name);
   if (now == nullptr || (!session_.is_by_certificate && now->password != session_.user->password)) {
     session_.is_ending = true;
+    session_.user = nullptr;
     session_.transaction.reset();
     count_held();
   } else {
@@ -275,9 +293,10 @@ void ClientConnection::start_ready(int64_t now_us) {
     CommandRun& run = *next;
     ++running_count_;
     if (run.holds_values()) ++holding_count_;
-    run.start(now_us, requests_);
+    if (!judges_at_start_ || !is_denied_at_start(run)) run.start(now_us, requests_);
     if (run.state() == CommandRun::State::kDone) finish(run);
   }
+  if (ring_.empty()) judges_at_start_ = false;
 }
 
 void ClientConnection::finish(CommandRun& run) {

@@ -10,8 +10,9 @@
 // them are out.
 //
 // Who may do what. is_denied() is the one place where a client's rights are looked at: dispatch() asks it for each
-// command that the protocol knows, also for those that MULTI queues, and once more for these when EXEC comes. A client
-// that must authenticate sends small commands until it has.
+// command that the protocol knows, also for those that MULTI queues, and once more for these when EXEC comes. If the
+// users change, start_ready() asks once more for commands that have come and not started. A client that must
+// authenticate sends small commands until it has, and takes their replies.
 //
 // Bounds. No more is read (wants_input()) while kCommandsMax commands have no reply yet, while those that have none
 // take kCommandBytesMax, or while kReplyBytesMax of replies wait for the client to take them. If the connections of the
@@ -47,6 +48,8 @@ inline constexpr size_t kCommandsMax = 1024;
 inline constexpr size_t kCommandBytesMax = size_t{32} << 20;
 inline constexpr size_t kHoldingCommandsMax = 4;
 inline constexpr size_t kReplyBytesMax = size_t{32} << 20;
+/// A client that has not authenticated is read only while fewer bytes of replies wait for it.
+inline constexpr size_t kStrangerReplyBytesMax = size_t{16} << 10;
 /// What a reply is taken for before there was one: 32 commands run side by side then. After 54 small replies all may.
 inline constexpr size_t kExpectedReplyBytesAtFirst = size_t{1} << 20;
 
@@ -85,7 +88,8 @@ class ClientConnection {
 
   [[nodiscard]] bool wants_input() const {
     return !session_.is_ending && authentication_ == nullptr && ring_.size() < kCommandsMax &&
-           command_bytes_ < kCommandBytesMax && reply_bytes() < kReplyBytesMax &&
+           command_bytes_ < kCommandBytesMax &&
+           reply_bytes() < (is_admitted() ? kReplyBytesMax : kStrangerReplyBytesMax) &&
            (busy_bytes() == 0 || gateway_.held_bytes < gateway_.held_bytes_max);
   }
   /// All replies are out, and there will be no more.
@@ -103,8 +107,10 @@ class ClientConnection {
   void queue(const CommandSpec& spec, CommandArguments& words);
   void dispatch(CommandArguments& words, int64_t now_us);
   void refuse(std::string_view error);
-  [[nodiscard]] Denial judge(const CommandSpec& spec, const CommandArguments& words) const;
+  [[nodiscard]] Denial judge(const CommandSpec& spec, const CommandArguments& words, uint32_t database,
+                             const Transaction* transaction) const;
   [[nodiscard]] bool is_denied(const CommandSpec& spec, const CommandArguments& words);
+  [[nodiscard]] bool is_denied_at_start(CommandRun& run);
   void advance(int64_t now_us);
   void start_ready(int64_t now_us);
   void finish(CommandRun& run);
@@ -132,6 +138,7 @@ class ClientConnection {
   std::vector<HazardNode*> unblocked_;
   /// A command that waits for the verdict on a password: nothing is read until it is there. Null: none does.
   const CommandRun* authentication_ = nullptr;
+  bool judges_at_start_ = false;  // the users have changed since some of the commands in the ring came
   size_t running_count_ = 0;
   size_t holding_count_ = 0;                            // of those that run
   size_t held_bytes_ = 0;                               // this connection's part of GatewayContext::held_bytes

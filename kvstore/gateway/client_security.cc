@@ -68,9 +68,7 @@ std::string file_stamp(const std::string& path) {
 bool ChangedFiles::have_changed(const std::string& stamp) {
   const bool is_at_rest = stamp == seen_;
   seen_ = stamp;
-  if (!is_at_rest || stamp == taken_) return false;
-  taken_ = stamp;
-  return true;
+  return is_at_rest && stamp != taken_;
 }
 
 ClientSecurityWatch::ClientSecurityWatch(ClientSecurityFiles files, std::map<uint32_t, std::string> databases,
@@ -107,22 +105,30 @@ void ClientSecurityWatch::look() {
   bool is_other = false;
   if (!files_.tls.empty() && tls_.have_changed(tls_stamp(files_.tls))) {
     absl::StatusOr<std::shared_ptr<const TlsContext>> tls = TlsContext::load(files_.tls);
-    say(files_.tls.certificate, tls.status());
-    if (tls.ok()) now_.tls = *std::move(tls);
+    say(files_.tls.certificate, tls.status(), tls_trouble_);
+    if (tls.ok()) {
+      now_.tls = *std::move(tls);
+      tls_.take();
+    }
     is_other = is_other || tls.ok();
   }
   if (!files_.users.empty() && users_.have_changed(file_stamp(files_.users))) {
     absl::StatusOr<std::shared_ptr<const UserTable>> users = load_users(files_.users, databases_);
-    say(files_.users, users.status());
-    if (users.ok()) now_.users = *std::move(users);
+    say(files_.users, users.status(), users_trouble_);
+    if (users.ok()) {
+      now_.users = *std::move(users);
+      users_.take();
+    }
     is_other = is_other || users.ok();
   }
   has_looked_ = true;
   if (is_other) on_changed_(now_);
 }
 
-void ClientSecurityWatch::say(std::string_view path, const absl::Status& status) const {
-  if (!report_) return;
+/// `trouble`: what was said of the files before. What cannot be used is tried again and again: one line is enough.
+void ClientSecurityWatch::say(std::string_view path, const absl::Status& status, std::string& trouble) const {
+  const std::string before = std::exchange(trouble, std::string(status.message()));
+  if (!report_ || (!status.ok() && trouble == before)) return;
   if (!status.ok()) {
     const std::string why(status.message());
     report_(true, "changed files about clients cannot be used, those before stay in use", path, why);

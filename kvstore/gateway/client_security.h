@@ -19,7 +19,8 @@
 //
 // Renewal. A file that has changed is read when it has been the same for a quarter of a second, so that a file that is
 // being written is not read in halves. If what is read makes no sense, what was there before stays in use, and the
-// operator hears why. A new certificate counts for connections that come later. A new users file counts at once: the
+// operator hears why; the file is tried again until it can be used, for the reason may pass without a change of the
+// file. A new certificate counts for connections that come later. A new users file counts at once: the
 // sessions of users that are gone, or have another password, end; others have their new rights for the next command.
 #ifndef SKUA_KVSTORE_GATEWAY_CLIENT_SECURITY_H_
 #define SKUA_KVSTORE_GATEWAY_CLIENT_SECURITY_H_
@@ -67,8 +68,10 @@ struct ClientSecurity {
 class ChangedFiles {
  public:
   explicit ChangedFiles(std::string stamp) : taken_(stamp), seen_(std::move(stamp)) {}
-  /// True: it is another stamp than that of the latest true, and the same as at the call before.
+  /// True: it is another stamp than the one that was taken, and the same as at the call before.
   [[nodiscard]] bool have_changed(const std::string& stamp);
+  /// The files were read as they are now. Without it they count as changed again, and are tried again.
+  void take() { taken_ = seen_; }
 
  private:
   std::string taken_;
@@ -91,7 +94,7 @@ class ClientSecurityWatch {
  private:
   void run();
   void look();
-  void say(std::string_view path, const absl::Status& status) const;
+  void say(std::string_view path, const absl::Status& status, std::string& trouble) const;
 
   const ClientSecurityFiles files_;
   const std::map<uint32_t, std::string> databases_;
@@ -102,8 +105,10 @@ class ClientSecurityWatch {
   ChangedFiles users_;
   std::mutex mutex_;
   std::condition_variable stopped_;
-  bool is_stopped_ = false;  // protected by mutex_
-  bool has_looked_ = false;  // once, at the files that the program began with
+  bool is_stopped_ = false;    // protected by mutex_
+  std::string tls_trouble_;    // why the files cannot be used; empty: they can
+  std::string users_trouble_;  // likewise
+  bool has_looked_ = false;    // once, at the files that the program began with
   std::thread thread_;
 };
 

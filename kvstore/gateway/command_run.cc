@@ -70,6 +70,14 @@ void CommandRun::start(int64_t now_us, std::vector<IssuedRequest>& out) {
   resume(now_us, out);
 }
 
+void CommandRun::end_early() {
+  SKUA_CHECK(state_ == State::kWaiting, "a command that runs has asked for something");
+  task_.destroy();
+  waits_for_turn_ = false;
+  forget_results();
+  state_ = State::kDone;
+}
+
 void CommandRun::resume(int64_t now_us, std::vector<IssuedRequest>& out) {
   now_us_ = now_us;
   task_.resume();

@@ -116,6 +116,8 @@ class CommandRun : public HazardNode {
 
   /// Starts the handler, or resumes it if it waits for its turn (state kWaiting). Requests are appended to `out`.
   void start(int64_t now_us, std::vector<IssuedRequest>& out);
+  /// Ends the command without its handler, which has not started or waits for its turn. The reply is the caller's.
+  void end_early();
   /// Takes a result, and resumes the handler when it was the last. A ticket that the command does not wait for is
   /// ignored.
   void complete(uint32_t index, StoreResult&& result, int64_t now_us, std::vector<IssuedRequest>& out);

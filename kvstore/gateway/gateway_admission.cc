@@ -1,6 +1,11 @@
 // The part of GatewayThread that is about clients which are not admitted yet, and about what admits them. The states of
 // a connection: client_security.h.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "kvstore/gateway/client_certificate.h"
@@ -17,9 +22,16 @@ int64_t steady_ms() {
       .count();
 }
 
-/// The address without its port.
+/// The address without its port; of IPv6 the network of 64 bits, which one host usually has for itself.
 std::string host_of(const std::string& address) {
-  return address.substr(0, address.rfind(':'));
+  std::string host = address.substr(0, address.rfind(':'));
+  in6_addr ipv6{};
+  if (host.size() < 2 || host.front() != '[' ||
+      inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &ipv6) != 1) {
+    return host;
+  }
+  std::fill(std::begin(ipv6.s6_addr) + 8, std::end(ipv6.s6_addr), 0);
+  return std::string(reinterpret_cast<const char*>(ipv6.s6_addr), 8);
 }
 
 StoreResult result_of(PasswordChecker::Verdict verdict) {
@@ -41,8 +53,21 @@ bool GatewayThread::begin_admission(Connection& connection) {
     if (connection.tls == nullptr) return false;
     handshakes_.add(connection.id, now_ms);
   }
-  if (context_.users != nullptr) authentications_.add(connection.id, now_ms);
+  note_admission(connection);
   return true;
+}
+
+/// A connection that is not admitted has kAuthenticationMs: a new one, one after RESET, and one whose user is gone and
+/// that does not take its last replies.
+void GatewayThread::note_admission(Connection& connection) {
+  const bool is_admitted = connection.client.is_admitted();
+  if (is_admitted == connection.was_admitted) return;
+  connection.was_admitted = is_admitted;
+  if (is_admitted) return;
+  connection.stranger_since_ms = steady_ms();
+  if (!std::exchange(connection.has_deadline, true)) {
+    authentications_.add(connection.id, connection.stranger_since_ms);
+  }
 }
 
 /// True: it is done.
@@ -122,7 +147,15 @@ void GatewayThread::end_late_connections() {
   }
   while (const std::optional<uint64_t> id = authentications_.take_due(now_ms)) {
     Connection* const connection = find(*id);
-    if (connection == nullptr || connection->client.is_admitted()) continue;
+    if (connection == nullptr) continue;
+    connection->has_deadline = false;
+    if (connection->client.is_admitted()) continue;
+    if (connection->stranger_since_ms + kAuthenticationMs > now_ms) {
+      // It was admitted meanwhile.
+      connection->has_deadline = true;
+      authentications_.add(*id, now_ms);
+      continue;
+    }
     identity_.authentication_timeouts.fetch_add(1, std::memory_order_relaxed);
     close(*connection);
   }

@@ -347,6 +347,7 @@ void GatewayThread::serve(Connection& connection) {
     }
     goes_on = goes_on || connection.client.has_requests();
   }
+  if (context_.users != nullptr) note_admission(connection);
   const bool is_answered = connection.has_ended && connection.unread.empty() && connection.client.has_answered_all();
   if (connection.client.is_over() || is_answered) return close(connection);
   watch(connection);

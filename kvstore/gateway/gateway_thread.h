@@ -83,6 +83,9 @@ class GatewayThread {
     bool is_blocked = false;  // the kernel takes no more output
     bool has_ended = false;   // the client sends no more
     bool is_dirty = false;    // is in dirty_
+    bool was_admitted = true;
+    bool has_deadline = false;      // is in authentications_
+    int64_t stranger_since_ms = 0;  // if not was_admitted
   };
   struct Slot {
     uint32_t generation = 1;
@@ -115,6 +118,7 @@ class GatewayThread {
 
   // gateway_admission.cc: until a client is admitted
   [[nodiscard]] bool begin_admission(Connection& connection);
+  void note_admission(Connection& connection);
   [[nodiscard]] bool shake_hands(Connection& connection);
   void receive_encrypted(Connection& connection);
   void check_password(const Connection& connection, const IssuedRequest& issued);

@@ -176,6 +176,10 @@ CommandTask flush(CommandRun& run) {
     run.use_database(database);
     TableFlush flushed;
     while (flushed.has_more()) {
+      if (run.gateway().users != nullptr && run.session().user == nullptr) {
+        run.reply().error(errors::kNotAuthenticated);  // the user is gone: it may take minutes yet
+        co_return;
+      }
       const StoreResult page = co_await run.store(flushed.page());
       if (reply_failure(run, page)) co_return;
       flushed.take(page);

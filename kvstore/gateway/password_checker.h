@@ -40,7 +40,7 @@ namespace skua::kv::gateway {
 class PasswordChecker {
  public:
   static constexpr size_t kWaitingMax = 4096;
-  static constexpr size_t kWaitingPerAddressMax = 1024;
+  static constexpr size_t kWaitingPerAddressMax = 256;
   static constexpr std::chrono::seconds kWaitMax{20};
   static constexpr size_t kRememberedMax = 16'384;
 

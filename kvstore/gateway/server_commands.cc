@@ -58,10 +58,13 @@ std::string cluster_section(CommandRun& /*run*/) {
   return "# Cluster\r\ncluster_enabled:0\r\n";
 }
 
-/// The databases, without the numbers of their keys: counting is a scan of the whole table (DBSIZE).
+/// The databases in which the client has a right, without the numbers of their keys: counting is a scan of the whole
+/// table (DBSIZE).
 std::string databases_section(CommandRun& run) {
   std::string out = "# Databases\r\n";
   for (const auto& [number, table] : run.gateway().identity.databases) {
+    const ClientUser* const user = run.session().user.get();
+    if (run.gateway().users != nullptr && (user == nullptr || user->rights_in(number) == Rights{})) continue;
     absl::StrAppend(&out, "table_of_db", number, ":", table, "\r\n");
   }
   return out;

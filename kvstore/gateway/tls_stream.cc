@@ -86,7 +86,8 @@ absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::load(const TlsFile
   if (context == nullptr) return absl::ResourceExhaustedError("OpenSSL has no memory for TLS");
   SSL_CTX* const made = context.get();
   SSL_CTX_set_min_proto_version(made, TLS1_2_VERSION);
-  SSL_CTX_set_options(made, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+  // Clients often close without TLS's own goodbye. A command that was cut is not carried out: it says how long it is.
+  SSL_CTX_set_options(made, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_session_cache_mode(made, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_default_passwd_cb(made, no_password);
   // A write goes on with the same bytes from wherever they lie then. One record at a time: others have their turn.

@@ -196,6 +196,59 @@ TEST_F(Authentication, OfMemcached) {
   EXPECT_TRUE(lengthy.connection().is_over());
 }
 
+TEST_F(Authentication, CommandsThatHaveNotBegunNeedTheRightsOfNow) {
+  FakeClient ada(gateway_);
+  EXPECT_EQ(ada.ask("AUTH ada right"), "+OK\r\n");
+  ada.ask("SET a 1");
+  // The first write is on its way; the others wait for it.
+  ada.send("INCR a\r\nINCR a\r\nGET a\r\nMULTI\r\nINCR a\r\nEXEC\r\n");
+  EXPECT_EQ(ada.waiting().size(), 1U);
+  gateway_.context.users = users_of("ada HASH *=read\n", gateway_);
+  ada.connection().take_users();
+  ada.answer_all();
+  EXPECT_EQ(ada.take_output(),
+            ":2\r\n-NOPERM this user has no permissions to access one of the keys used as arguments\r\n$1\r\n2\r\n"
+            "+OK\r\n+QUEUED\r\n-NOPERM ACLs rules changed between the moment the transaction was accumulated and the "
+            "EXEC call. This command is no longer allowed for the following reason: no permission to touch the specified "
+            "keys\r\n");
+  // A user who is gone.
+  ada.send("GET a\r\n");
+  ada.answer_all();
+  EXPECT_EQ(ada.take_output(), "$1\r\n2\r\n");
+  FakeClient eve(gateway_);
+  gateway_.context.users = users_of("eve HASH *=read,write\n", gateway_);
+  EXPECT_EQ(eve.ask("AUTH eve right"), "+OK\r\n");
+  eve.send("SET a 5\r\nSET a 6\r\n");
+  gateway_.context.users = users_of("ada HASH *=read\n", gateway_);
+  eve.connection().take_users();
+  eve.answer_all();
+  EXPECT_EQ(eve.take_output(), "+OK\r\n-NOAUTH Authentication required.\r\n");
+  EXPECT_TRUE(eve.connection().is_over());
+  EXPECT_EQ(gateway_.store.tables[0]["a"].value, "5");
+  EXPECT_EQ(gateway_.context.held_bytes, 0U);
+}
+
+TEST_F(Authentication, ACertificatesUserWhoComesLater) {
+  FakeClient client(gateway_);
+  client.connection().take_certificate("app-8");
+  EXPECT_FALSE(client.connection().is_admitted());
+  gateway_.context.users = users_of("app-8 certificate *=read,write\n", gateway_);
+  client.connection().take_users();
+  EXPECT_EQ(client.ask("SET a 1"), "+OK\r\n");
+}
+
+TEST_F(Authentication, AStrangerThatTakesNoRepliesIsNotReadOn) {
+  FakeClient client(gateway_);
+  std::string many;
+  for (int i = 0; i < 10'000; ++i) many += "x\n";
+  const std::string_view rest = client.send(many);
+  EXPECT_GT(rest.size(), many.size() / 2);
+  EXPECT_LT(gateway_.context.held_bytes, 100'000U);
+  EXPECT_FALSE(client.connection().wants_input());
+  client.take_output();
+  EXPECT_TRUE(client.connection().wants_input());
+}
+
 TEST(WithoutUsers, AuthIsAsInRedisWithoutAPassword) {
   FakeGateway gateway;
   FakeClient client(gateway);

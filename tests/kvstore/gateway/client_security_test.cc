@@ -107,6 +107,8 @@ TEST(ChangedFiles, AreTakenWhenTheyHaveComeToRest) {
   EXPECT_FALSE(files.have_changed("b")) << "somebody may be writing";
   EXPECT_FALSE(files.have_changed("c"));
   EXPECT_TRUE(files.have_changed("c"));
+  EXPECT_TRUE(files.have_changed("c")) << "they could not be read";
+  files.take();
   EXPECT_FALSE(files.have_changed("c"));
   EXPECT_FALSE(files.have_changed("d"));
   EXPECT_FALSE(files.have_changed("c")) << "as it was";
