@@ -109,8 +109,8 @@ void ClientSecurityWatch::look() {
     if (tls.ok()) {
       now_.tls = *std::move(tls);
       tls_.take();
+      is_other = true;
     }
-    is_other = is_other || tls.ok();
   }
   if (!files_.users.empty() && users_.have_changed(file_stamp(files_.users))) {
     absl::StatusOr<std::shared_ptr<const UserTable>> users = load_users(files_.users, databases_);
@@ -118,8 +118,8 @@ void ClientSecurityWatch::look() {
     if (users.ok()) {
       now_.users = *std::move(users);
       users_.take();
+      is_other = true;
     }
-    is_other = is_other || users.ok();
   }
   has_looked_ = true;
   if (is_other) on_changed_(now_);

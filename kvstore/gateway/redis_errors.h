@@ -31,6 +31,8 @@ inline constexpr std::string_view kNoPassword =
     "is correct?";
 inline constexpr std::string_view kWrongPassword = "WRONGPASS invalid username-password pair or user is disabled.";
 inline constexpr std::string_view kNotAuthenticated = "NOAUTH Authentication required.";
+inline constexpr std::string_view kExecNotAuthenticated =
+    "EXECABORT Transaction discarded because of: NOAUTH Authentication required.";
 inline constexpr std::string_view kHelloNotAuthenticated =
     "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option "
     "can be used to authenticate the client and select the RESP protocol version at the same time";

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/size_limits.h"
+#include "kvstore/gateway/handlers.h"
 #include "kvstore/gateway/redis_errors.h"
 #include "kvstore/gateway/resp_writer.h"
 #include "rpc/base/status.h"
@@ -37,7 +38,10 @@ FoundCommand RespProtocol::find(const CommandArguments& words) const {
 }
 
 std::string RespProtocol::denial(Denial reason, const CommandSpec& spec, const CommandArguments& /*words*/) const {
-  if (reason == Denial::kNoUser) return std::string(errors::kNotAuthenticated);
+  if (reason == Denial::kNoUser) {
+    const bool is_exec = spec.handler == handlers::exec;
+    return std::string(is_exec ? errors::kExecNotAuthenticated : errors::kNotAuthenticated);
+  }
   if (reason == Denial::kRightWasLost) return std::string(errors::kRightWasLost);
   if (spec.first_key != 0) return std::string(errors::kNoRightForKey);
   return absl::StrCat("NOPERM this user has no permissions to run the '", absl_view(spec.name), "' command");

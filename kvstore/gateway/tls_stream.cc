@@ -185,7 +185,9 @@ void TlsStream::say_end() {
 std::vector<std::string> TlsStream::verified_chain() const {
   std::vector<std::string> chain;
   const STACK_OF(X509)* const verified = SSL_get0_verified_chain(stream_.get());
-  for (int i = 0; i < sk_X509_num(verified); ++i) chain.push_back(pem_of(sk_X509_value(verified, i)));
+  const int count = sk_X509_num(verified);
+  if (count > 0) chain.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) chain.push_back(pem_of(sk_X509_value(verified, i)));
   return chain;
 }
 

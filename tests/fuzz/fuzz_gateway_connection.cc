@@ -11,20 +11,20 @@
 
 #include "rpc/base/check.h"
 #include "tests/fuzz/fuzz_input.h"
-#include "tests/kvstore/gateway/fake_store.h"
+#include "tests/kvstore/gateway/users_testing.h"
 
 namespace skua::kv::gateway {
 namespace {
 
 /// Words that commands are made of; any bytes would seldom be a command.
 constexpr std::string_view kWords[] = {
-    "GET",   "SET",    "DEL",       "INCR",    "APPEND", "MGET",     "MSET",     "GETSET",      "GETDEL",
-    "GETEX", "EXPIRE", "PEXPIREAT", "PERSIST", "TTL",    "SCAN",     "KEYS",     "DBSIZE",      "SELECT",
-    "HELLO", "CONFIG", "COMMAND",   "INFO",    "CLIENT", "SETRANGE", "GETRANGE", "INCRBYFLOAT", "EXISTS",
-    "PING",  "RESET",  "QUIT",      "a",       "b",      "0",        "1",        "3",           "-1",
-    "EX",    "NX",     "XX",        "KEEPTTL", "HSET",   "HDEL",     "HGETALL",  "HINCRBY",     "HMGET",
-    "HSCAN", "HSETNX", "TYPE",      "GT",      "MATCH",  "COUNT",    "*",        "[a-",         "DOCS",
-    "ID",    "x",      "MULTI",     "EXEC",    "WATCH",  "DISCARD",  "UNWATCH"};
+    "GET",     "SET",       "DEL",     "INCR",     "APPEND",   "MGET",        "MSET",   "GETSET", "GETDEL", "GETEX",
+    "EXPIRE",  "PEXPIREAT", "PERSIST", "TTL",      "SCAN",     "KEYS",        "DBSIZE", "SELECT", "HELLO",  "CONFIG",
+    "COMMAND", "INFO",      "CLIENT",  "SETRANGE", "GETRANGE", "INCRBYFLOAT", "EXISTS", "PING",   "RESET",  "QUIT",
+    "a",       "b",         "0",       "1",        "3",        "-1",          "EX",     "NX",     "XX",     "KEEPTTL",
+    "HSET",    "HDEL",      "HGETALL", "HINCRBY",  "HMGET",    "HSCAN",       "HSETNX", "TYPE",   "GT",     "MATCH",
+    "COUNT",   "*",         "[a-",     "DOCS",     "ID",       "x",           "MULTI",  "EXEC",   "WATCH",  "DISCARD",
+    "UNWATCH", "AUTH",      "ada",     "eve",      "right"};
 
 std::string next_bytes(fuzz::FuzzInput& input) {
   switch (input.pick(4)) {
@@ -50,12 +50,19 @@ StoreResult failure(fuzz::FuzzInput& input) {
 
 void run(fuzz::FuzzInput input) {
   const bool goes_away = input.flag();
+  bool was_admitted = false;
   FakeGateway gateway;
+  std::unique_ptr<FakeClient> client;
+  if (input.flag()) gateway.context.users = users_of("ada HASH *=read,write\neve HASH users=write\n", gateway);
   gateway.store.on_request = [&](const StoreRequest& request) -> std::optional<StoreResult> {
+    if (request.kind == StoreRequest::Kind::kPassword) return judge_password(request);
+    // After RESET, what came before it may still ask.
+    was_admitted = was_admitted || client->connection().is_admitted();
+    SKUA_CHECK(was_admitted, "a stranger asks the store");
     const bool may_fail = request.kind != StoreRequest::Kind::kScan && input.seldom();
     return may_fail ? std::optional(failure(input)) : std::nullopt;
   };
-  auto client = std::make_unique<FakeClient>(gateway);
+  client = std::make_unique<FakeClient>(gateway);
   std::string unread;
   while (!input.empty()) {
     gateway.now_us += 1000 * int64_t{input.byte()};

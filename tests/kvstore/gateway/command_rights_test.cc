@@ -98,6 +98,8 @@ TEST_F(CommandRights, WhoHasNotAuthenticatedMayDoNothingElse) {
     const std::string reply = ask("", line);
     if (spec->has(kNoUser)) {
       EXPECT_NE(reply, "-NOAUTH Authentication required.\r\n") << line;
+    } else if (spec->name == "exec") {
+      EXPECT_EQ(reply, "-EXECABORT Transaction discarded because of: NOAUTH Authentication required.\r\n");
     } else {
       EXPECT_EQ(reply, "-NOAUTH Authentication required.\r\n") << line;
     }

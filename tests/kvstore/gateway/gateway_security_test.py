@@ -352,6 +352,37 @@ class GatewaySecurityTest(unittest.TestCase):
         for client in many:
             self.assertEqual([client.reply().value, client.reply().value], ["+OK", "+PONG"])
 
+    def test_replies_are_those_of_redis(self):
+        redis = self.programs.start_redis()
+        setup = self.connect(Connection, redis)
+        for user in (("ada", "on", ">secret", "~*", "+@all"), ("reader", "on", ">secret", "%R~*", "+@all"),
+                     ("nobody", "on", ">secret", "~*", "-@all", "+@connection", "+@transaction"),
+                     ("default", "on", ">secret", "~*", "+@all")):
+            self.assertEqual(setup.ask("ACL", "SETUSER", *user), "+OK")
+        users = self.users_file("ada HASH *=read,write\nreader HASH *=read\nnobody HASH\ndefault HASH *=read,write\n")
+        _, gateway = self.gateway("--users-file", users)
+        secret = [encode("AUTH", user, "secret") for user in ("ada", "reader", "nobody")]
+        for conversation in (
+                [encode("GET", "a"), encode("NOSUCH"), encode("PING"), encode("GET"), encode("MULTI"), encode("EXEC"), encode("RESET")],
+                [encode("AUTH", "ada", "wrong"), encode("AUTH", "eve", "secret"), encode("AUTH", "wrong"), encode("AUTH"),
+                 encode("AUTH", "a", "b", "c"), encode("AUTH", "secret"), encode("AUTH", "ada", "wrong"), encode("SET", "a", "1")],
+                [encode("HELLO"), encode("HELLO", "3"), encode("HELLO", "3", "AUTH", "ada", "wrong"), encode("HELLO", "4"),
+                 encode("HELLO", "3", "AUTH", "ada"), encode("HELLO", "3", "SETNAME", "me"), secret[0], encode("GET", "nosuch"),
+                 encode("RESET"), encode("GET", "a")],
+                [secret[0], encode("SET", "a", "1"), secret[1], encode("GET", "a"), encode("SET", "a", "2"), encode("GETSET", "a", "2"),
+                 encode("DEL", "a"), encode("MULTI"), encode("GET", "a"), encode("SET", "a", "2"), encode("EXEC"), encode("EXEC"),
+                 encode("GET", "a")],
+                [secret[2], encode("DBSIZE"), encode("KEYS", "*")],
+                [encode(*"abcdefghijk")], [b"*1\r\n$16385\r\n"], [encode("QUIT")]):
+            answers = []
+            for port in (redis, gateway):
+                connection = self.connect(Connection, port)
+                answers.append([])
+                for request in conversation:
+                    connection.send(request)
+                    answers[-1].append(connection.reply().raw)
+            self.assertEqual(*answers)
+
     def test_others_are_served_while_passwords_are_checked(self):
         _, port = self.gateway("--users-file", self.users_file("ada HASH *=read,write\n"))
         ada = self.connect(Connection, port)
