@@ -121,7 +121,7 @@ void ClientSecurityWatch::look() {
       is_other = true;
     }
   }
-  has_looked_ = true;
+  has_looked_ = has_looked_ || is_other;
   if (is_other) on_changed_(now_);
 }
 

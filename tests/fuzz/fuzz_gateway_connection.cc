@@ -76,6 +76,8 @@ void run(fuzz::FuzzInput input) {
         unread = std::string(client->send(unread));
         break;
     }
+    // A verdict on a password, or replies that are taken, may have made room.
+    if (client->connection().wants_input()) unread = std::string(client->send(unread));
     SKUA_CHECK(unread.empty() || !client->connection().wants_input(), "input is left that was wanted");
   }
   if (goes_away) client.reset();
