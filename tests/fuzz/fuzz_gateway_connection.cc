@@ -24,7 +24,7 @@ constexpr std::string_view kWords[] = {
     "a",       "b",         "0",       "1",        "3",        "-1",          "EX",     "NX",     "XX",     "KEEPTTL",
     "HSET",    "HDEL",      "HGETALL", "HINCRBY",  "HMGET",    "HSCAN",       "HSETNX", "TYPE",   "GT",     "MATCH",
     "COUNT",   "*",         "[a-",     "DOCS",     "ID",       "x",           "MULTI",  "EXEC",   "WATCH",  "DISCARD",
-    "UNWATCH", "AUTH",      "ada",     "eve",      "right"};
+    "UNWATCH", "AUTH",      "ada",     "eve",      "right",    "FLUSHALL",    "FLUSHDB"};
 
 std::string next_bytes(fuzz::FuzzInput& input) {
   switch (input.pick(4)) {
@@ -52,6 +52,7 @@ void run(fuzz::FuzzInput input) {
   const bool goes_away = input.flag();
   bool was_admitted = false;
   FakeGateway gateway;
+  gateway.identity.allows_flush = true;
   std::unique_ptr<FakeClient> client;
   if (input.flag()) gateway.context.users = users_of("ada HASH *=read,write\neve HASH users=write\n", gateway);
   gateway.store.on_request = [&](const StoreRequest& request) -> std::optional<StoreResult> {

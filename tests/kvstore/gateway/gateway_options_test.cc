@@ -37,13 +37,16 @@ TEST(GatewayOptions, EachProtocolMayBeLeftOut_NotBoth) {
   ASSERT_EQ(resp->entrances.size(), 1U);
   EXPECT_EQ(resp->entrances[0].protocol, ClientProtocol::kResp);
   EXPECT_EQ(resp->entrances[0].port, 6379);
+  EXPECT_FALSE(resp->allows_flush);
   ProgramOptions options = with_memcached("", "127.0.0.1:11211");
   options.memcached_database = 3;
+  options.allows_flush = true;
   const auto memcached = gateway_options(options);
   ASSERT_TRUE(memcached.ok());
   ASSERT_EQ(memcached->entrances.size(), 1U);
   EXPECT_EQ(memcached->entrances[0].protocol, ClientProtocol::kMemcached);
   EXPECT_EQ(memcached->entrances[0].database, 3U);
+  EXPECT_TRUE(memcached->allows_flush);
   const auto both = gateway_options(with_memcached("127.0.0.1:6379", "127.0.0.1:11211"));
   ASSERT_TRUE(both.ok());
   ASSERT_EQ(both->entrances.size(), 2U);
