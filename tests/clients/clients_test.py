@@ -3,8 +3,9 @@
 
   clients_test.py --bin build/release/bin [--npm FOLDER] [--only NAME]...
 
-A script whose library is not installed is skipped, and the test says so. Libraries of Node come from npm, into a folder that is
-removed afterwards, if there is an npm and a registry answers within 30 seconds; or from --npm, where they are installed already.
+A script whose library is not installed is skipped, and the test says so. Libraries of Node come from npm, into a folder
+that is removed afterwards, if there is an npm and a registry answers within 30 seconds; or from --npm, where they are
+installed already.
 Exit code 77: no library is here.
 """
 
@@ -61,7 +62,8 @@ def hiredis_script(context):
     program = os.path.join(context.folder, "hiredis_client")
     flags = output_of(["pkg-config", "--cflags", "--libs", "hiredis"]).stdout.split()
     # Its headers are found as <hiredis/hiredis.h> and without the folder's name.
-    built = output_of(["cc", "-Wall", "-Wextra", "-O1", os.path.join(SCRIPTS, "hiredis_client.c"), "-o", program, *flags])
+    source = os.path.join(SCRIPTS, "hiredis_client.c")
+    built = output_of(["cc", "-Wall", "-Wextra", "-O1", source, "-o", program, *flags])
     if built.returncode != 0:
         raise AssertionError(f"hiredis_client.c: {built.stderr}")
     return [program]
@@ -100,16 +102,20 @@ class Context:
         try:
             need("node", ["node", "--version"])
             need("npm", ["npm", "--version"])
-            done = output_of(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline", "--prefix", folder, *NPM_PACKAGES], timeout=NPM_LIMIT_S)
+            done = output_of(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline", "--prefix",
+                              folder, *NPM_PACKAGES], timeout=NPM_LIMIT_S)
             if done.returncode != 0:
                 raise Skipped(f"npm install fails: {done.stderr.strip()[-200:]}")
         except (Skipped, subprocess.TimeoutExpired) as reason:
-            self.npm_failure = str(reason) if isinstance(reason, Skipped) else f"npm install took more than {NPM_LIMIT_S} s"
+            is_slow = isinstance(reason, subprocess.TimeoutExpired)
+            self.npm_failure = f"npm install took more than {NPM_LIMIT_S} s" if is_slow else str(reason)
             raise Skipped(self.npm_failure) from reason
         self.npm_folder = folder
 
     def environment(self):
-        return {**os.environ, **({"NODE_PATH": os.path.join(self.npm_folder, "node_modules")} if self.npm_folder else {})}
+        if self.npm_folder is None:
+            return dict(os.environ)
+        return {**os.environ, "NODE_PATH": os.path.join(self.npm_folder, "node_modules")}
 
 
 @dataclasses.dataclass

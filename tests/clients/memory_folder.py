@@ -1,4 +1,4 @@
-"""Where clusters of these tests keep their data: they write much, one command after the other, and no test of theirs is of disks."""
+"""Where clusters of these tests keep their data. The tests send one command after the other; none is of disks."""
 
 import os
 import shutil

@@ -3,9 +3,10 @@
 
   suites_test.py --bin build/release/bin [--all] [--redis FOLDER] [--memcached FOLDER]
 
-The sources come from the Debian mirror of this system (apt-get source, with lists of its own; nothing of the system changes), or from
-folders where they are unpacked already; the test works with copies. Without --all, units and tests that take seconds are left out.
-redis_suite_skips.txt and memcached_suite_differences.txt say which tests are not for the gateway, and why. All others must pass.
+The sources come from the Debian mirror of this system (apt-get source, with lists of its own; nothing of the system
+changes), or from folders where they are unpacked already; the test works with copies. Without --all, units and tests that
+take seconds are left out. redis_suite_skips.txt and memcached_suite_differences.txt say which tests are not for the
+gateway, and why. All others must pass.
 Exit code 77: the sources cannot be had here, or a program is missing.
 """
 
@@ -27,15 +28,19 @@ from gateway_programs import LIMIT_S, Programs, free_ports  # noqa: E402
 
 FETCH_LIMIT_S = 120
 UNIT_LIMIT_S = 300
-UNITS = ["unit/type/string", "unit/type/incr", "unit/type/hash", "unit/keyspace", "unit/multi", "unit/protocol", "unit/scan", "unit/quit"]
+# Whose tests and replies are meant.
+VERSIONS = {"redis": "7.0.", "memcached": "1.6.18"}
+UNITS = ["unit/type/string", "unit/type/incr", "unit/type/hash", "unit/keyspace", "unit/multi", "unit/protocol", "unit/scan",
+         "unit/quit"]
 SLOW_UNITS = ["unit/expire", "unit/other"]
 # Of the fast units: tests of thousands of commands, one after the other.
 SLOW_TESTS = ["Very big payload random access", "SET 10000 numeric keys and access all them in reverse order",
               "DBSIZE should be 10000 now", "SETNX against expired volatile key", "GETRANGE fuzzing"]
 DENIED_TAGS = "-needs:repl -needs:save -needs:config-maxmemory"
-# The first wants a server that has counted nothing yet. Others than these want options of memcached's or see its memory.
+# The first wants a server that has counted nothing yet. Files that are not here want options of memcached's, or its memory.
 FILES = ["issue_104", "bogus-commands", "cas", "flags", "incrdecr", "issue_108", "issue_152", "issue_192", "issue_3",
-         "issue_61", "issue_68", "issue_70", "line-lengths", "malicious-commands", "metaget", "multiversioning", "noreply", "quit"]
+         "issue_61", "issue_68", "issue_70", "line-lengths", "malicious-commands", "metaget", "multiversioning", "noreply",
+         "quit"]
 SLOW_FILES = ["expirations", "flush-all", "getandtouch", "getset", "touch"]
 
 
@@ -45,14 +50,14 @@ class Unavailable(Exception):
 
 def apt_sources():
     """A line of deb-src for each archive of this system that has a component main, but for those of corrections."""
-    listed = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"],
-                            capture_output=True, text=True, check=False).stdout.split("\n")
+    listed = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)",
+                             "Created-By: Packages"], capture_output=True, text=True, check=False).stdout.split("\n")
     archives = [line.split() for line in listed if line.endswith(" main")]
     return [f"deb-src {uri} {release} main" for uri, release, _ in archives if "-" not in release]
 
 
 def fetch(folder):
-    """The folders of Redis's and memcached's sources, unpacked in `folder`."""
+    """The folders of the sources of Redis and memcached, unpacked in `folder`."""
     if shutil.which("apt-get") is None or shutil.which("dpkg-source") is None:
         raise Unavailable("there is no apt-get, or no dpkg-source")
     sources = apt_sources()
@@ -61,20 +66,23 @@ def fetch(folder):
     os.makedirs(os.path.join(folder, "lists", "partial"))
     with open(os.path.join(folder, "sources.list"), "w", encoding="utf-8") as out:
         out.write("\n".join(sources) + "\n")
-    options = [f"Dir::Etc::SourceList={folder}/sources.list", "Dir::Etc::SourceParts=/dev/null", f"Dir::State::Lists={folder}/lists",
-               "Dir::Cache::pkgcache=", "Dir::Cache::srcpkgcache=", "Acquire::Languages=none", "Acquire::Retries=1",
-               "Acquire::http::Timeout=20", f"APT::Sandbox::User={'root' if os.getuid() == 0 else ''}"]
+    options = [f"Dir::Etc::SourceList={folder}/sources.list", "Dir::Etc::SourceParts=/dev/null",
+               f"Dir::State::Lists={folder}/lists", "Dir::Cache::pkgcache=", "Dir::Cache::srcpkgcache=",
+               "Acquire::Languages=none", "Acquire::Retries=1", "Acquire::http::Timeout=20",
+               "APT::Update::Error-Mode=any", f"APT::Sandbox::User={'root' if os.getuid() == 0 else ''}"]
     words = ["apt-get", "-qq"] + [word for option in options for word in ("-o", option)]
     for action in (["update"], ["source", "redis", "memcached"]):
-        done = subprocess.run([*words, *action], cwd=folder, capture_output=True, text=True, timeout=FETCH_LIMIT_S, check=False)
+        done = subprocess.run([*words, *action], cwd=folder, capture_output=True, text=True, timeout=FETCH_LIMIT_S,
+                              check=False)
         if done.returncode != 0:
             raise Unavailable(f"apt-get {' '.join(action)}: {done.stderr.strip()[-300:]}")
-    found = {}
-    for name in sorted(os.listdir(folder)):
-        for suite in ("redis", "memcached"):
-            if re.fullmatch(suite + r"-[0-9.]+", name):
-                found[suite] = os.path.join(folder, name)
-    return found["redis"], found["memcached"]
+    found = []
+    for suite, version in VERSIONS.items():
+        names = [name for name in os.listdir(folder) if name.startswith(f"{suite}-{version}")]
+        if len(names) != 1:
+            raise Unavailable(f"Debian has another version of {suite} than {version}")
+        found.append(os.path.join(folder, names[0]))
+    return found
 
 
 def replace_in(path, old, new):
@@ -110,15 +118,16 @@ def prepare_redis(source, folder):
 
 
 def run_unit(copy, unit, port, skips):
-    done = subprocess.run(["./runtest", "--host", "127.0.0.1", "--port", str(port), "--ignore-encoding", "--ignore-digest", "--durable",
-                           "--skipfile", skips, "--baseport", str(free_ports(40) + 32), "--tags", DENIED_TAGS, "--single", unit],
-                          cwd=copy, capture_output=True, timeout=UNIT_LIMIT_S, check=False)
+    done = subprocess.run(["./runtest", "--host", "127.0.0.1", "--port", str(port), "--ignore-encoding", "--ignore-digest",
+                           "--durable", "--skipfile", skips, "--baseport", str(free_ports(40) + 32), "--tags", DENIED_TAGS,
+                           "--single", unit], cwd=copy, capture_output=True, timeout=UNIT_LIMIT_S, check=False)
     output = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout.decode("latin-1"))
     results = {kind: re.findall(rf"^\[{kind}\]: (.*?)(?: \(\d+ ms\))?$", output.split("!!! WARNING")[0], re.MULTILINE)
                for kind in ("ok", "err", "skip", "ignore", "exception")}
     has_ended = f"done]: {unit}" in output
     if done.returncode != 0 or not has_ended or results["err"] or results["exception"]:
-        raise AssertionError(f"{unit} fails with {len(results['err'])} tests:\n{output[-6000:]}{done.stderr.decode()[-1000:]}")
+        errors = done.stderr.decode("latin-1")[-1000:]
+        raise AssertionError(f"{unit} fails with {len(results['err'])} tests:\n{output[-6000:]}{errors}")
     return results
 
 
@@ -139,7 +148,8 @@ def redis_suite(source, folder, port, is_all):
     for unit in UNITS + (SLOW_UNITS if is_all else []):
         results = run_unit(copy, unit, port, skips)
         skipped += results["skip"]
-        print(f"redis {unit}: {len(results['ok'])} pass, {len(results['skip'])} skipped, {len(results['ignore'])} not for other servers", flush=True)
+        print(f"redis {unit}: {len(results['ok'])} pass, {len(results['skip'])} skipped, {len(results['ignore'])} not for "
+              "servers that run already", flush=True)
         if not results["ok"]:
             raise AssertionError(f"{unit} has no test that passes")
     if is_all:
@@ -159,7 +169,8 @@ def prepare_memcached(source, folder):
         out.write("#!/bin/sh\necho memcached 1.6.18\n")
     os.chmod(program, 0o755)
     # memcached for tests has a command that moves its clock. Here time passes.
-    replace_in(os.path.join(copy, "t", "lib", "MemcachedTest.pm"), 'print $sock "debugtime $move\\r\\n";\n    <$sock>;', "sleep($move);")
+    replace_in(os.path.join(copy, "t", "lib", "MemcachedTest.pm"), 'print $sock "debugtime $move\\r\\n";\n    <$sock>;',
+               "sleep($move);")
     return copy
 
 
@@ -222,7 +233,8 @@ def memcapable(port):
     if program is None:
         print("memcapable: skipped, it is not installed")
         return
-    done = subprocess.run([program, "-a", "-h", "127.0.0.1", "-p", str(port)], capture_output=True, text=True, timeout=UNIT_LIMIT_S, check=False)
+    done = subprocess.run([program, "-a", "-h", "127.0.0.1", "-p", str(port)], capture_output=True, text=True,
+                          timeout=UNIT_LIMIT_S, check=False)
     if done.returncode != 0 or "All tests passed" not in done.stdout + done.stderr:
         raise AssertionError(f"memcapable:\n{done.stdout}{done.stderr}")
     print(f"memcapable: {done.stdout.count('[pass]')} pass")

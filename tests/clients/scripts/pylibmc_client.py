@@ -10,7 +10,8 @@ LARGE = b"x" * (1 << 20)
 client = pylibmc.Client([f"127.0.0.1:{sys.argv[1]}"], behaviors={"cas": True, "tcp_nodelay": True})
 client.delete_multi(["m:bin", "m:large", "m:n", "m:cas", "m:object", "m:absent"])
 assert client.set("m:bin", BINARY) and client.get("m:bin") == BINARY
-assert client.set("m:object", {"a": [1, "x"]}) and client.get("m:object") == {"a": [1, "x"]}, "flags tell how values are written"
+# Flags tell how the client has written a value.
+assert client.set("m:object", {"a": [1, "x"]}) and client.get("m:object") == {"a": [1, "x"]}
 assert client.set("m:bin", BINARY, time=100) and client.touch("m:bin", 100)
 assert client.add("m:bin", b"2") is False and client.replace("m:bin", b"1")
 assert client.set("m:cas", 1)

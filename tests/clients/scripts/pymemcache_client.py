@@ -17,7 +17,8 @@ assert client.add("m:bin", b"2") is False and client.append("m:bin", b"2") and c
 assert client.set("m:cas", b"1")
 value, version = client.gets("m:cas")
 assert value == b"1" and client.cas("m:cas", b"2", version) and client.cas("m:cas", b"3", version) is False
-assert client.set("m:n", b"7") and client.incr("m:n", 5) == 12 and client.decr("m:n", 2) == 10 and client.incr("m:absent", 1) is None
+assert client.set("m:n", b"7") and client.incr("m:n", 5) == 12 and client.decr("m:n", 2) == 10
+assert client.incr("m:absent", 1) is None
 assert not client.set_many({f"m:many{i}": b"%d" % i for i in range(100)})
 assert len(client.get_many([f"m:many{i}" for i in range(200)])) == 100
 client.set_many({f"m:many{i}": b"x" for i in range(100)}, noreply=True)
