@@ -74,7 +74,7 @@ class ClientWorld {
     stop_node(index);
     start_node(index, incarnation);
     nodes_[index]->owned = owned_by(index);
-    nodes_[index]->shard_count = static_cast<uint32_t>(owners_.size());
+    nodes_[index]->placement.shard_count = static_cast<uint32_t>(owners_.size());
   }
   void stop_node(uint32_t index) {
     control.detach(*nodes_[index]);

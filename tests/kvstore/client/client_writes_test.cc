@@ -73,7 +73,7 @@ struct OneNode : ClientWorld {
   void restart() {
     lost.clear();
     restart_node(0);
-    publish_owners(std::vector<uint32_t>(node(0).shard_count, 0), 1);
+    publish_owners(std::vector<uint32_t>(node(0).placement.shard_count, 0), 1);
   }
 
   int left = 0;

@@ -12,6 +12,7 @@
 
 #include "kvstore/client/cluster_access.h"
 #include "kvstore/codec/batch.h"
+#include "kvstore/codec/key_hash.h"
 #include "kvstore/codec/reply.h"
 #include "kvstore/codec/request.h"
 #include "kvstore/types/features.h"
