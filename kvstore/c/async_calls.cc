@@ -10,14 +10,13 @@
 namespace skua::c {
 namespace {
 
-/// What a client calls when an operation has ended. Small enough that it needs no memory of its own.
+/// What a client calls when an operation has ended: the caller's function. Small enough that it needs no memory of its own.
 struct Done {
-  skua_client* client;
-  uint32_t place;
+  skua_callback function;
+  void* context;
 
   template <typename Result>
   void operator()(Result&& result) const {
-    const Callback callback = take_callback(*client, place);
     skua_result lent;
     const absl::Status status = without_exceptions([&] {
       lend(result, lent);
@@ -26,27 +25,22 @@ struct Done {
     constexpr bool kIsWrite = std::is_base_of_v<kv::WriteResult, std::remove_cvref_t<Result>>;
     if (!status.ok()) tell_no_memory(kIsWrite, lent);
     lent.is_lent = true;
-    callback.function(callback.context, &lent);
+    function(context, &lent);
   }
 };
-static_assert(sizeof(Done) <= 2 * sizeof(void*));
+static_assert(sizeof(Done) <= 2 * sizeof(void*) && std::is_trivially_copyable_v<Done>);
 
 /// `make_call(run)` is one of the functions of calls.h.
 template <typename MakeCall>
-skua_code submit(skua_client* client, const Callback& callback, skua_error* error, MakeCall make_call) noexcept {
+skua_code submit(skua_client* client, const Done& done, skua_error* error, MakeCall make_call) noexcept {
   return report(
       error, without_exceptions([&] {
         absl::Status status = check_submit(client);
-        if (status.ok() && callback.function == nullptr) {
+        if (status.ok() && done.function == nullptr) {
           status = absl::InvalidArgumentError("callback must not be NULL");
         }
         if (!status.ok()) return status;
-        return make_call([&](auto&& call) {
-          const uint32_t place = add_callback(*client, callback);
-          absl::Status accepted = client->polled->run(std::forward<decltype(call)>(call), Done{client, place});
-          if (!accepted.ok()) static_cast<void>(take_callback(*client, place));
-          return accepted;
-        });
+        return make_call([&](auto&& call) { return client->polled->run(std::forward<decltype(call)>(call), done); });
       }));
 }
 

@@ -27,7 +27,7 @@ template <typename Run>
 absl::Status with_get(const char* table, skua_bytes key, const skua_read_options* given, Run&& run) {
   kv::ReadOptions options;
   absl::Status status = check_place(table, key);
-  if (status.ok()) status = read(given, options);
+  if (status.ok() && given != nullptr) status = read(given, options);
   return status.ok() ? run(kv::GetCall{table, view_of(key), options}) : status;
 }
 

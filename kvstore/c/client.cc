@@ -26,10 +26,6 @@ std::unique_ptr<skua_client> make_polled(std::unique_ptr<kv::AsyncClient> client
   return made;
 }
 
-bool is_made_here(const skua_client& client) noexcept {
-  return client.fork_count == fork_count();
-}
-
 absl::Status check_process(const skua_client* client) {
   if (client == nullptr) return check_not_null("client", client);
   if (is_made_here(*client)) return absl::OkStatus();
@@ -44,7 +40,7 @@ absl::Status check_blocking(const skua_client* client) {
       "this client is polled: call skua_async_...(), or skua_client_create() a client that blocks");
 }
 
-absl::Status check_submit(const skua_client* client) {
+absl::Status why_no_submit(const skua_client* client) {
   absl::Status status = check_process(client);
   if (!status.ok()) return status;
   if (client->activity == Activity::kClosing) return absl::CancelledError("the client is closing");
@@ -66,24 +62,6 @@ absl::Status check_poll(const skua_client* client) {
     return absl::InvalidArgumentError("a callback must not poll, wait or end its client");
   }
   return status;
-}
-
-uint32_t add_callback(skua_client& client, const Callback& callback) {
-  if (client.free_places.empty()) {
-    client.callbacks.emplace_back();
-    // Now, so that take_callback() needs no memory.
-    client.free_places.reserve(client.callbacks.capacity());
-    client.free_places.push_back(static_cast<uint32_t>(client.callbacks.size() - 1));
-  }
-  const uint32_t place = client.free_places.back();
-  client.free_places.pop_back();
-  client.callbacks[place] = callback;
-  return place;
-}
-
-Callback take_callback(skua_client& client, uint32_t place) {
-  client.free_places.push_back(place);
-  return client.callbacks[place];
 }
 
 namespace {

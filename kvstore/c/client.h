@@ -1,11 +1,10 @@
 // Clients of the C library. A blocking one is a kv::Client. A polled one is a kv::AsyncClient, with the checks that keep a
-// program's mistakes from ending the process, and with the callbacks of operations in flight.
+// program's mistakes from ending the process.
 #ifndef SKUA_KVSTORE_C_CLIENT_H_
 #define SKUA_KVSTORE_C_CLIENT_H_
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,13 +15,6 @@
 #include "kvstore/client/client.h"
 
 namespace skua::c {
-
-/// The caller's function of an operation in flight. The client's callbacks name it by its place: so they are small, and
-/// need no memory.
-struct Callback {
-  skua_callback function = nullptr;
-  void* context = nullptr;
-};
 
 /// Where a polled client is. Everything but kIdle forbids something.
 enum class Activity : uint8_t {
@@ -45,8 +37,6 @@ struct skua_client {
   uint64_t owner = 0;  // a this_thread_number()
   skua::c::Activity activity = skua::c::Activity::kIdle;
   int64_t timeout_ns = 0;
-  std::vector<skua::c::Callback> callbacks;
-  std::vector<uint32_t> free_places;
 };
 
 namespace skua::c {
@@ -56,7 +46,9 @@ namespace skua::c {
 [[nodiscard]] std::unique_ptr<skua_client> make_polled(std::unique_ptr<kv::AsyncClient> client, int64_t timeout_ns);
 
 /// False: made before fork(). The client's threads and sockets are the parent's.
-[[nodiscard]] bool is_made_here(const skua_client& client) noexcept;
+[[nodiscard]] inline bool is_made_here(const skua_client& client) noexcept {
+  return client.fork_count == fork_count();
+}
 
 /// INVALID_ARGUMENT: null, or made before fork().
 [[nodiscard]] absl::Status check_process(const skua_client* client);
@@ -65,14 +57,21 @@ namespace skua::c {
 /// INVALID_ARGUMENT: null, made before fork(), no polled client, another thread than the owner's, or between begin_wait
 /// and end_wait.
 /// CANCELLED: the client is closing. For submitting operations, also from callbacks.
-[[nodiscard]] absl::Status check_submit(const skua_client* client);
+[[nodiscard]] inline absl::Status check_submit(const skua_client* client);
 /// The same, and INVALID_ARGUMENT inside of callbacks. For polling and waiting.
 [[nodiscard]] absl::Status check_poll(const skua_client* client);
 
-/// Keeps a callback until its operation ends. Returns its place.
-[[nodiscard]] uint32_t add_callback(skua_client& client, const Callback& callback);
-/// Takes the callback back; the place is free then.
-[[nodiscard]] Callback take_callback(skua_client& client, uint32_t place);
+/// What is wrong with submitting, in full. OK if nothing is.
+[[nodiscard]] absl::Status why_no_submit(const skua_client* client);
+
+inline absl::Status check_submit(const skua_client* client) {
+  // Most calls are right, and need no more than this.
+  if (client != nullptr && client->polled != nullptr && client->activity <= Activity::kPolling &&
+      is_made_here(*client) && client->owner == this_thread_number()) {
+    return absl::OkStatus();
+  }
+  return why_no_submit(client);
+}
 
 }  // namespace skua::c
 

@@ -13,7 +13,7 @@ skua_code code_of(const absl::Status& status) noexcept {
   return code >= SKUA_OK && code <= SKUA_UNAUTHENTICATED ? static_cast<skua_code>(code) : SKUA_UNKNOWN;
 }
 
-skua_code report(skua_error* error, const absl::Status& status) noexcept {
+skua_code fill(skua_error* error, const absl::Status& status) noexcept {
   const skua_code code = code_of(status);
   // Room for one character and the zero behind it.
   constexpr size_t kLeast = offsetof(skua_error, text) + 2;
@@ -35,14 +35,12 @@ absl::Status status_of(const std::system_error& error) noexcept {
   }
 }
 
-absl::Status check_bytes(std::string_view name, skua_bytes bytes) {
-  if (bytes.data != nullptr || bytes.length == 0) return absl::OkStatus();
+absl::Status no_data(std::string_view name, skua_bytes bytes) {
   return absl::InvalidArgumentError(
       absl::StrCat(absl::string_view(name.data(), name.size()), " has ", bytes.length, " bytes, but its data is NULL"));
 }
 
-absl::Status check_not_null(std::string_view name, const void* pointer) {
-  if (pointer != nullptr) return absl::OkStatus();
+absl::Status is_null(std::string_view name) {
   return absl::InvalidArgumentError(absl::StrCat(absl::string_view(name.data(), name.size()), " must not be NULL"));
 }
 

@@ -14,14 +14,26 @@
 namespace skua::c {
 
 /// Fills `error`, unless it is null or too small for a text, and returns the status's code. OK leaves an empty text.
-skua_code report(skua_error* error, const absl::Status& status) noexcept;
+skua_code fill(skua_error* error, const absl::Status& status) noexcept;
+/// The same. Without a call for the most frequent case.
+inline skua_code report(skua_error* error, const absl::Status& status) noexcept {
+  return error == nullptr && status.ok() ? SKUA_OK : fill(error, status);
+}
 
 [[nodiscard]] skua_code code_of(const absl::Status& status) noexcept;
 
+// INVALID_ARGUMENT, naming the argument.
+[[nodiscard]] absl::Status no_data(std::string_view name, skua_bytes bytes);
+[[nodiscard]] absl::Status is_null(std::string_view name);
+
 /// OK, or INVALID_ARGUMENT naming the argument: `bytes` has a length and no data.
-[[nodiscard]] absl::Status check_bytes(std::string_view name, skua_bytes bytes);
+[[nodiscard]] inline absl::Status check_bytes(std::string_view name, skua_bytes bytes) {
+  return bytes.data != nullptr || bytes.length == 0 ? absl::OkStatus() : no_data(name, bytes);
+}
 /// OK, or INVALID_ARGUMENT naming the argument.
-[[nodiscard]] absl::Status check_not_null(std::string_view name, const void* pointer);
+[[nodiscard]] inline absl::Status check_not_null(std::string_view name, const void* pointer) {
+  return pointer != nullptr ? absl::OkStatus() : is_null(name);
+}
 
 [[nodiscard]] inline std::string_view view_of(skua_bytes bytes) noexcept {
   return bytes.length == 0 ? std::string_view() : std::string_view(static_cast<const char*>(bytes.data), bytes.length);
