@@ -41,6 +41,7 @@ absl::Status check_blocking(const skua_client* client) {
 }
 
 absl::Status why_no_submit(const skua_client* client) {
+  if (client == nullptr) return is_null("client");
   absl::Status status = check_process(client);
   if (!status.ok()) return status;
   if (client->activity == Activity::kClosing) return absl::CancelledError("the client is closing");

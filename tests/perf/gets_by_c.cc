@@ -23,7 +23,7 @@ void begin(Gets& gets);
 
 void end(void* context, const skua_result* result) {
   Gets& gets = *static_cast<Gets*>(context);
-  if (skua_result_code(result) != SKUA_OK) std::exit(1);
+  if (skua_result_code(result) != SKUA_OK) std::abort();
   gets.bytes += skua_result_value(result).length;
   --gets.in_flight;
   begin(gets);
@@ -35,7 +35,7 @@ void begin(Gets& gets) {
   ++gets.in_flight;
   const std::string& key = gets.keys[gets.left % gets.keys.size()];
   if (skua_async_get(gets.client, gets.table, {key.data(), key.size()}, nullptr, end, &gets, nullptr) != SKUA_OK)
-    std::exit(1);
+    std::abort();
 }
 
 }  // namespace

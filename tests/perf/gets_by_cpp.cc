@@ -24,12 +24,12 @@ class Gets {
     --left_;
     ++in_flight_;
     const auto status = client_.get(table_, keys_[left_ % keys_.size()], {}, [this](const skua::kv::GetResult& result) {
-      if (!result.ok()) std::exit(1);
+      if (!result.ok()) std::abort();
       bytes_ += result.value.bytes().size();
       --in_flight_;
       begin();
     });
-    if (!status.ok()) std::exit(1);
+    if (!status.ok()) std::abort();
   }
   bool is_done() const { return in_flight_ == 0; }
   uint64_t bytes() const { return bytes_; }
