@@ -46,6 +46,7 @@ skua::Task<> count_words(skua::CoroClient client, Count* count) {
 
 skua::Task<> count_all(skua::CoroClient client, Count* count) {
   std::vector<skua::Task<>> tasks;
+  tasks.reserve(kTasks);
   for (int i = 0; i < kTasks; ++i) tasks.push_back(count_words(client, count));
   for (skua::Task<>& task : tasks) task.start();
   for (skua::Task<>& task : tasks) co_await task;
