@@ -63,6 +63,7 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& op
           .count();
   identity.threads = options.threads;
   identity.connections_max = options.connections_max;
+  identity.authentication_ms = options.authentication_timeout.count();
   identity.databases = options.databases;
   identity.report = options.report;
   identity.allows_flush = options.allows_flush;

@@ -2,6 +2,7 @@
 #ifndef SKUA_KVSTORE_GATEWAY_GATEWAY_H_
 #define SKUA_KVSTORE_GATEWAY_GATEWAY_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -51,6 +52,8 @@ struct GatewayOptions {
   /// The way to the cluster.
   ClientOptions client{};
   std::string skua_version{};
+  /// How long clients may take to authenticate.
+  std::chrono::milliseconds authentication_timeout{60'000};
   /// How clients are known, and what they are shown. None: whoever connects may do everything, without TLS.
   ClientSecurityFiles client_security{};
   /// Called on any thread. May be none.

@@ -57,7 +57,7 @@ bool GatewayThread::begin_admission(Connection& connection) {
   return true;
 }
 
-/// A connection that is not admitted has kAuthenticationMs: a new one, one after RESET, and one whose user is gone and
+/// A connection that is not admitted has --authentication-timeout: a new one, one after RESET, and one whose user is gone and
 /// that does not take its last replies.
 void GatewayThread::note_admission(Connection& connection) {
   const bool is_admitted = connection.client.is_admitted();
@@ -150,7 +150,7 @@ void GatewayThread::end_late_connections() {
     if (connection == nullptr) continue;
     connection->has_deadline = false;
     if (connection->client.is_admitted()) continue;
-    if (connection->stranger_since_ms + kAuthenticationMs > now_ms) {
+    if (connection->stranger_since_ms + identity_.authentication_ms > now_ms) {
       // It was admitted meanwhile.
       connection->has_deadline = true;
       authentications_.add(*id, now_ms);

@@ -43,6 +43,8 @@ struct GatewayIdentity {
   int64_t started_ms = 0;
   uint32_t threads = 0;
   uint64_t connections_max = 0;
+  /// How long clients may take to authenticate, where there are users.
+  int64_t authentication_ms = 0;
   /// Numbers of databases and their tables.
   std::map<uint32_t, std::string> databases;
   /// Clients may remove all keys of a table with one command.

@@ -213,6 +213,10 @@ void declare(app::Program& program, ProgramOptions& options) {
   program.add_duration("timeout", &options.timeout_ns, "How long the cluster may take for each operation of a command.")
       .range(kMillisecond, 3600 * kSecond);
   add_client_security_options(program, options.client_security);
+  program
+      .add_duration("authentication-timeout", &options.authentication_timeout_ns,
+                    "How long clients may take to authenticate, if there is a users file, before they are cut off.")
+      .range(kSecond, 3600 * kSecond);
   program.add_bool("hash-password", &options.hashes_password,
                    "Read a password from standard input, print its hash for --users-file, and end.");
   program.add_choice<bool>(
@@ -264,6 +268,8 @@ absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options) {
   out.allows_flush = options.allows_flush;
   out.skua_version = app::version();
   out.client_security = options.client_security;
+  out.authentication_timeout =
+      std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(options.authentication_timeout_ns));
   out.client.control_address = options.control_address;
   out.client.credentials = options.credentials;
   out.client.packets = options.packets;

@@ -35,6 +35,8 @@ struct ProgramOptions {
   bool allows_everybody = false;
   /// How clients are known, and what they are shown.
   ClientSecurityFiles client_security;
+  /// People type passwords.
+  DurationNs authentication_timeout_ns = 60 * kSecond;
   /// Nothing is served: the program reads a password and prints its hash.
   bool hashes_password = false;
   app::HttpOptions http;

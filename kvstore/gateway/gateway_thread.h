@@ -39,9 +39,8 @@
 
 namespace skua::kv::gateway {
 
-/// How long a client may take to agree upon TLS, and to authenticate. People type passwords.
+/// How long a client may take to agree upon TLS.
 inline constexpr int64_t kHandshakeMs = 5000;
-inline constexpr int64_t kAuthenticationMs = 60'000;
 
 /// A way in: an address, what is spoken there, and the database that clients begin with.
 struct Entrance {
@@ -150,7 +149,7 @@ class GatewayThread {
   std::shared_ptr<const TlsContext> tls_;           // null: clients speak without
   PasswordChecker* const passwords_;
   ConnectionDeadlines handshakes_{kHandshakeMs};
-  ConnectionDeadlines authentications_{kAuthenticationMs};
+  ConnectionDeadlines authentications_{identity_.authentication_ms};
   std::vector<Entrance> entrances_;
   std::unique_ptr<AsyncClient> client_;
   StoreClient store_;

@@ -383,6 +383,16 @@ class GatewaySecurityTest(unittest.TestCase):
                     answers[-1].append(connection.reply().raw)
             self.assertEqual(*answers)
 
+    def test_who_does_not_authenticate_is_cut_off(self):
+        _, port = self.gateway("--users-file", self.users_file("ada HASH *=read,write\n"), "--authentication-timeout", "2s")
+        silent, chatty, ada = (self.connect(Connection, port) for _ in range(3))
+        self.assertEqual(ada.ask("AUTH", "ada", "secret"), "+OK")
+        self.assertEqual(chatty.ask("GET", "a"), NOAUTH)
+        self.assertEqual(chatty.ask("AUTH", "ada", "wrong"), WRONGPASS)
+        self.assertEqual(silent.rest(), b"")
+        self.assertEqual(chatty.rest(), b"")
+        self.assertEqual(ada.ask("PING"), "+PONG")
+
     def test_others_are_served_while_passwords_are_checked(self):
         _, port = self.gateway("--users-file", self.users_file("ada HASH *=read,write\n"))
         ada = self.connect(Connection, port)
