@@ -131,11 +131,13 @@ std::string alternative_names(const std::string& uri, const std::vector<std::str
 
 absl::Status check_hosts(const std::vector<std::string>& hosts) {
   for (const std::string& host : hosts) {
-    const bool plain = std::all_of(host.begin(), host.end(), [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' || c == ':' || c == '_' ||
-             c == '*';  // a certificate may be for all names of a domain
+    // A certificate may be for all names of a domain.
+    std::string_view letters = host;
+    if (letters.starts_with("*.")) letters.remove_prefix(2);
+    const bool plain = std::all_of(letters.begin(), letters.end(), [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' || c == ':' || c == '_';
     });
-    if (host.empty() || !plain || host.size() > 253) {
+    if (letters.empty() || !plain || host.size() > 253) {
       return absl::InvalidArgumentError(
           absl::StrCat("\"", absl::CHexEscape(host), "\" is neither a host's name nor an IP address"));
     }
