@@ -68,14 +68,12 @@ int listen_at(const addrinfo& at, uint16_t port, bool takes_both_kinds) {
   return -1;
 }
 
-/// Three quarters of what the process may have.
-int descriptors_for_connections() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT32_MAX) return INT32_MAX;
-  return static_cast<int>(limit.rlim_cur / 4 * 3);
-}
-
 }  // namespace
+
+int descriptors_for(DoorFor whom, uint64_t files) {
+  if (files > INT32_MAX) return INT32_MAX;
+  return static_cast<int>(files / 4 * (whom == DoorFor::kStrangers ? 2 : 3));
+}
 
 std::unique_ptr<ConnectionDoor> ConnectionDoor::listen(const std::string& host, const std::string& port,
                                                        Failure& failure) {
@@ -122,10 +120,11 @@ ConnectionDoor::~ConnectionDoor() {
 }
 
 void ConnectionDoor::open(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside,
-                          std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls) {
+                          std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls, DoorFor whom) {
   inside_ = std::move(inside);
   without_tls_ = std::move(without_tls);
-  descriptors_max_ = descriptors_for_connections();
+  rlimit limit{};
+  descriptors_max_ = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? descriptors_for(whom, limit.rlim_cur) : INT32_MAX;
   thread_ = std::thread([this] { run(); });
 }
 

@@ -2,7 +2,10 @@
 //
 //      clients --> [listening sockets] --accept--> door --fd--> gRPC
 //                                                   |
-//                                                   +--> closed at once: three quarters of the descriptors are in use
+//                                                   +--> closed at once: three quarters of the descriptors are in use,
+//                                                        of a door for strangers: half of them
+//
+// So whoever crowds at the door for strangers leaves a quarter to the other door, and a quarter to files.
 //
 // A door with two insides (TLS, and without) waits for the first byte of a connection, which tells them apart: a record
 // of TLS begins with 0x16. Who says nothing for kFirstByteMs is closed; at most kHesitantMax may hesitate, then the
@@ -29,6 +32,12 @@
 
 namespace skua::control {
 
+/// Who comes through a door. Strangers have no certificate yet.
+enum class DoorFor { kMembers, kStrangers };
+
+/// A door lets connections in whose descriptors have numbers below this, of a process that may open `files`. Pure.
+[[nodiscard]] int descriptors_for(DoorFor whom, uint64_t files);
+
 class ConnectionDoor {
  public:
   /// Why nobody can be let in.
@@ -49,7 +58,8 @@ class ConnectionDoor {
   /// Lets connections in, on a thread of its own, once the server that `inside` belongs to has started.
   /// `without_tls`: for connections that do not begin with TLS; null: all go to `inside`.
   void open(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside,
-            std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls = nullptr);
+            std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls = nullptr,
+            DoorFor whom = DoorFor::kMembers);
 
  private:
   ConnectionDoor() = default;

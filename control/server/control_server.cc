@@ -84,7 +84,8 @@ class RunningServer final : public ControlServer {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kJoinConnectionAgeMs);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, kJoinConnectionAgeMs);
     builder.SetResourceQuota(grpc::ResourceQuota("joining").Resize(kJoinMemoryMax));
-    auto listener = listen_with(builder, address, credentials_->for_joining(), auditor_, kJoinCallsPerConnectionMax);
+    auto listener = listen_with(builder, address, credentials_->for_joining(), auditor_,
+                                {.calls_per_connection = kJoinCallsPerConnectionMax, .whom = DoorFor::kStrangers});
     if (!listener.ok()) return listener.status();
     join_listener_ = *std::move(listener);
     join_port_->store(join_listener_.door->port());

@@ -82,14 +82,13 @@ absl::Status check_listen(const std::string& address) {
 
 absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address,
                                 const CredentialsPtr& credentials, const std::shared_ptr<Auditor>& auditor) {
-  return listen_with(builder, address, server_credentials(credentials, auditor), auditor, kCallsPerConnectionMax,
-                     takes_plaintext(credentials));
+  return listen_with(builder, address, server_credentials(credentials, auditor), auditor,
+                     {.calls_per_connection = kCallsPerConnectionMax, .takes_plaintext = takes_plaintext(credentials)});
 }
 
 absl::StatusOr<Listener> listen_with(grpc::ServerBuilder& builder, const std::string& address,
                                      std::shared_ptr<grpc::ServerCredentials> credentials,
-                                     const std::shared_ptr<Auditor>& auditor, size_t calls_per_connection,
-                                     bool takes_plaintext) {
+                                     const std::shared_ptr<Auditor>& auditor, ListenRules rules) {
   const auto parts = split_address(address);
   if (!parts.ok()) return parts.status();
   if (auto status = try_bind(address, *parts); !status.ok()) return status;
@@ -112,18 +111,18 @@ absl::StatusOr<Listener> listen_with(grpc::ServerBuilder& builder, const std::st
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 60'000);
   // Each call that is open holds memory, a reply that its caller does not read up to a shard map's size.
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(calls_per_connection));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(rules.calls_per_connection));
   auto inside = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, std::move(credentials));
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls;
-  if (takes_plaintext) {
+  if (rules.takes_plaintext) {
     without_tls = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
   }
   if (auditor != nullptr) audit_calls(builder, auditor);
   listener.server = builder.BuildAndStart();
   if (listener.server == nullptr) return absl::UnavailableError("gRPC could not start a server");
-  listener.door->open(std::move(inside), std::move(without_tls));
+  listener.door->open(std::move(inside), std::move(without_tls), rules.whom);
   listener.address = absl::StrCat(address.substr(0, address.rfind(':')), ":", listener.door->port());
   return listener;
 }

@@ -54,12 +54,18 @@ struct HostPort {
                                               const CredentialsPtr& credentials = nullptr,
                                               const std::shared_ptr<Auditor>& auditor = nullptr);
 
-/// The same with credentials that are made already, and another bound on a connection's open calls. `takes_plaintext`:
-/// also from callers without TLS.
+/// What is different from server to server.
+struct ListenRules {
+  size_t calls_per_connection = 0;
+  /// Also from callers without TLS.
+  bool takes_plaintext = false;
+  DoorFor whom = DoorFor::kMembers;
+};
+
+/// The same with credentials that are made already.
 [[nodiscard]] absl::StatusOr<Listener> listen_with(grpc::ServerBuilder& builder, const std::string& address,
                                                    std::shared_ptr<grpc::ServerCredentials> credentials,
-                                                   const std::shared_ptr<Auditor>& auditor, size_t calls_per_connection,
-                                                   bool takes_plaintext = false);
+                                                   const std::shared_ptr<Auditor>& auditor, ListenRules rules);
 
 }  // namespace skua::control
 

@@ -6,6 +6,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
@@ -45,10 +46,11 @@ TEST(SplitAddress, RefusesTheRest) {
 /// A server without methods.
 class EmptyServer {
  public:
-  explicit EmptyServer(const std::string& address) {
+  explicit EmptyServer(const std::string& address, DoorFor whom = DoorFor::kMembers) {
     grpc::ServerBuilder builder;
     builder.RegisterCallbackGenericService(&service_);
-    listener_ = listen(builder, address);
+    listener_ = listen_with(builder, address, grpc::InsecureServerCredentials(), nullptr,
+                            {.calls_per_connection = kCallsPerConnectionMax, .whom = whom});
   }
   const absl::StatusOr<Listener>& operator*() const { return listener_; }
 
@@ -139,20 +141,26 @@ TEST(Listen, OneConnectionHasABoundedNumberOfOpenCalls) {
   listener->shut_down(std::chrono::system_clock::now());
 }
 
-/// Another process: connects to the port that it reads from `port_pipe`, again and again, and says nothing. Only calls
-/// that a child of a process with threads may make.
-[[noreturn]] void be_a_crowd(int port_pipe, const rlimit& limit) {
-  setrlimit(RLIMIT_NOFILE, &limit);
-  uint16_t port = 0;
-  if (read(port_pipe, &port, sizeof port) != sizeof port) _exit(1);
+sockaddr_in loopback(uint16_t port) {
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(port);
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return to;
+}
+
+/// Another process: connects to the port that it reads from `port_pipe`, again and again, and says nothing. A byte
+/// goes to `all_pipe` then. Only calls that a child of a process with threads may make.
+[[noreturn]] void be_a_crowd(int port_pipe, int all_pipe, const rlimit& limit) {
+  setrlimit(RLIMIT_NOFILE, &limit);
+  uint16_t port = 0;
+  if (read(port_pipe, &port, sizeof port) != sizeof port) _exit(1);
+  const sockaddr_in to = loopback(port);
   for (int i = 0; i < 800; ++i) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     if (fd >= 0) (void)connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to);
   }
+  (void)!write(all_pipe, &port, 1);
   for (;;) pause();
 }
 
@@ -170,7 +178,7 @@ TEST(Listen, ACrowdOfConnectionsDoesNotCloseTheDoor) {
   std::array<int, 2> port_pipe{};
   ASSERT_EQ(pipe(port_pipe.data()), 0);
   const pid_t crowd = fork();
-  if (crowd == 0) be_a_crowd(port_pipe[0], before);
+  if (crowd == 0) be_a_crowd(port_pipe[0], -1, before);
   ASSERT_GT(crowd, 0);
   const rlimit few{.rlim_cur = 400, .rlim_max = before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
@@ -188,6 +196,52 @@ TEST(Listen, ACrowdOfConnectionsDoesNotCloseTheDoor) {
   }
   setrlimit(RLIMIT_NOFILE, &before);
   for (const int end : port_pipe) close(end);
+}
+
+TEST(DescriptorsFor, StrangersGetHalf_MembersThreeQuarters) {
+  EXPECT_EQ(descriptors_for(DoorFor::kStrangers, 400), 200);
+  EXPECT_EQ(descriptors_for(DoorFor::kMembers, 400), 300);
+  EXPECT_EQ(descriptors_for(DoorFor::kMembers, RLIM_INFINITY), INT32_MAX);
+}
+
+/// One more at the end of the crowd: when it has been sent away, all that came before have been judged.
+bool is_sent_away(uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in to = loopback(port);
+  char byte = 0;
+  const bool sent_away = connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 && read(fd, &byte, 1) <= 0;
+  close(fd);
+  return sent_away;
+}
+
+TEST(Listen, ACrowdOfStrangersLeavesRoomForMembers) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 400, .rlim_max = before.rlim_max};
+  std::array<int, 2> port_pipe{};
+  std::array<int, 2> all_pipe{};
+  ASSERT_EQ(pipe(port_pipe.data()), 0);
+  ASSERT_EQ(pipe(all_pipe.data()), 0);
+  const pid_t crowd = fork();
+  if (crowd == 0) be_a_crowd(port_pipe[0], all_pipe[1], before);
+  ASSERT_GT(crowd, 0);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  {
+    const EmptyServer members("127.0.0.1:0");
+    const EmptyServer strangers("127.0.0.1:0", DoorFor::kStrangers);
+    ASSERT_TRUE((*members).ok() && (*strangers).ok());
+    const auto port = static_cast<uint16_t>(std::stoi(split_address((*strangers)->address)->port));
+    ASSERT_EQ(write(port_pipe[1], &port, sizeof port), static_cast<ssize_t>(sizeof port));
+    char all = 0;
+    ASSERT_EQ(read(all_pipe[0], &all, 1), 1);
+    EXPECT_TRUE(eventually([&] { return is_sent_away(port); }));
+    EXPECT_LT(free_descriptor(), 300) << "where the door for members closes";
+    EXPECT_TRUE(answers((*members)->address));
+    kill(crowd, SIGKILL);
+    waitpid(crowd, nullptr, 0);
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
+  for (const int end : {port_pipe[0], port_pipe[1], all_pipe[0], all_pipe[1]}) close(end);
 }
 
 }  // namespace
