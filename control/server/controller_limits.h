@@ -57,6 +57,8 @@ inline constexpr size_t kJoinsPerMinute = 60;
 inline constexpr size_t kJoinSourcesMax = 1024;
 inline constexpr size_t kRenewalsPerMinute = 30;
 inline constexpr size_t kRenewalSourcesMax = 4096;
+/// Questions for the authority's certificate, of one host in a minute: whoever joins asks once before each attempt.
+inline constexpr size_t kAuthorityQuestionsPerMinute = 120;
 /// The port of those who join: a message, open calls of a connection, a connection's age, memory of all.
 inline constexpr int kJoinMessageMax = 16 * 1024;
 inline constexpr size_t kJoinCallsPerConnectionMax = 4;

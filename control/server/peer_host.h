@@ -1,4 +1,4 @@
-// Which host a call came from, for bounds that one host must not use up.
+// Which host a call came from, and for whom bounds count that one host must not use up.
 #ifndef SKUA_CONTROL_SERVER_PEER_HOST_H_
 #define SKUA_CONTROL_SERVER_PEER_HOST_H_
 
@@ -13,6 +13,10 @@ namespace skua::control {
       peer.starts_with("ipv4:") || peer.starts_with("ipv6:") ? peer.rfind(':') : std::string_view::npos;
   return std::string(peer.substr(0, colon));
 }
+
+/// Whom a bound for one host counts. Who has an IPv6 address has a whole network of them, of 64 bits at least, so these
+/// count as one: "ipv6:2001:db8:0:1::/64". Other hosts are peer_host().
+[[nodiscard]] std::string peer_network(std::string_view peer);
 
 }  // namespace skua::control
 

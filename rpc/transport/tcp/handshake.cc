@@ -153,7 +153,7 @@ void Links::on_hello(Connection& connection, const Hello& hello) {
   }
   if (!SocketAddress::decode(as_byte_span(hello.sender_address)).ok()) return drop_malformed(connection);
   // Every caller gets its own peer: what a hello says about its sender must not affect other peers.
-  const auto neighbours = callers_.find(connection.remote.ip);
+  const auto neighbours = callers_.find(connection.remote.network());
   if (neighbours != callers_.end() && neighbours->second >= env_.options->callers_per_host_max) {
     return refuse(HelloCode::kFull, absl::StrCat("this endpoint has ", env_.options->callers_per_host_max,
                                                  " connections from that address, its limit: close some"));
@@ -218,10 +218,10 @@ void Links::establish(Connection& connection, Peer& peer, uint16_t version) {
   std::erase(handshakes_, &connection);
   peer.link = &connection;
   peer.wanted = false;
-  peer.host = absl::HashOf(connection.remote.ip);
+  peer.host = absl::HashOf(connection.remote.network());
   ++link_count_;
   if (!connection.outgoing) {
-    ++callers_[connection.remote.ip];
+    ++callers_[connection.remote.network()];
     ++caller_count_;
     // The endpoint may be asleep until a later timer, so bring the check forward.
     if (is_crowded())

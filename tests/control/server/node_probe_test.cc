@@ -125,5 +125,15 @@ TEST(PeerHost, IsThePeerWithoutItsPort) {
   EXPECT_EQ(peer_host(""), "");
 }
 
+TEST(PeerNetwork, IsTheHost_OrOfIPv6TheNetworkOf64Bits) {
+  EXPECT_EQ(peer_network("ipv4:10.0.0.7:51234"), "ipv4:10.0.0.7");
+  EXPECT_EQ(peer_network("ipv6:%5B2001:db8:0:1::7%5D:1"), "ipv6:2001:db8:0:1::/64");
+  EXPECT_EQ(peer_network("ipv6:%5B2001:db8:0:1:ff::8%5D:2"), "ipv6:2001:db8:0:1::/64");
+  EXPECT_EQ(peer_network("ipv6:%5B2001:db8:0:2::7%5D:1"), "ipv6:2001:db8:0:2::/64");
+  EXPECT_EQ(peer_network("ipv6:%5Bfe80::1%25eth0%5D:1"), "ipv6:fe80::/64");
+  EXPECT_EQ(peer_network("ipv6:%5B::ffff:10.0.0.7%5D:1"), "ipv6:%5B::ffff:10.0.0.7%5D");
+  EXPECT_EQ(peer_network("unix:/tmp/x"), "unix:/tmp/x");
+}
+
 }  // namespace
 }  // namespace skua::control
