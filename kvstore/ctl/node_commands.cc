@@ -147,7 +147,20 @@ int undrain(const Globals& globals, const std::string& name) {
   });
 }
 
-int remove(const Globals& globals, const std::string& name, bool force, bool yes) {
+/// What is said of a node that was removed. Its certificate is good until it expires or is revoked.
+std::string note_on_identity(const Globals& globals, const std::string& uuid, bool revoked) {
+  const std::string identity = absl::StrCat("node/", uuid);
+  if (revoked) return absl::StrCat("its identity, ", identity, ", is revoked: nobody talks to it any more");
+  if (globals.credential_files.empty()) return {};
+  return absl::StrCat("its certificate is still good, and it joins again if it is started. Shut it out: ",
+                      "skuactl cert revoke ", identity);
+}
+
+int remove(const Globals& globals, const std::string& name, bool force, bool yes, bool revoke) {
+  if (revoke && globals.credential_files.empty()) {
+    app::fail_usage(kProgram,
+                    "--revoke is for clusters with certificates: give --cert, --key and --ca, or leave it out");
+  }
   return with_node(globals, name, [&](AdminClient& admin, const ClusterStatus::Node& node) {
     if (is_alive(node)) {
       return report_failure(absl::FailedPreconditionError(
@@ -161,7 +174,15 @@ int remove(const Globals& globals, const std::string& name, bool force, bool yes
     if (absl::Status status = admin.remove_node(node.info.uuid, force); !status.ok()) {
       return report_change_failure(status, "skuactl node list");
     }
-    return report_done(globals, node, "removed", "");
+    if (revoke) {
+      const absl::Status revoked = admin.revoke_identity(absl::StrCat("node/", node.info.uuid));
+      if (!revoked.ok()) {
+        return report_failure(absl::Status(
+            revoked.code(), absl::StrCat("node ", node.info.uuid, " was removed, but not revoked: ", revoked.message(),
+                                         ". Try again: skuactl cert revoke node/", node.info.uuid)));
+      }
+    }
+    return report_done(globals, node, "removed", note_on_identity(globals, node.info.uuid, revoke));
   });
 }
 
@@ -170,6 +191,7 @@ struct NodeArguments {
   DurationNs wait_ns = 0;
   bool force = false;
   bool yes = false;
+  bool revoke = false;
 };
 
 app::Command& add_node_command(app::Command& nodes, const char* name, const char* summary, NodeArguments& arguments) {
@@ -214,9 +236,12 @@ void add_node_commands(app::Program& program, const Globals& globals) {
       "other members; a shard that only this node has is lost.");
   remove_command.add_bool("force", &removed->force, "Also if it still holds shards.");
   remove_command.add_bool("yes", &removed->yes, "With --force: do not ask.");
+  remove_command.add_bool("revoke", &removed->revoke,
+                          "Revoke its identity as well: its certificates are refused, and it cannot join again.");
   remove_command.example("skuactl node remove 5f0c", "the node whose uuid begins with 5f0c");
   remove_command.example("skuactl node remove 10.0.0.3:7500 --force --yes", "a machine that will not come back");
-  remove_command.action([&globals, removed] { return remove(globals, removed->node, removed->force, removed->yes); });
+  remove_command.action(
+      [&globals, removed] { return remove(globals, removed->node, removed->force, removed->yes, removed->revoke); });
 }
 
 }  // namespace skua::kv::ctl

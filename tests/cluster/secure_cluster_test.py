@@ -266,6 +266,29 @@ class SecureClusterTest(mistakes.MistakesTest):
         self.ok(cluster.ctl("status", "--wait-settled", "60s"))
         self.assertLessEqual({event[3] for event in app.events}, {"OK", "MAYBE"})
 
+    def test_RemovedNode_IsShutOutIfThatIsAskedFor(self):
+        cluster, name = self.cluster, f"node{NODES}"
+        cluster.grpc_ports.append(cluster_test.free_port())
+
+        def comes():
+            cluster.start_node(NODES)
+            wait_for("the node to be there", lambda: cluster.alive_count() == NODES + 1)
+            cluster.processes[name].stop()
+
+        comes()
+        with open(cluster.path("certs", name, "uuid"), encoding="ascii") as file:
+            uuid = file.read()
+        self.assertIn(f"skuactl cert revoke node/{uuid}", self.ok(cluster.ctl("node", "remove", uuid, "--force", "--yes")))
+        comes()
+        self.addCleanup(cluster.ctl, "cert", "unrevoke", f"node/{uuid}")
+        self.assertIn("is revoked", self.ok(cluster.ctl("node", "remove", uuid, "--force", "--yes", "--revoke")))
+        self.assertEqual(self.ok(cluster.ctl("cert", "revoked")).split(), [f"node/{uuid}"])
+        said = len(cluster.processes[name].log())
+        cluster.start_node(NODES)
+        wait_for("the node to be refused", lambda: "is revoked" in cluster.processes[name].log()[said:])
+        cluster.processes[name].kill9()
+        self.assertEqual(cluster.alive_count(), NODES)
+
     def test_Revocation_MistakesAreRefused(self):
         cluster = self.cluster
         for words, code, said in ((["revoke", "admin/admin"], 1, "use another administrator's"),
