@@ -1,5 +1,6 @@
 #include "app/config.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -229,6 +230,24 @@ ParseOutcome Program::parse(const std::vector<std::string>& arguments, const Env
   return outcome;
 }
 
+namespace {
+
+/// The file has a secret, and others than its owner and group may read it.
+void warn_of_open_secrets(const Program& program, const std::string& file, std::vector<std::string>& warnings) {
+  struct stat about {};
+  if (::stat(file.c_str(), &about) != 0 || (about.st_mode & S_IROTH) == 0) return;
+  for_each_command(program, [&](const Command& command) {
+    for (const auto& option : command.state().options) {
+      const OptionState& state = option->state();
+      if (!state.secret || state.origin != Origin::kFile) continue;
+      warnings.push_back(absl::StrCat(file, " has the secret of --", state.name,
+                                      ", and every user of this machine may read it: chmod 600 ", file));
+    }
+  });
+}
+
+}  // namespace
+
 absl::Status Program::apply_origins(const Arguments& scanned, const Environment& environment,
                                     std::vector<std::string>& warnings) {
   std::string file;
@@ -241,6 +260,7 @@ absl::Status Program::apply_origins(const Arguments& scanned, const Environment&
   }
   if (!file.empty()) {
     if (absl::Status status = apply_config_file(*this, file, named_by); !status.ok()) return status;
+    warn_of_open_secrets(*this, file, warnings);
   }
   if (absl::Status status = apply_environment(*this, environment, warnings); !status.ok()) return status;
   return apply_flags(scanned);

@@ -29,6 +29,7 @@ struct OptionState {
   bool positional = false;
   bool hidden = false;
   bool flag_only = false;
+  bool secret = false;
   bool standard = false;  // --help and the like, declared by Program itself
   bool folded = false;    // one line of the help stands for all of these
   int64_t low = std::numeric_limits<int64_t>::min();

@@ -176,6 +176,11 @@ Option& Option::hidden() {
   return *this;
 }
 
+Option& Option::secret() {
+  state_->secret = true;
+  return *this;
+}
+
 Option& Option::flag_only() {
   state_->flag_only = true;
   return *this;

@@ -60,6 +60,8 @@ class Option {
   Option& host(const AddressRules& rules = {});
   /// Left out of help and completion.
   Option& hidden();
+  /// The value is a secret: whoever may read the file that it stands in is warned of.
+  Option& secret();
   /// Only a flag: no environment variable, no key in the file.
   Option& flag_only();
 

@@ -149,6 +149,13 @@ absl::StatusOr<std::optional<Identity>> owner_of_directory(const std::string& di
   return info->identity;
 }
 
+absl::Status check_key_is_kept(const std::string& path) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0 || (about.st_mode & (S_IRWXO | S_IWGRP)) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the private key ", path, " is open to others than its owner: chmod 600 ", path));
+}
+
 absl::Status check_holds_no_key(const std::string& path, const std::string& key) {
   const absl::StatusOr<std::string> text = read_certificate_file(path);
   if (absl::IsNotFound(text.status())) return absl::OkStatus();

@@ -34,6 +34,10 @@ namespace skua::control {
 /// the files of this directory, because it is an authority's, or its certificate is not Skua's.
 [[nodiscard]] absl::StatusOr<std::optional<Identity>> owner_of_directory(const std::string& directory);
 
+/// FAILED_PRECONDITION: every user of this machine may read the private key, or others than its owner may change it. Its
+/// group may read it: that is how containers and services get at theirs. OK, too, if there is no such file.
+[[nodiscard]] absl::Status check_key_is_kept(const std::string& path);
+
 /// FAILED_PRECONDITION: the file is also that of the key, or has a private key in it, so it must not be replaced by a
 /// certificate. The message says what to do.
 [[nodiscard]] absl::Status check_holds_no_key(const std::string& path, const std::string& key);

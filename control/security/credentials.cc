@@ -19,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "control/security/access.h"
 #include "control/security/auditor.h"
+#include "control/security/certificate_files.h"
 #include "rpc/base/status.h"
 
 namespace skua::control {
@@ -129,6 +130,7 @@ absl::StatusOr<CredentialsPtr> Credentials::load(const CredentialFiles& files, R
   if (!certificate.ok()) return certificate.status();
   const absl::StatusOr<std::string> key = read("private key", files.key);
   if (!key.ok()) return key.status();
+  if (absl::Status kept = check_key_is_kept(files.key); !kept.ok()) return kept;
   const absl::StatusOr<std::string> authorities = read("authorities' file", files.authorities);
   if (!authorities.ok()) return authorities.status();
   absl::Status usable = check_credentials({*certificate, *key}, *authorities, std::time(nullptr));

@@ -12,6 +12,7 @@
 #include "app/address.h"
 #include "app/data_dir.h"
 #include "app/file.h"
+#include "control/security/certificate_files.h"
 #include "control/server/control_exit.h"
 #include "control/server/grpc_listener.h"
 #include "control/store/etcd_address.h"
@@ -36,10 +37,7 @@ absl::Status check_authority_is_kept(const ControlOptions& options) {
     return absl::FailedPreconditionError(
         absl::StrCat("the key of the authority, ", key, ", belongs to another user: give it to the one who runs this"));
   }
-  if (is_there && (about.st_mode & (S_IRWXO | S_IWGRP)) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the key of the authority, ", key, ", is open to others than its owner: chmod 600 ", key));
-  }
+  if (absl::Status kept = check_key_is_kept(key); !kept.ok()) return kept;
   if (options.metadata == kEmbeddedMetadata) return absl::OkStatus();
   const absl::StatusOr<EtcdAddress> etcd = parse_etcd_address(options.metadata);
   if (!etcd.ok() || etcd->tls) return etcd.status();

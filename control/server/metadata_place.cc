@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "app/address.h"
 #include "control/client/what_answers.h"
+#include "control/security/certificate_files.h"
 #include "control/server/control_exit.h"
 #include "control/store/embedded_store.h"
 #include "control/store/etcd_election.h"
@@ -32,7 +33,10 @@ absl::StatusOr<EtcdAddress> etcd_address(const ControlOptions& options) {
 absl::Status check_tls(const ControlOptions& options) {
   const bool tls =
       options.metadata != kEmbeddedMetadata && absl::StartsWith(options.metadata, std::string(kEtcdTlsScheme));
-  if (tls) return check_etcd_tls(options.etcd_tls);
+  if (tls) {
+    absl::Status kept = check_key_is_kept(options.etcd_tls.key);
+    return kept.ok() ? check_etcd_tls(options.etcd_tls) : kept;
+  }
   if (options.etcd_tls.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--etcd-ca, --etcd-cert and --etcd-key are for an etcd with TLS, and --metadata is ",

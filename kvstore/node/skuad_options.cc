@@ -101,7 +101,8 @@ void declare_security(app::Program& program, SkuadOptions& options) {
           "For a node without a certificate: what skuactl cert join-token printed. The node makes its key, gets its "
           "certificate from the control plane, keeps both in its data directory and renews the certificate by "
           "itself. Later starts need no token.")
-      .value_name("TOKEN");
+      .value_name("TOKEN")
+      .secret();
   app::add_packets_option(program, &options.packets);
 }
 

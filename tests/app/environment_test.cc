@@ -1,7 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <string>
 
 #include "app/config.h"
+#include "tests/app/temp_dir.h"
 
 namespace skua::app {
 namespace {
@@ -60,6 +65,31 @@ TEST(Environment, VariablesOfAServiceCalledSkuaAreLeftAlone) {
     EXPECT_EQ(outcome_of(name, "10.0.0.1").warnings, "") << name;
   }
   EXPECT_EQ(outcome_of("SKUA_CONTROL_PORT", "tcp://10.0.0.1:7400").warnings, "");
+}
+
+TEST(Environment, ASecretInAFileThatEverybodyMayReadIsWarnedOf) {
+  const TempDir directory;
+  const std::string path = directory.path() + "/skuad.toml";
+  const auto warnings = [&](mode_t mode, const char* text) {
+    std::ofstream(path) << text;
+    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+    Program program({.name = "skuad", .summary = "Storage node"});
+    std::string token;
+    std::string address;
+    program.add_string("join-token", &token, "A token.").secret();
+    program.add_string("control-address", &address, "Where.");
+    program.action([] { return 0; });
+    const ParseOutcome outcome = program.parse({"--config", path}, {});
+    EXPECT_TRUE(outcome.go_on) << outcome.err;
+    return outcome.warnings;
+  };
+  EXPECT_EQ(warnings(0644, "join_token = \"x\"\n"),
+            "skuad: warning: " + path +
+                " has the secret of --join-token, and every user of this machine may read it: "
+                "chmod 600 " +
+                path + "\n");
+  EXPECT_EQ(warnings(0640, "join_token = \"x\"\n"), "");
+  EXPECT_EQ(warnings(0644, "control_address = \"h:1\"\n"), "") << "there is no secret in it";
 }
 
 TEST(Environment, WhatFilesOfVariablesLeaveInThem) {

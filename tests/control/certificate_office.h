@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -39,7 +40,7 @@ class CertificateOffice {
     const CertificateAndKey made = *issue_certificate(authority_, {cluster_, role, name}, hosts, valid);
     const std::string stem = absl::StrCat(directory_, "/", name_, "-", ++count_);
     write(absl::StrCat(stem, ".pem"), made.certificate);
-    write(absl::StrCat(stem, ".key"), made.key);
+    write_key(absl::StrCat(stem, ".key"), made.key);
     write(absl::StrCat(stem, ".ca"), trusted.empty() ? authority_.certificate : trusted);
     return {absl::StrCat(stem, ".pem"), absl::StrCat(stem, ".key"), absl::StrCat(stem, ".ca")};
   }
@@ -48,12 +49,16 @@ class CertificateOffice {
     const CertificateAndKey made =
         *issue_certificate(authority_, {cluster_, role, name}, {}, {now(), now() + 90 * kDay});
     write(files.certificate, made.certificate);
-    write(files.key, made.key);
+    write_key(files.key, made.key);
   }
   [[nodiscard]] const std::string& certificate() const { return authority_.certificate; }
   [[nodiscard]] const CertificateAndKey& authority() const { return authority_; }
 
   static WallSeconds now() { return std::time(nullptr); }
+  static void write_key(const std::string& path, const std::string& text) {
+    write(path, text);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  }
   static void write(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
   std::string trusted;  // what goes into the authorities' files; empty: this authority

@@ -47,6 +47,21 @@ TEST_F(CertificateFiles, AreReplacedAsAWhole) {
   EXPECT_FALSE(std::filesystem::exists(files_.certificate + ".new"));
 }
 
+TEST_F(CertificateFiles, AKeyIsForItsOwner_AndPerhapsItsGroup) {
+  ASSERT_TRUE(load_or_make_key(files_.key).ok());
+  for (const mode_t mode : {0400, 0600, 0440, 0640, 0700}) {
+    ASSERT_EQ(::chmod(files_.key.c_str(), mode), 0);
+    EXPECT_TRUE(check_key_is_kept(files_.key).ok()) << mode;
+  }
+  for (const mode_t mode : {0604, 0644, 0620, 0660, 0601}) {
+    ASSERT_EQ(::chmod(files_.key.c_str(), mode), 0);
+    const absl::Status refused = check_key_is_kept(files_.key);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << mode;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("chmod 600 " + files_.key));
+  }
+  EXPECT_TRUE(check_key_is_kept(files_.key + ".none").ok());
+}
+
 TEST_F(CertificateFiles, AReplacedFileKeepsItsMode) {
   ASSERT_TRUE(load_or_make_key(files_.key).ok());
   ASSERT_TRUE(replace_certificate_file(files_.certificate, "first").ok());

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <functional>
@@ -92,11 +93,19 @@ TEST_F(RenewalTest, PlainTextIsNotTaken_WhateverSecuritySays) {
   nothing_changed();
 }
 
+TEST_F(RenewalTest, AKeyThatEverybodyMayReadIsNotUsed) {
+  ASSERT_EQ(::chmod(files_.key.c_str(), 0644), 0);
+  const absl::Status refused = Credentials::load(files_).status();
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("chmod 600"));
+}
+
 TEST_F(RenewalTest, AFileThatHoldsTheKeyIsLeftAlone) {
   Answerer control(office_.authority(), office_.certificate());
   control.listen(control_);
   const std::string both = certificate_ + *read_certificate_file(files_.key);
   ASSERT_TRUE(replace_certificate_file(files_.certificate, both).ok());
+  ASSERT_EQ(::chmod(files_.certificate.c_str(), 0600), 0);
   const CredentialFiles one{files_.certificate, files_.certificate, files_.authorities};
   AdminClient admin(control.address(), 20 * kSecond, loaded(one));
   EXPECT_EQ(renew(one, false, admin).status().code(), StatusCode::kFailedPrecondition);
