@@ -39,11 +39,16 @@ CertificateRenewer::~CertificateRenewer() {
   thread_.join();
 }
 
+absl::StatusOr<CertificateInfo> CertificateRenewer::attempt() const {
+  if (options_.source) return renew_from(options_.files, true, options_.source);
+  AdminClient admin(options_.control_address, kAttemptTimeout, options_.credentials);
+  return renew(options_.files, true, admin);
+}
+
 void CertificateRenewer::run() {
   int failures = 0;
   while (sleep_until_due(failures)) {
-    AdminClient admin(options_.control_address, kAttemptTimeout, options_.credentials);
-    absl::StatusOr<CertificateInfo> renewed = renew(options_.files, true, admin);
+    const absl::StatusOr<CertificateInfo> renewed = attempt();
     if (renewed.ok()) {
       failures = 0;
       told_.clear();

@@ -16,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include "control/client/join_client.h"
 #include "control/security/certificates.h"
 #include "control/security/credential_files.h"
 #include "control/security/credentials.h"
@@ -24,7 +25,8 @@
 namespace skua::control {
 
 struct CertificateRenewerOptions {
-  std::string control_address;
+  /// Who is asked, unless `source` is there.
+  std::string control_address{};
   /// The certificate's and the authorities' file are replaced.
   CredentialFiles files;
   CredentialsPtr credentials;
@@ -32,6 +34,8 @@ struct CertificateRenewerOptions {
   WallSeconds look_again_s = 30;
   /// May be empty. Thread: the renewer's own.
   std::function<void(bool warning, const std::string& line)> log{};
+  /// Issues certificates; empty: the control plane. Thread: the renewer's own.
+  CertificateSource source{};
 };
 
 /// When to try after `failures` of them: half time of the certificate, and not before the pause after the last failure
@@ -50,6 +54,7 @@ class CertificateRenewer {
 
  private:
   void run();
+  absl::StatusOr<CertificateInfo> attempt() const;
   /// Somebody may have put another certificate there. If it cannot be read, the one before counts.
   void look_at_file();
   /// False: the end was asked for.

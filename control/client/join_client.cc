@@ -159,6 +159,12 @@ absl::StatusOr<CertificateInfo> join(const JoinOptions& options, const Credentia
 }
 
 absl::StatusOr<CertificateInfo> renew(const CredentialFiles& files, bool authorities, AdminClient& admin) {
+  return renew_from(files, authorities,
+                    [&admin](const std::string& request) { return admin.renew_certificate(request); });
+}
+
+absl::StatusOr<CertificateInfo> renew_from(const CredentialFiles& files, bool authorities,
+                                           const CertificateSource& source) {
   const absl::StatusOr<std::string> key = read_certificate_file(files.key);
   if (!key.ok()) return key.status();
   const absl::StatusOr<std::string> own = read_certificate_file(files.certificate);
@@ -172,7 +178,7 @@ absl::StatusOr<CertificateInfo> renew(const CredentialFiles& files, bool authori
   const absl::StatusOr<std::string> request = make_certificate_request(*key);
   if (!request.ok())
     return absl::Status(request.status().code(), absl::StrCat(files.key, ": ", request.status().message()));
-  const absl::StatusOr<IssuedText> issued = admin.renew_certificate(*request);
+  const absl::StatusOr<IssuedText> issued = source(*request);
   if (!issued.ok()) return issued.status();
   if (auto status = check_unchanged(files, *own, *key, *believed); !status.ok()) return status;
   const WallSeconds now = std::time(nullptr);

@@ -3,6 +3,7 @@
 #ifndef SKUA_CONTROL_CLIENT_JOIN_CLIENT_H_
 #define SKUA_CONTROL_CLIENT_JOIN_CLIENT_H_
 
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -41,6 +42,13 @@ absl::StatusOr<CertificateInfo> join(const JoinOptions& options, const Credentia
 /// ABORTED: somebody changed one of the files meanwhile, and they were left as they are.
 /// Other errors of the control plane, or they name a file.
 absl::StatusOr<CertificateInfo> renew(const CredentialFiles& files, bool authorities, AdminClient& admin);
+
+/// Answers a request for a certificate (certificates.h) with one, and says whom to believe.
+using CertificateSource = std::function<absl::StatusOr<IssuedText>(const std::string& request)>;
+
+/// The same from another place than the control plane, with that one's errors.
+absl::StatusOr<CertificateInfo> renew_from(const CredentialFiles& files, bool authorities,
+                                           const CertificateSource& source);
 
 }  // namespace skua::control
 

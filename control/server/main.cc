@@ -40,6 +40,7 @@
 #include "control/server/control_server.h"
 #include "control/server/grpc_listener.h"
 #include "control/server/metadata_place.h"
+#include "control/server/own_certificate.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -280,6 +281,8 @@ int run(int argc, char** argv) {
   options.auditor = open_audit_log(settings, clock);
   const auto server =
       value_or_give_up(ControlServer::start(options, std::move(metadata.store), std::move(metadata.election)));
+  std::unique_ptr<CertificateRenewer> renewer;
+  if (issuer != nullptr) renewer = keep_own_fresh(settings.credential_files, credentials, issuer, options.log);
   if (is_new) {
     logger.info("a new cluster was made in this data directory; its nodes join when they are started",
                 {{"data_dir", settings.data_dir}, {"cluster_id", server->cluster_id()}});

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "control/proto/certificates.grpc.pb.h"
 #include "control/security/certificates.h"
 #include "control/security/credentials.h"
+#include "control/server/own_certificate.h"
 #include "rpc/base/clock.h"
 #include "tests/control/certificate_office.h"
 #include "tests/control/security/joining.h"
@@ -122,6 +124,26 @@ TEST_F(RenewedTest, OneIdentityGetsNotMoreThanAFewInAMinute) {
   EXPECT_EQ(last.code(), StatusCode::kResourceExhausted);
   AdminClient other(address_, 20 * kSecond, loaded(others));
   EXPECT_TRUE(other.renew_certificate(*make_certificate_request(text_of(others.key))).ok());
+}
+
+TEST_F(RenewedTest, TheControlPlaneRenewsItsOwn_ByTheAuthorityThatItHas) {
+  const WallSeconds now = std::time(nullptr);
+  const std::vector<std::string> hosts = {"control.example.com", "10.0.0.1"};
+  const CredentialFiles own = office_.issue(Role::kControl, "c1", {now - 1000, now + 500}, hosts);
+  const CredentialsPtr credentials = loaded(own);
+  auto issuer = CertificateIssuer::make(office_.authority(), kLife, *credentials, now);
+  ASSERT_TRUE(issuer.ok()) << issuer.status();
+  std::atomic<bool> renewed = false;
+  const auto renewer =
+      keep_own_fresh(own, credentials, *issuer, [&](bool warning, const std::string&) { renewed = !warning; });
+  ASSERT_TRUE(eventually([&] { return renewed.load(); }));
+  const auto info = inspect_certificate(text_of(own.certificate));
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->identity, (Identity{kOfficeCluster, Role::kControl, "c1"}));
+  EXPECT_EQ(info->hosts, hosts);
+  EXPECT_GT(info->valid.until, now + 500);
+  EXPECT_EQ(text_of(own.authorities), office_.certificate());
+  EXPECT_NE(loaded(own), nullptr) << "the key is the same";
 }
 
 }  // namespace
