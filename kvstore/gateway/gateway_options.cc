@@ -225,6 +225,9 @@ void declare(app::Program& program, ProgramOptions& options) {
       "reaches it may read, change and delete all that the tables have.");
   app::add_http_options(program, &options.http);
   app::add_security_options(program, &options.credentials);
+  program.add_bool("renew-certificate", &options.renews_certificate,
+                   "Have the certificate of --cert renewed by the control plane at half of its time. For one that came "
+                   "from there (skuactl cert join); its file and that of --ca are replaced.");
   app::add_packets_option(program, &options.packets);
   app::add_log_options(program, &options.log);
   program.example("skua-gateway --databases 0=cache", "redis-cli on this machine reads and writes the table `cache`");
@@ -256,6 +259,9 @@ absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options) {
   if (absl::Status status = check_tls_files(options.client_security.tls); !status.ok()) return status;
   if (absl::Status status = check_addresses(options); !status.ok()) return status;
   if (absl::Status http = app::check_http(options.http); !http.ok()) return http;
+  if (options.renews_certificate && options.credentials.empty()) {
+    return absl::InvalidArgumentError("--renew-certificate needs a certificate: give --cert, --key and --ca");
+  }
   absl::StatusOr<std::map<uint32_t, std::string>> databases = parse_databases(options.databases);
   if (!databases.ok()) return databases.status();
   absl::StatusOr<std::vector<EntranceOptions>> entrances = entrances_of(options, *databases);

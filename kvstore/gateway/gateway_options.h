@@ -41,6 +41,7 @@ struct ProgramOptions {
   bool hashes_password = false;
   app::HttpOptions http;
   control::CredentialFiles credentials;
+  bool renews_certificate = false;
   rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
   app::LogOptions log;
 };

@@ -17,6 +17,7 @@
 #include "app/signals.h"
 #include "app/version.h"
 #include "control/proto/grpc_log.h"
+#include "kvstore/client/certificate_keeper.h"
 #include "kvstore/gateway/gateway.h"
 #include "kvstore/gateway/gateway_options.h"
 #include "kvstore/gateway/password_hash.h"
@@ -54,6 +55,15 @@ app::OperatorPages pages_of(Gateway& gateway) {
           .metrics = [&gateway] { return gateway.metrics(); }};
 }
 
+/// Null: nobody asked for it.
+std::unique_ptr<CertificateKeeper> keeper_of(const ProgramOptions& options, const app::Logger& logger) {
+  if (!options.renews_certificate) return nullptr;
+  return value_or_fail(CertificateKeeper::start(
+      options.control_address, options.credentials, [logger](bool warning, const std::string& line) {
+        logger.log(warning ? app::LogLevel::kWarning : app::LogLevel::kInfo, line);
+      }));
+}
+
 /// Empty: the protocol is not spoken.
 std::string shown_address(const GatewayOptions& options, const Gateway& gateway, ClientProtocol protocol) {
   for (size_t i = 0; i < options.entrances.size(); ++i) {
@@ -85,6 +95,7 @@ int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::
         {{"files", files}, {"connections_max", gateway_options.connections_max}});
   }
   gateway_options.report = reporter_to(logger);
+  const std::unique_ptr<CertificateKeeper> keeper = keeper_of(options, logger);
   const std::unique_ptr<Gateway> gateway = value_or_fail(Gateway::start(gateway_options));
   std::unique_ptr<app::HttpServer> http = value_or_fail(app::serve_pages(options.http, pages_of(*gateway)));
   warn(options, logger);

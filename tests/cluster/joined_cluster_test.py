@@ -155,6 +155,22 @@ class JoinedClusterTest(mistakes.MistakesTest):
             self.assertEqual(contents(directory), before)
         self.ok(self.join(self.cluster.path("yours"), token))
 
+    def test_AGatewayRenewsTheCertificateThatItJoinedWith(self):
+        cluster, out = self.cluster, self.cluster.path("gateway")
+        self.ok(self.join(out, cluster.token("client", "gateway")))
+        gateway = Process(cluster.directory, "gateway", f"{cluster_test.BIN}/skua-gateway", "--control-address",
+                          cluster.control_address, "--databases", "0=usertable", "--listen-address", f"127.0.0.1:{free_port()}",
+                          "--renew-certificate", *cluster.joined(out))
+        self.addCleanup(gateway.kill9)
+
+        def said_by(name):
+            return pathlib.Path(out, name).read_bytes()
+
+        certificate, key = said_by("cert.pem"), said_by("key.pem")
+        wait_for("the gateway to renew its certificate", lambda: said_by("cert.pem") != certificate)
+        self.assertEqual(said_by("key.pem"), key)
+        wait_for("the gateway to say so", lambda: "the certificate was renewed" in gateway.log())
+
     def test_RenewalGoesOnWhenTheControlPlaneIsBack(self):
         cluster = self.cluster
         self.assertEqual(cluster.processes["control"].stop(), 0)
