@@ -146,9 +146,11 @@ void ConnectionDoor::run() {
 }
 
 bool ConnectionDoor::take_one(int listener) {
-  const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  sockaddr_storage from{};
+  socklen_t size = sizeof from;
+  const int fd = accept4(listener, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) return errno == EINTR || errno == ECONNABORTED;
-  if (fd >= descriptors_max_) {
+  if (fd >= descriptors_max_ || !arrivals_.admit(network_of(from), clock_.now_ns())) {
     close(fd);
     return true;
   }

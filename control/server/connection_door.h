@@ -3,7 +3,8 @@
 //      clients --> [listening sockets] --accept--> door --fd--> gRPC
 //                                                   |
 //                                                   +--> closed at once: three quarters of the descriptors are in use,
-//                                                        of a door for strangers: half of them
+//                                                        of a door for strangers: half of them; or its network
+//                                                        begins too many (arrival_limit.h)
 //
 // So whoever crowds at the door for strangers leaves a quarter to the other door, and a quarter to files.
 //
@@ -28,6 +29,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/server/arrival_limit.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -85,6 +87,7 @@ class ConnectionDoor {
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls_;
   const SteadyClock clock_{};
+  ArrivalLimit arrivals_;          // the thread's
   std::deque<Hesitant> hesitant_;  // oldest first; the thread's
   std::thread thread_;
 };

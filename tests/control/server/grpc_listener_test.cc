@@ -214,6 +214,16 @@ bool is_sent_away(uint16_t port) {
   return sent_away;
 }
 
+TEST(Listen, WhoeverBeginsTooManyConnectionsIsSentAway_ForAWhile) {
+  const EmptyServer server("127.0.0.1:0");
+  ASSERT_TRUE((*server).ok()) << (*server).status();
+  const auto port = static_cast<uint16_t>(std::stoi(split_address((*server)->address)->port));
+  bool sent_away = false;
+  for (int i = 0; i < 20'000 && !sent_away; ++i) sent_away = is_sent_away(port);
+  EXPECT_TRUE(sent_away);
+  EXPECT_TRUE(eventually([&] { return !is_sent_away(port); }));
+}
+
 TEST(Listen, ACrowdOfStrangersLeavesRoomForMembers) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
