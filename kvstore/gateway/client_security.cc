@@ -132,7 +132,7 @@ void ClientSecurityWatch::say(std::string_view path, const absl::Status& status,
   if (!status.ok()) {
     const std::string why(status.message());
     report_(true, "changed files about clients cannot be used, those before stay in use", path, why);
-  } else if (has_looked_) {
+  } else if (has_looked_ || !before.empty()) {
     report_(false, "files about clients were read again", path, "");
   }
 }

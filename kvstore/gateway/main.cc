@@ -118,7 +118,7 @@ int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::
 /// --hash-password. At a terminal it asks, and does not show what is typed.
 int print_password_hash() {
   const std::string password = value_or_fail(read_password());
-  std::cout << password_hash_text(value_or_fail(hash_password(password))) << std::endl;
+  std::cout << password_hash_text(value_or_fail(hash_password(password))) << "\n" << std::flush;
   if (!std::cout) app::fail(kProgram, "cannot write to standard output");
   return app::kExitOk;
 }
