@@ -25,8 +25,8 @@ absl::Status refusal_status(HelloCode code, const std::string& text) {
 
 }  // namespace
 
-void Links::accept_all() {
-  while (true) {
+void Links::accept_some() {
+  for (int accepted = 0; accepted < kAcceptsInARow;) {
     sockaddr_storage from{};
     socklen_t length = sizeof from;
     UniqueFd fd(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -36,11 +36,14 @@ void Links::accept_all() {
       if (errno != EAGAIN) accept_again_ns_ = env_.clock->now_ns() + kAcceptPauseNs;
       return;
     }
+    ++accepted;
     ++stats_.accepts;
     evict_handshake();
     Connection* added = add_connection(std::move(fd), false, SocketAddress::from_sockaddr(from));
     if (added != nullptr) on_hello_bytes(*added);
   }
+  // Those that wait have had their edge.
+  accept_again_ns_ = env_.clock->now_ns() + kAcceptRowPauseNs;
 }
 
 /// Makes room among the incoming connections that have not said hello. The oldest one is closed, so that many silent

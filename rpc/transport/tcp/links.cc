@@ -259,7 +259,10 @@ void Links::turn() {
 
 void Links::handle(const epoll_event& event) {
   if (event.data.u64 == kWakeData) return;
-  if (event.data.u64 == kListenerData) return accept_all();
+  if (event.data.u64 == kListenerData) {
+    if (accept_again_ns_ == kTimeNever) accept_some();
+    return;
+  }
   Connection* connection = find(event.data.u64);
   if (connection == nullptr || !connection->broken.ok()) return;
   switch (connection->state) {
@@ -398,7 +401,7 @@ void Links::run_timers() {
   if (caller_count_ > 0 && unused_check_ns_ <= now) end_unused_callers(now);
   if (accept_again_ns_ <= now) {
     accept_again_ns_ = kTimeNever;
-    accept_all();
+    accept_some();
   }
 }
 

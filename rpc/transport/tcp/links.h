@@ -107,7 +107,8 @@ class Links {
   void stop_sleeping();
 
   // Handshakes.
-  void accept_all();
+  /// Not while a pause is on.
+  void accept_some();
   void dial(Peer& peer);
   void back_off(Peer& peer, TimeNs now);
   void dial_failed(Peer& peer, LinkEvent::Kind kind, const absl::Status& why);

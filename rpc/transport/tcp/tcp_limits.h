@@ -5,10 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rpc/base/clock.h"
+
 namespace skua::rpc::tcp {
 
 /// Retired entries of callers that are kept before the oldest of them is used again.
 inline constexpr size_t kCallersKept = 1024;
+
+/// Connections that are accepted in a row, and the pause after so many: 4,000 a second. The thread that accepts has
+/// packets of others to carry; further connections wait in the kernel.
+inline constexpr int kAcceptsInARow = 16;
+inline constexpr DurationNs kAcceptRowPauseNs = 4 * kMillisecond;
 
 /// A hello or its reply, whole.
 inline constexpr size_t kHelloBytesMax = 1024;

@@ -4,10 +4,12 @@
 #include <sys/socket.h>
 
 #include <set>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "rpc/transport/tcp/hello.h"
 #include "rpc/transport/tcp/socket.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 #include "tests/rpc/transport/tcp/test_node.h"
 
 namespace skua::rpc::tcp {
@@ -332,6 +334,18 @@ TEST(TcpHandshake, TooManyFromOneAddress_AreRefused) {
   const UniqueFd fourth = raw_connect(a);
   write_all(a, fourth, encode_hello(hello_from(4)));
   ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kUp) == 3; }));
+}
+
+/// So many connections at once that the thread that accepts them has others to serve in between.
+TEST(TcpHandshake, ACrowd_IsAcceptedRowByRow) {
+  constexpr size_t kCrowd = 3 * kAcceptsInARow + 1;
+  TestNode a(node_options(1));
+  std::vector<UniqueFd> crowd;
+  for (size_t i = 0; i < kCrowd; ++i) crowd.push_back(raw_connect(a));
+  ASSERT_TRUE(run_until({&a}, [&] { return a.transport->stats().accepts > 0; }));
+  EXPECT_LE(a.transport->stats().accepts, static_cast<uint64_t>(kAcceptsInARow));
+  for (size_t i = 0; i < kCrowd; ++i) write_all(a, crowd[i], encode_hello(hello_from(static_cast<uint8_t>(2 + i))));
+  EXPECT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kUp) == kCrowd; }));
 }
 
 TEST(TcpHandshake, TooManyCallers_AreRefused) {
