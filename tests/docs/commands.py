@@ -56,7 +56,7 @@ PLACES = re.compile(r'(?<![\w.~/])(?=/(?:tmp|var/lib|var/tmp)(?:/|\b))')
 WRAPPERS = {'sudo', 'source', 'nice', 'exec', 'then', 'do', 'else', 'if', '!', '{', '('}
 # Other projects' programs, whose help is theirs, and the shell's own words.
 FOREIGN = set('''
-  export kill wait cd echo printf test ulimit for while until done fi }
+  export kill umask wait cd echo printf test ulimit for while until done fi }
   cat cp grep head install ls mkdir mv pgrep python3 rm sed sleep tail touch
   apt apt-get ip journalctl modprobe mount rdma systemctl systemd-sysusers useradd
   clang-format-14 cmake ctest curl docker g++ gcc git helm jq kubectl perf pkg-config podman shellcheck skopeo valgrind
