@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -152,8 +154,29 @@ absl::StatusOr<std::optional<Identity>> owner_of_directory(const std::string& di
 absl::Status check_key_is_kept(const std::string& path) {
   struct stat about {};
   if (::stat(path.c_str(), &about) != 0 || (about.st_mode & (S_IRWXO | S_IWGRP)) == 0) return absl::OkStatus();
+  // A mount of a container's secrets says how it shows them, and this program cannot change it.
+  struct statvfs mount {};
+  const bool is_read_only = ::statvfs(path.c_str(), &mount) == 0 && (mount.f_flag & ST_RDONLY) != 0;
+  if (is_read_only || (geteuid() != 0 && geteuid() != about.st_uid)) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the private key ", path, " is open to others than its owner: chmod 600 ", path));
+}
+
+absl::Status check_can_be_replaced(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::path target = std::filesystem::weakly_canonical(path, ignored);
+  std::string probe = absl::StrCat((target.empty() ? std::filesystem::path(path) : target).string(), ".XXXXXX");
+  // Rights alone do not tell: the file system may be read-only.
+  const int fd = ::mkostemp(probe.data(), O_CLOEXEC);
+  if (fd >= 0) {
+    ::close(fd);
+    ::unlink(probe.c_str());
+    return absl::OkStatus();
+  }
+  const std::string why = std::generic_category().message(errno);
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " cannot be renewed: this program cannot make a file beside it (", why,
+                   "). Put the certificate where it can, or renew it otherwise (skuactl cert renew)"));
 }
 
 absl::Status check_holds_no_key(const std::string& path, const std::string& key) {

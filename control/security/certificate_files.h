@@ -35,8 +35,11 @@ namespace skua::control {
 [[nodiscard]] absl::StatusOr<std::optional<Identity>> owner_of_directory(const std::string& directory);
 
 /// FAILED_PRECONDITION: every user of this machine may read the private key, or others than its owner may change it. Its
-/// group may read it: that is how containers and services get at theirs. OK, too, if there is no such file.
+/// group may read it: that is how containers and services get at theirs. OK, too, if there is no such file, or if this
+/// process cannot change it: another user's, or a read-only mount of a container's secrets.
 [[nodiscard]] absl::Status check_key_is_kept(const std::string& path);
+/// FAILED_PRECONDITION: this process cannot make a file beside the file, or beside what its link leads to.
+[[nodiscard]] absl::Status check_can_be_replaced(const std::string& path);
 
 /// FAILED_PRECONDITION: the file is also that of the key, or has a private key in it, so it must not be replaced by a
 /// certificate. The message says what to do.

@@ -2,6 +2,7 @@
 
 #include <openssl/crypto.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -64,9 +65,10 @@ CertificateIssuer::~CertificateIssuer() {
 }
 
 absl::StatusOr<std::string> CertificateIssuer::issue(std::string_view request, const Identity& identity,
-                                                     WallSeconds now, const std::vector<std::string>& hosts) const {
+                                                     WallSeconds now, const std::vector<std::string>& hosts,
+                                                     WallSeconds life_s_min) const {
   if (now >= ends_s_) return expired(ends_s_);
-  return sign_certificate_request(authority_, request, identity, {now, now + life_s_}, hosts);
+  return sign_certificate_request(authority_, request, identity, {now, now + std::max(life_s_, life_s_min)}, hosts);
 }
 
 absl::Status CertificateIssuer::check_own(std::string_view chain, WallSeconds now) const {

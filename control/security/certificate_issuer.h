@@ -74,10 +74,12 @@ class CertificateIssuer {
   CertificateIssuer& operator=(const CertificateIssuer&) = delete;
 
   /// A certificate for the key of `request` (certificates.h), as PEM text. It ends with the authority, if that is
-  /// earlier. `hosts`: names and addresses that stand in it. INVALID_ARGUMENT: the request is none, the identity is of
+  /// earlier. `hosts`: names and addresses that stand in it. `life_s_min`: it is valid for so long, if that is longer than
+  /// others. INVALID_ARGUMENT: the request is none, the identity is of
   /// another cluster, or a host is none. FAILED_PRECONDITION: the authority has expired.
   [[nodiscard]] absl::StatusOr<std::string> issue(std::string_view request, const Identity& identity, WallSeconds now,
-                                                  const std::vector<std::string>& hosts = {}) const;
+                                                  const std::vector<std::string>& hosts = {},
+                                                  WallSeconds life_s_min = 0) const;
 
   /// OK: the certificate that a caller showed (`chain`, PEM; TLS has believed it) is of this authority or of one that
   /// this one replaces. Otherwise PERMISSION_DENIED: it says nothing of who may have a certificate of this authority.

@@ -220,7 +220,7 @@ class CertificatesService final : public v1::Certificates::CallbackService {
                         if (decision.status.ok()) fill(decision);
                         finish(context, reactor, decision.status);
                       },
-                      peer_network(context->peer()), peer_principal(*context->auth_context())));
+                      peer_host(context->peer()), peer_principal(*context->auth_context())));
   }
 
   const CertificateServiceOptions options_;
@@ -231,20 +231,11 @@ class CertificatesService final : public v1::Certificates::CallbackService {
 class JoiningService final : public v1::Joining::CallbackService {
  public:
   JoiningService(CertificateServiceOptions options, Controller& controller)
-      : options_(std::move(options)),
-        controller_(controller),
-        questions_(kAuthorityQuestionsPerMinute, kJoinSourcesMax, controller),
-        joins_(kJoinsPerMinute, kJoinSourcesMax, controller) {}
+      : options_(std::move(options)), controller_(controller), joins_(kJoinsPerMinute, kJoinSourcesMax, controller) {}
 
   ServerUnaryReactor* GetAuthority(CallbackServerContext* context, const v1::GetAuthorityRequest* /*request*/,
                                    v1::GetAuthorityReply* reply) override {
     auto* reactor = context->DefaultReactor();
-    if (!questions_.admit(peer_network(context->peer()))) {
-      return queued(context, reactor,
-                    absl::ResourceExhaustedError(absl::StrCat("no more than ", kAuthorityQuestionsPerMinute,
-                                                              " questions for the authority are answered to one host "
-                                                              "in a minute: wait that long")));
-    }
     reply->set_certificate(options_.issuer->certificate());
     reactor->Finish(grpc::Status::OK);
     return reactor;
@@ -287,7 +278,6 @@ class JoiningService final : public v1::Joining::CallbackService {
  private:
   const CertificateServiceOptions options_;
   Controller& controller_;
-  SharedLimit questions_;
   SharedLimit joins_;
 };
 

@@ -155,7 +155,7 @@ class ClusterService final : public v1::Cluster::CallbackService {
                         if (decision.changes.empty()) context->AddTrailingMetadata(kNothingDoneMetadata, "1");
                         finish(context, reactor, decision.status);
                       },
-                      peer_network(context->peer()), peer_principal(*context->auth_context())));
+                      peer_host(context->peer()), peer_principal(*context->auth_context())));
   }
 
   const ServiceOptions options_;

@@ -71,7 +71,7 @@ class MembershipService final : public v1::Membership::CallbackService {
                         reply->set_suspect_after_ms(options_.suspect_after_ms);
                         finish(context, reactor, decision.status);
                       },
-                      peer_network(context->peer()), peer_principal(*context->auth_context()),
+                      peer_host(context->peer()), peer_principal(*context->auth_context()),
                       check_of(*context, options_.credentials)));
   }
 
@@ -105,7 +105,7 @@ class MembershipService final : public v1::Membership::CallbackService {
                         reply->set_map_revision(core.state().map_revision);
                         finish(context, reactor, decision.status);
                       },
-                      peer_network(context->peer()), peer_principal(*context->auth_context())));
+                      peer_host(context->peer()), peer_principal(*context->auth_context())));
   }
 
   ServerUnaryReactor* Leave(CallbackServerContext* context, const v1::LeaveRequest* request,
@@ -121,7 +121,7 @@ class MembershipService final : public v1::Membership::CallbackService {
                         reply->set_map_revision(core.state().map_revision);
                         finish(context, reactor, decision.status);
                       },
-                      peer_network(context->peer()), peer_principal(*context->auth_context())));
+                      peer_host(context->peer()), peer_principal(*context->auth_context())));
   }
 
  private:
@@ -145,7 +145,7 @@ class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>,
     stream->self_ = stream;
     stream->credentials_ = credentials;
     stream->watcher_ = peer_identity(*context.auth_context());
-    const auto key = hub.add(stream, after_revision, peer_network(context.peer()), !stream->watcher_.has_value());
+    const auto key = hub.add(stream, after_revision, peer_host(context.peer()), !stream->watcher_.has_value());
     MapStream* raw = stream.get();
     if (key.ok()) {
       raw->key_ = *key;
@@ -330,7 +330,7 @@ class TablesService final : public v1::Tables::CallbackService {
                                                  reactor->Finish(grpc::Status::OK);
                                                });
                       },
-                      peer_network(context->peer()), peer_principal(*context->auth_context())));
+                      peer_host(context->peer()), peer_principal(*context->auth_context())));
   }
 
   ServerUnaryReactor* ListTables(CallbackServerContext* context, const v1::ListTablesRequest*,
@@ -357,7 +357,7 @@ class TablesService final : public v1::Tables::CallbackService {
                         reply->set_map_revision(core.state().map_revision);
                         finish(context, reactor, decision.status);
                       },
-                      peer_network(context->peer()), peer_principal(*context->auth_context()),
+                      peer_host(context->peer()), peer_principal(*context->auth_context()),
                       check_of(*context, options_.credentials)));
   }
 

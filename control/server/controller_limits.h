@@ -57,8 +57,6 @@ inline constexpr size_t kJoinsPerMinute = 60;
 inline constexpr size_t kJoinSourcesMax = 1024;
 inline constexpr size_t kRenewalsPerMinute = 30;
 inline constexpr size_t kRenewalSourcesMax = 4096;
-/// Questions for the authority's certificate, of one host in a minute: whoever joins asks once before each attempt.
-inline constexpr size_t kAuthorityQuestionsPerMinute = 120;
 /// Connections that one network may begin at any gRPC port: a second, and at once; and networks that are told apart.
 inline constexpr DurationNs kArrivalsPerSecond = 200;
 inline constexpr DurationNs kArrivalsAtOnce = 2048;

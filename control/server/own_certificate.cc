@@ -19,7 +19,8 @@ absl::StatusOr<IssuedText> issue_own(const std::string& request, const Credentia
   if (!info.ok()) return info.status();
   absl::StatusOr<std::string> authorities = read_certificate_file(files.authorities);
   if (!authorities.ok()) return authorities.status();
-  absl::StatusOr<std::string> issued = issuer.issue(request, own.self(), std::time(nullptr), info->hosts);
+  absl::StatusOr<std::string> issued =
+      issuer.issue(request, own.self(), std::time(nullptr), info->hosts, info->valid.until - info->valid.from);
   if (!issued.ok()) return issued.status();
   return IssuedText{*std::move(issued), *std::move(authorities)};
 }

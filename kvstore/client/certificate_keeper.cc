@@ -29,6 +29,7 @@ absl::StatusOr<std::unique_ptr<CertificateKeeper>> CertificateKeeper::start(cons
   if (!credentials.ok()) return credentials.status();
   // Else nothing is renewed, which shows only at half time.
   if (absl::Status apart = control::check_holds_no_key(files.certificate, files.key); !apart.ok()) return apart;
+  if (absl::Status can = control::check_can_be_replaced(files.certificate); !can.ok()) return can;
   auto impl = std::make_unique<Impl>(control::CertificateRenewerOptions{.control_address = control_address,
                                                                         .files = files,
                                                                         .credentials = *std::move(credentials),

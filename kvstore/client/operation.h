@@ -84,8 +84,9 @@ class Operation {
   State state = State::kFree;
   Awaits awaits = Awaits::kTime;
   Method method = Method::kGet;
-  bool is_parted = false;  // a PartedOperation, or else a CallOperation
-  bool is_part = false;    // of a PartedOperation
+  bool is_parted = false;   // a PartedOperation, or else a CallOperation
+  bool is_part = false;     // of a PartedOperation
+  uint32_t part_table = 0;  // if is_part: id of the table that the operation was divided for
   /// Writes: an earlier attempt may have been executed.
   bool uncertain = false;
   uint32_t uses = 0;

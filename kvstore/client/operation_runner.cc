@@ -181,9 +181,12 @@ void OperationRunner::route(CallOperation& operation, const TableRoutes& table) 
       operation.shard_known = true;
     }
   }
+  // A table that was made anew may have its keys in other shards.
+  if (operation.is_part && operation.part_table != table.id) {
+    return fail(operation, absl::StatusCode::kAborted, "the table was dropped and created anew meanwhile");
+  }
   if (operation.shard >= placement.shard_count) {
-    return fail(operation, absl::StatusCode::kAborted,
-                "the table was dropped and created anew with fewer shards meanwhile");
+    return fail(operation, absl::StatusCode::kAborted, "the shard map has no shards of the table");
   }
   const ShardRoute& route = table.shards[operation.shard];
   if (operation.method == Method::kGet && !may_read(static_cast<GetOperation&>(operation), table, route)) return;

@@ -16,6 +16,7 @@ absl::Status check_read_of_many(Method method, const ReadOptions& options) {
 
 void PartedOperation::start(const TableRoutes& table) {
   state = State::kInFlight;
+  table_id_ = table.id;
   divide(table.placement());
   run();
 }
@@ -34,6 +35,7 @@ void PartedOperation::run_part(CallOperation& part, Method of_part, uint32_t of_
   part.runner = runner;
   part.method = of_part;
   part.is_part = true;
+  part.part_table = table_id_;
   part.set_table(table);
   part.started_ns = started_ns;
   part.deadline_ns = deadline_ns;

@@ -40,6 +40,7 @@ class PartedOperation : public Operation {
  private:
   void run();
 
+  uint32_t table_id_ = 0;  // that the work was divided for
   uint32_t parts_running_ = 0;
   bool starting_parts_ = false;
 };

@@ -171,16 +171,17 @@ int remove(const Globals& globals, const std::string& name, bool force, bool yes
                             node.info.grpc_address)) {
       return app::kExitFailure;
     }
-    if (absl::Status status = admin.remove_node(node.info.uuid, force); !status.ok()) {
-      return report_change_failure(status, "skuactl node list");
-    }
+    // First: else a node that somebody starts again in between would be a member once more.
     if (revoke) {
       const absl::Status revoked = admin.revoke_identity(absl::StrCat("node/", node.info.uuid));
-      if (!revoked.ok()) {
-        return report_failure(absl::Status(
-            revoked.code(), absl::StrCat("node ", node.info.uuid, " was removed, but not revoked: ", revoked.message(),
-                                         ". Try again: skuactl cert revoke node/", node.info.uuid)));
+      if (!revoked.ok()) return report_change_failure(revoked, "skuactl cert revoked");
+    }
+    if (absl::Status status = admin.remove_node(node.info.uuid, force); !status.ok()) {
+      if (revoke) {
+        status = absl::Status(status.code(), absl::StrCat(status.message(), ". Its identity, node/", node.info.uuid,
+                                                          ", is revoked already"));
       }
+      return report_change_failure(status, "skuactl node list");
     }
     return report_done(globals, node, "removed", note_on_identity(globals, node.info.uuid, revoke));
   });

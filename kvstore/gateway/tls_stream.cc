@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "control/security/certificate_files.h"
 
 namespace skua::kv::gateway {
 namespace {
@@ -46,6 +47,7 @@ absl::Status use_certificate(SSL_CTX* context, const TlsFiles& files) {
   if (SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
     return file_error(files.key, "not the private key of the certificate, in PEM and without a password");
   }
+  if (absl::Status kept = control::check_key_is_kept(files.key); !kept.ok()) return kept;
   if (SSL_CTX_check_private_key(context) != 1) return file_error(files.key, "the key is another certificate's");
   const X509* const own = SSL_CTX_get0_certificate(context);
   if (X509_cmp_current_time(X509_get0_notAfter(own)) < 0) {

@@ -3,8 +3,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 
 namespace skua::rpc::tcp {
@@ -54,16 +52,6 @@ absl::StatusOr<SocketAddress> SocketAddress::decode(ByteSpan bytes) {
     if (reader.complete() && out.port != 0) return out;
   }
   return absl::InvalidArgumentError(absl::StrCat("TCP address is malformed (", bytes.size(), " bytes)"));
-}
-
-std::array<uint8_t, 16> SocketAddress::network() const {
-  constexpr size_t kNetworkBytes = 8;
-  // An IPv4 address in the form of an IPv6 one (::ffff:10.0.0.7) is one address.
-  constexpr std::array<uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  std::array<uint8_t, 16> whole = ip;
-  if (family != 6 || std::equal(kMapped.begin(), kMapped.end(), ip.begin())) return whole;
-  std::fill(whole.begin() + kNetworkBytes, whole.end(), uint8_t{0});
-  return whole;
 }
 
 std::string SocketAddress::to_string() const {

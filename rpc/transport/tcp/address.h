@@ -37,10 +37,6 @@ struct SocketAddress {
   /// INVALID_ARGUMENT for anything that encode() does not produce.
   static absl::StatusOr<SocketAddress> decode(ByteSpan bytes);
 
-  /// Whom a bound for one address counts: the IP address; of IPv6 its first 64 bits, because who has one address there
-  /// has a whole network of them.
-  [[nodiscard]] std::array<uint8_t, 16> network() const;
-
   /// "127.0.0.1:7000", "[::1]:7000" or "no address".
   [[nodiscard]] std::string to_string() const;
 

@@ -156,7 +156,7 @@ void Links::on_hello(Connection& connection, const Hello& hello) {
   }
   if (!SocketAddress::decode(as_byte_span(hello.sender_address)).ok()) return drop_malformed(connection);
   // Every caller gets its own peer: what a hello says about its sender must not affect other peers.
-  const auto neighbours = callers_.find(connection.remote.network());
+  const auto neighbours = callers_.find(connection.remote.ip);
   if (neighbours != callers_.end() && neighbours->second >= env_.options->callers_per_host_max) {
     return refuse(HelloCode::kFull, absl::StrCat("this endpoint has ", env_.options->callers_per_host_max,
                                                  " connections from that address, its limit: close some"));
@@ -221,10 +221,10 @@ void Links::establish(Connection& connection, Peer& peer, uint16_t version) {
   std::erase(handshakes_, &connection);
   peer.link = &connection;
   peer.wanted = false;
-  peer.host = absl::HashOf(connection.remote.network());
+  peer.host = absl::HashOf(connection.remote.ip);
   ++link_count_;
   if (!connection.outgoing) {
-    ++callers_[connection.remote.network()];
+    ++callers_[connection.remote.ip];
     ++caller_count_;
     // The endpoint may be asleep until a later timer, so bring the check forward.
     if (is_crowded())

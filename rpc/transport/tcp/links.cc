@@ -136,7 +136,7 @@ void Links::close(Connection& connection, LinkEvent::Kind kind, const absl::Stat
   const bool was_dial = peer != nullptr && peer->dial == &connection;
   if (was_link) peer->link = nullptr;
   if (was_link && !connection.outgoing) {
-    const auto callers = callers_.find(connection.remote.network());
+    const auto callers = callers_.find(connection.remote.ip);
     if (--callers->second == 0) callers_.erase(callers);
     --caller_count_;
   }

@@ -169,7 +169,7 @@ class Links {
   std::vector<Connection*> failed_;
   std::vector<Connection*> owing_;
   std::vector<Grave> graves_;
-  /// Number of standing incoming connections per remote network (SocketAddress::network()).
+  /// Number of standing incoming connections per remote IP address.
   absl::flat_hash_map<std::array<uint8_t, 16>, uint32_t> callers_;
   uint32_t caller_count_ = 0;
   const PeerUse* peer_use_ = nullptr;

@@ -44,7 +44,7 @@ struct Peer {
   bool resolved = false;
   /// Where a resolved peer listens; none: the peer cannot be dialled.
   SocketAddress address;
-  /// Hash of SocketAddress::network() at the other end of the connection.
+  /// Hash of the IP address at the other end of the connection.
   uint64_t host = 0;
 
   /// The connection that stands, and the dial in progress. Not owned.

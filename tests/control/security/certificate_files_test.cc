@@ -62,6 +62,15 @@ TEST_F(CertificateFiles, AKeyIsForItsOwner_AndPerhapsItsGroup) {
   EXPECT_TRUE(check_key_is_kept(files_.key + ".none").ok());
 }
 
+TEST_F(CertificateFiles, AFileInADirectoryThatCannotBeWrittenCannotBeReplaced) {
+  ASSERT_TRUE(load_or_make_key(files_.key).ok());  // makes the directory
+  EXPECT_TRUE(check_can_be_replaced(files_.certificate).ok()) << "it need not be there";
+  // Of /proc, which takes no files, also from root.
+  const absl::Status refused = check_can_be_replaced("/proc/self/cert.pem");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("cannot be renewed"));
+}
+
 TEST_F(CertificateFiles, AReplacedFileKeepsItsMode) {
   ASSERT_TRUE(load_or_make_key(files_.key).ok());
   ASSERT_TRUE(replace_certificate_file(files_.certificate, "first").ok());

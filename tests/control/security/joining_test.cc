@@ -173,19 +173,6 @@ TEST_F(JoiningTest, LargeMessagesAndManyAttemptsAreRefused) {
   EXPECT_THAT(last.error_message(), HasSubstr("in a minute"));
 }
 
-TEST_F(JoiningTest, TheAuthorityIsToldOnlySoOftenInAMinute) {
-  const auto stub = v1::Joining::NewStub(
-      grpc::CreateChannel(join_address_, joining_channel_credentials(office_.certificate(), kOfficeCluster)));
-  grpc::Status last;
-  for (int i = 0; i < 300 && last.ok(); ++i) {
-    v1::GetAuthorityReply reply;
-    grpc::ClientContext context;
-    last = stub->GetAuthority(&context, v1::GetAuthorityRequest(), &reply);
-  }
-  EXPECT_EQ(last.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(last.error_message(), HasSubstr("in a minute"));
-}
-
 TEST_F(JoiningTest, TokensAreMadeByAdministratorsForIdentitiesThatThereMayBe) {
   AdminClient app(address_, 20 * kSecond, loaded(office_.issue(Role::kClient, "app")));
   EXPECT_EQ(app.create_join_token("node", "", 0).status().code(), StatusCode::kPermissionDenied);

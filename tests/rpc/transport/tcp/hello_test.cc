@@ -55,14 +55,6 @@ TEST(Address, EncodeDecode_RoundTrips) {
   EXPECT_EQ(SocketAddress{}.encode(), "");
 }
 
-TEST(Address, Network_IsTheAddressOrTheFirstHalfOfIPv6) {
-  const auto network = [](const char* ip) { return SocketAddress::parse(ip, 7000)->network(); };
-  EXPECT_NE(network("10.0.0.7"), network("10.0.0.8"));
-  EXPECT_EQ(network("2001:db8:0:1::7"), network("2001:db8:0:1:ffff::8"));
-  EXPECT_NE(network("2001:db8:0:1::7"), network("2001:db8:0:2::7"));
-  EXPECT_NE(network("::ffff:10.0.0.7"), network("::ffff:10.0.0.8"));
-}
-
 TEST(Address, Decode_RefusesWhatEncodeNeverMakes) {
   const std::string good = SocketAddress::parse("1.2.3.4", 99)->encode();
   for (size_t size = 1; size < good.size(); ++size) {
