@@ -60,6 +60,7 @@ class SecureCluster(Cluster):
 
     def __init__(self, nodes):
         self.identity = "admin"
+        self.signer = "ca"  # the authority that all believe
         super().__init__(nodes)
 
     def path(self, *parts):
@@ -129,7 +130,7 @@ class SecureCluster(Cluster):
     def start_node(self, index):
         name = f"node{index}"
         if not os.path.exists(self.path("certs", name)):
-            self.issue(name, "node")
+            self.issue(name, "node", self.signer)
         self.node_arguments = self.credentials(name)
         super().start_node(index)
 
@@ -395,6 +396,7 @@ class SecureClusterTest(mistakes.MistakesTest):
             self.ok(cluster.as_("app", "put", "usertable", "rotation", str(rotation)))
         for name in processes:
             cluster.trust(name, "ca2")
+        cluster.signer = "ca2"
         out = run.communicate(timeout=cluster_test.LIMIT_S + seconds)[0]
         self.assertEqual(run.returncode, 0, out[-2000:])
         returns = [line for line in out.splitlines() if "Return=" in line]
