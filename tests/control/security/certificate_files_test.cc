@@ -49,11 +49,11 @@ TEST_F(CertificateFiles, AreReplacedAsAWhole) {
 
 TEST_F(CertificateFiles, AKeyIsForItsOwner_AndPerhapsItsGroup) {
   ASSERT_TRUE(load_or_make_key(files_.key).ok());
-  for (const mode_t mode : {0400, 0600, 0440, 0640, 0700}) {
+  for (const mode_t mode : {0400U, 0600U, 0440U, 0640U, 0700U}) {
     ASSERT_EQ(::chmod(files_.key.c_str(), mode), 0);
     EXPECT_TRUE(check_key_is_kept(files_.key).ok()) << mode;
   }
-  for (const mode_t mode : {0604, 0644, 0620, 0660, 0601}) {
+  for (const mode_t mode : {0604U, 0644U, 0620U, 0660U, 0601U}) {
     ASSERT_EQ(::chmod(files_.key.c_str(), mode), 0);
     const absl::Status refused = check_key_is_kept(files_.key);
     EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << mode;
