@@ -124,6 +124,7 @@ bool has_noreply(const CommandSpec& spec, const CommandArguments& words, size_t 
 
 std::vector<const CommandSpec*> all_memcached_commands() {
   std::vector<const CommandSpec*> out;
+  out.reserve(kMemcachedCommands.size());
   for (const MemcachedCommand& command : kMemcachedCommands) out.push_back(&command.spec);
   return out;
 }
