@@ -206,11 +206,12 @@ TEST_F(Authentication, CommandsThatHaveNotBegunNeedTheRightsOfNow) {
   gateway_.context.users = users_of("ada HASH *=read\n", gateway_);
   ada.connection().take_users();
   ada.answer_all();
-  EXPECT_EQ(ada.take_output(),
-            ":2\r\n-NOPERM this user has no permissions to access one of the keys used as arguments\r\n$1\r\n2\r\n"
-            "+OK\r\n+QUEUED\r\n-NOPERM ACLs rules changed between the moment the transaction was accumulated and the "
-            "EXEC call. This command is no longer allowed for the following reason: no permission to touch the specified "
-            "keys\r\n");
+  EXPECT_EQ(
+      ada.take_output(),
+      ":2\r\n-NOPERM this user has no permissions to access one of the keys used as arguments\r\n$1\r\n2\r\n"
+      "+OK\r\n+QUEUED\r\n-NOPERM ACLs rules changed between the moment the transaction was accumulated and the "
+      "EXEC call. This command is no longer allowed for the following reason: no permission to touch the specified "
+      "keys\r\n");
   // A user who is gone.
   ada.send("GET a\r\n");
   ada.answer_all();
