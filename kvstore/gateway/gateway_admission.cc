@@ -30,6 +30,8 @@ std::string host_of(const std::string& address) {
       inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &ipv6) != 1) {
     return host;
   }
+  // An IPv4 client of a listener at [::] is one address.
+  if (IN6_IS_ADDR_V4MAPPED(&ipv6)) return host;
   std::fill(std::begin(ipv6.s6_addr) + 8, std::end(ipv6.s6_addr), 0);
   return std::string(reinterpret_cast<const char*>(ipv6.s6_addr), 8);
 }
