@@ -227,7 +227,7 @@ void Applier::apply(AppliedShard& shard) {
 }
 
 /// Takes the last effect of each key, in the order of the keys: a memtable's skip list looks for a key from the place
-/// of the key before. With thousands of effects this saves a third of the time of a write.
+/// of the key before (rocksdb_engine.cc).
 void Applier::coalesce(const std::vector<AppliedEffect>& batch) {
   by_key_.resize(batch.size());
   std::iota(by_key_.begin(), by_key_.end(), 0u);

@@ -4,6 +4,7 @@
 #include <rocksdb/convenience.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
+#include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
 
 #include <algorithm>
@@ -134,6 +135,14 @@ rocksdb::CompressionType best_compression() {
   return has_lz4 ? rocksdb::kLZ4Compression : rocksdb::kNoCompression;
 }
 
+/// All keys have one prefix, the empty one. A memtable keeps a hint for each prefix: where the last key was inserted.
+class OnePrefix final : public rocksdb::SliceTransform {
+ public:
+  [[nodiscard]] const char* Name() const override { return "skua.OnePrefix"; }
+  [[nodiscard]] rocksdb::Slice Transform(const rocksdb::Slice& /*key*/) const override { return {}; }
+  [[nodiscard]] bool InDomain(const rocksdb::Slice& /*key*/) const override { return true; }
+};
+
 class Engine final : public RocksdbEngine {
  public:
   Engine(const RocksdbOptions& options, rocksdb::Env* env)
@@ -184,6 +193,9 @@ class Engine final : public RocksdbEngine {
     db_options_.memtable_prefix_bloom_size_ratio = 0.02;
     db_options_.arena_block_size = kMemtableBlockBytes;
     db_options_.memtable_whole_key_filtering = true;
+    // The applier's batches are in the order of the keys. With the hint, the skip list looks for a key from the place of
+    // the key before, and goes up only as far as it must. Without, it starts at the top for nearly every key.
+    db_options_.memtable_insert_with_hint_prefix_extractor = std::make_shared<OnePrefix>();
   }
 
   void set_table_options() {
