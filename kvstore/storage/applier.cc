@@ -28,7 +28,8 @@ Applier::Applier(const Options& options, LogWriter& log, OnRound on_round)
     : options_(options),
       log_(log),
       on_round_(std::move(on_round)),
-      ring_(2 * std::max(options.queue_max, kRecordItemsMax)) {
+      ring_(2 * std::max(options.queue_max, kRecordItemsMax)),
+      wakes_at_(options.batch_min) {
   if (!options_.own_thread) return;
   thread_ = std::thread([this] {
     // The name is for people who look at top(1). If it cannot be set, nothing else changes.
@@ -60,7 +61,9 @@ void Applier::add(AppliedShard& shard, const AppliedEffect& effect, bool continu
   push({&shard, effect, continues});
   unannounced_bytes_ += effect.key.size() + (effect.value ? effect.value->size() : 0);
   if (continues) return;
-  if (unannounced_ >= options_.batch_min || unannounced_bytes_ >= options_.batch_bytes_min) hurry();
+  if (unannounced_ < wakes_at_ && unannounced_bytes_ < options_.batch_bytes_min) return;
+  wakes_at_ = std::clamp(2 * wakes_at_, options_.batch_min, std::max(options_.batch_min, options_.batch_most));
+  announce();
 }
 
 void Applier::add(AppliedShard& shard, AppliedCompletion completion) {
@@ -76,6 +79,12 @@ void Applier::push(Item item) {
 
 void Applier::hurry() {
   if (unannounced_ == 0) return;
+  wakes_at_ = options_.batch_min;
+  announce();
+}
+
+/// Wakes the thread: it takes all that was added.
+void Applier::announce() {
   unannounced_ = 0;
   unannounced_bytes_ = 0;
   wake_up_.signal();
@@ -83,9 +92,7 @@ void Applier::hurry() {
 
 void Applier::free_log() {
   free_log_.store(true, std::memory_order_release);
-  unannounced_ = 0;
-  unannounced_bytes_ = 0;
-  wake_up_.signal();
+  announce();
 }
 
 void Applier::close(AppliedShard& shard) {

@@ -6,8 +6,10 @@
 //                                                    now and then: flush --> LogWriter::set_durable
 //
 // The worker does not wake the applier's thread for each write: the more effects a round has, the more writes of one
-// key become one. The thread sleeps until a batch's worth is queued, or until hurry() (a scan waits, memory is short,
-// or the applier ends).
+// key become one, and the shorter are the ways from key to key in a database's memtable. The thread sleeps until a
+// batch's worth is queued, or until hurry() (a scan waits, memory is short, or the applier ends). As long as nobody
+// hurries, batches grow: a scan after a long time without scans waits for up to batch_most effects, and scans one after
+// the other for batch_min.
 //
 // The log's window bounds the time of a restart. When the log uses more than flush_segments segments, the applier
 // flushes the shards that pin the oldest segment, and the log may release it. When the log has no room, the applier
@@ -80,10 +82,11 @@ struct AppliedShard {
 class Applier {
  public:
   struct Options {
-    size_t queue_max = size_t{1} << 16;  ///< effects and completions; rounded up to a power of two
-    size_t batch_min = 4096;             ///< this many new effects wake the thread
+    size_t queue_max = size_t{1} << 16;   ///< effects and completions; rounded up to a power of two
+    size_t batch_min = 4096;              ///< this many new effects wake the thread after hurry()
+    size_t batch_most = size_t{1} << 15;  ///< and at most this many, twice as many each time
     size_t batch_bytes_min = size_t{4} << 20;
-    size_t batch_max = size_t{1} << 14;  ///< effects of one round; a round goes on to the end of a record
+    size_t batch_max = size_t{1} << 16;  ///< effects of one round; a round goes on to the end of a record
     size_t batch_bytes_max = size_t{16} << 20;
     uint64_t flush_segments = 6;  ///< with more segments in use, the shards that pin the oldest are flushed
     bool own_thread = true;       ///< false: the owner calls step() (simulations)
@@ -134,7 +137,9 @@ class Applier {
   /// Gives back the room of Report::effects.
   void taken(size_t effects) { queued_ -= effects; }
   [[nodiscard]] size_t queued() const { return queued_; }
-  /// Applies what was added without waiting for more.
+  /// This many new effects wake the thread.
+  [[nodiscard]] size_t wakes_at() const { return wakes_at_; }
+  /// Applies what was added without waiting for more. The batches that follow are small again.
   void hurry();
   /// For a log without room: makes everything durable that was applied, so that the log may release its segments.
   /// Without this call nothing would: a log without room brings no effects, and without effects there are no rounds.
@@ -171,6 +176,7 @@ class Applier {
 
   void run();
   void push(Item item);
+  void announce();
   bool take_round();
   size_t take(Item& item);
   void apply(AppliedShard& shard);
@@ -201,6 +207,7 @@ class Applier {
   size_t queued_ = 0;
   size_t unannounced_ = 0;
   size_t unannounced_bytes_ = 0;
+  size_t wakes_at_ = 0;
 
   // Used by the applier's thread.
   std::vector<AppliedShard*> attached_;
