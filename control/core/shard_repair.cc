@@ -26,6 +26,12 @@ size_t standing_count(const ViewContext& context, const ShardAssignment& record)
   return standing;
 }
 
+/// The shard has fewer members than writes need.
+bool takes_no_writes(const ViewContext& context, const ShardAssignment& record) {
+  const auto table = context.state.tables.find(record.table_id);
+  return table != context.state.tables.end() && member_count(record) < table->second.min_insync;
+}
+
 /// The next view: `primary` leads, and `removed` are no members any more.
 ShardAssignment view(const ViewContext& context, const ShardAssignment& record, const std::string& primary,
                      const std::set<std::string>& removed) {
@@ -174,6 +180,9 @@ NextRecord add_learner(const ViewContext& context, const ReplicaLoads& loads, co
                        const ShardAssignment& record, DurationNs incomplete_for) {
   if (!context.replicated(record) && !record.leaving.empty()) return without_leaving(record);
   if (!primary_works(context, record) || !lacks_learners(context, record)) return std::nullopt;
+  // A former member waits before it comes back, because it may fail again and hold up writes. Where no writes can go on,
+  // it has nothing to hold up.
+  const bool at_once = takes_no_writes(context, record);
   std::set<std::string> avoid;
   for (const auto& [uuid, may_return] : history.former_members(context, {record.table_id, record.shard})) {
     avoid.insert(uuid);
@@ -182,7 +191,7 @@ NextRecord add_learner(const ViewContext& context, const ReplicaLoads& loads, co
     const bool room = loads.of(uuid).learners < context.options.learners_per_node_max &&
                       loads.learners() < context.options.learners_max;
     const bool fit = node != nullptr && !node->draining && node->replicates();
-    if (!part && may_return && room && fit && context.heard(uuid)) {
+    if (!part && (may_return || at_once) && room && fit && context.heard(uuid)) {
       return with_learner(record, replica_on(*node, loads));
     }
   }

@@ -341,6 +341,27 @@ TEST(Backup, ComesBackAsALearnerWhenItMayAndWaitsLongerEachTime) {
   EXPECT_EQ(cluster.record().learners.size(), 1u);
 }
 
+TEST(Backup, ComesBackAtOnceWhereWritesCannotGoOnWithoutIt) {
+  ViewOptions views = eager_views();
+  views.rejoin_ns = views.rejoin_max_ns = 3600 * kSecond;
+  ReplicatedCluster cluster(3, 3, 1, views);
+  const uint64_t p = cluster.primary();
+  const uint64_t slow = cluster.backup(0);
+  const uint64_t dead = cluster.backup(1);
+  cluster.accuse(p, slow);
+  cluster.pass(1 * kSecond);
+  ASSERT_EQ(cluster.members(), (Numbers{p, dead}));
+  EXPECT_THAT(cluster.record().learners, IsEmpty()) << "writes go on with two members, and it may be slow again";
+  cluster.silence(dead);
+  cluster.pass(2 * kSecond);
+  cluster.accuse(p, dead);
+  cluster.settle();
+  EXPECT_EQ(cluster.members(), Numbers{p});
+  ASSERT_EQ(cluster.record().learners.size(), 1u);
+  cluster.let_learners_join();
+  EXPECT_EQ(cluster.members(), (Numbers{p, slow}));
+}
+
 // Lost storage
 // ----------------------------------------------------------------------------------------------------------------
 
