@@ -83,7 +83,7 @@ Outcome make_failure(const Operation& operation, const RouteTable& routes, absl:
   absl::StrAppend(&text, ": ", absl_view(cause));
   if (operation.failed_attempts > 1) absl::StrAppend(&text, "; ", describe_attempts(operation, whom));
   if (may_have_been_applied) {
-    absl::StrAppend(&text, "; the write may have been applied: read the key before writing it again");
+    absl::StrAppend(&text, "; the write may have been applied: read the key before writing it again, with if_version");
   }
 
   Outcome outcome;

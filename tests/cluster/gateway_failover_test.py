@@ -98,7 +98,7 @@ class Counter(Client):
     def step(self):
         reply = self.ask("INCR", self.name)
         if reply is None:
-            reply = int(self.read("GET", self.name) or 0)
+            reply = int(self.read("INCRBY", self.name, 0))  # behind the write that may still be under way; a read would not wait
             if reply not in (self.count, self.count + 1):
                 raise Wrong(f"{self.name}: {reply} after {self.count} and an unknown outcome")
         elif reply != self.count + 1:
@@ -130,6 +130,8 @@ class Transfer(Client):
         for command in ("DECR", "INCR"):
             assert self.connection.ask(command, f"{self.name}.{command}") == "+QUEUED"
         reply = self.ask_transaction()
+        if reply is None:
+            self.read("INCRBY", f"{self.name}.INCR", 0)  # behind the transaction that may still be under way
         seen = [int(value or 0) for value in self.read("MGET", f"{self.name}.DECR", f"{self.name}.INCR")]
         if reply is None:
             self.moved = seen[1] if seen[1] in (self.moved, self.moved + 1) else self.moved
