@@ -1,5 +1,6 @@
 #include "kvstore/client/async_client.h"
 
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -68,6 +69,10 @@ AsyncClient::~AsyncClient() {
 
 absl::Status AsyncClient::warm_up(std::string_view table, std::chrono::nanoseconds timeout) {
   return impl_->core.warm_up(table, timeout.count());
+}
+
+std::optional<uint32_t> AsyncClient::shard_of(std::string_view table, std::string_view key) {
+  return impl_->core.shard_of(table, key);
 }
 
 absl::Status AsyncClient::run(const GetCall& call, GetCallback done) {

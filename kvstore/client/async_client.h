@@ -57,6 +57,10 @@ class AsyncClient : public ClientCalls<AsyncClient> {
   /// this client). INVALID_ARGUMENT: `timeout` is above one hour. Callbacks of other operations may run meanwhile.
   [[nodiscard]] absl::Status warm_up(std::string_view table, std::chrono::nanoseconds timeout);
 
+  /// The number of the shard that holds the key. Nothing: the client does not know the table yet. For programs that
+  /// group keys by shards: all keys of a batch are in one. A table that is made anew may have other shards.
+  [[nodiscard]] std::optional<uint32_t> shard_of(std::string_view table, std::string_view key);
+
   /// What the verbs come to: get(), put() and so on of ClientCalls, with a callback as the last argument.
   [[nodiscard]] absl::Status run(const GetCall& call, GetCallback done);
   [[nodiscard]] absl::Status run(WriteCall&& call, WriteCallback done);

@@ -52,6 +52,9 @@ class ClientCore final : public ClientCalls<ClientCore> {
   absl::Status run(const MultiGetCall& call, MultiGetCallback&& done);
   absl::Status run(const ScanCall& call, ScanCallback&& done);
   absl::Status warm_up(std::string_view table, DurationNs timeout_ns);
+  [[nodiscard]] std::optional<uint32_t> shard_of(std::string_view table, std::string_view key) {
+    return runner_.shard_of(table, key);
+  }
   size_t poll(DurationNs max_wait_ns);
   [[nodiscard]] int wait_fd() const { return endpoint_.wait_fd(); }
   [[nodiscard]] std::optional<std::chrono::nanoseconds> begin_wait();

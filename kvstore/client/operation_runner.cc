@@ -57,6 +57,12 @@ void OperationRunner::close() {
   sessions_.clean_up();
 }
 
+std::optional<uint32_t> OperationRunner::shard_of(std::string_view table, std::string_view key) {
+  const TableRoutes* const routes = routes_.find_table(table);
+  if (routes == nullptr || routes->shards.empty()) return std::nullopt;
+  return routes->placement().shard_of(key);
+}
+
 absl::Status OperationRunner::readiness(std::string_view table) {
   const TableRoutes* routes = routes_.find_table(table);
   if (routes == nullptr) {

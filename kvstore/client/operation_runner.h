@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,6 +74,8 @@ class OperationRunner final : private SessionHost {
   /// Starts sessions with the nodes of the table's shards. OK: all sessions with primaries are open. DEADLINE_EXCEEDED:
   /// what is missing.
   [[nodiscard]] absl::Status readiness(std::string_view table);
+  /// Nothing: the table is not in the newest map.
+  [[nodiscard]] std::optional<uint32_t> shard_of(std::string_view table, std::string_view key);
   /// Ends all operations with CANCELLED. The endpoint must poll once after that.
   void close();
   /// The endpoint's turn begins or ends: inside a turn, now() is the turn's time.

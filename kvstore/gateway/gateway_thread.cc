@@ -109,6 +109,7 @@ void GatewayThread::run() {
   while (!may_end()) {
     client_->poll();
     work_off_dirty();
+    store_.flush();
     sleep();
   }
 }
@@ -176,6 +177,7 @@ void GatewayThread::sleep() {
                                static_cast<int>(std::min<int64_t>(wait_ms, INT32_MAX)));
   if (longest.has_value()) client_->end_wait();
   for (int i = 0; i < count; ++i) handle(events_[static_cast<size_t>(i)]);
+  store_.flush();  // before the next poll(), which sends
   if (accept_again_ms_ != 0 && monotonic_ms() >= accept_again_ms_) resume_accepting();
   if (!handshakes_.empty() || !authentications_.empty()) end_late_connections();
 }

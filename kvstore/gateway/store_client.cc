@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "kvstore/codec/row.h"
+#include "kvstore/gateway/store_outcome.h"
 #include "rpc/base/bytes.h"
 #include "rpc/base/check.h"
-#include "rpc/base/status.h"
 
 namespace skua::kv::gateway {
 namespace {
@@ -16,14 +16,6 @@ using Kind = StoreRequest::Kind;
 
 /// A count looks at a whole table, so it has longer than the operations of --timeout.
 constexpr std::chrono::minutes kCountTimeout{5};
-
-StoreResult result_of(Kind kind, const Outcome& outcome) {
-  StoreResult result;
-  result.status = store_status(kind, outcome);
-  result.version = outcome.version;
-  if (result.is_failure()) result.text = std_view(outcome.status.message());
-  return result;
-}
 
 WriteOptions write_options(const StoreRequest& request) {
   WriteOptions options;
@@ -70,36 +62,11 @@ Batch batch_of(const std::vector<StoreRequest>& operations) {
 
 }  // namespace
 
-StoreResult::Status store_status(StoreRequest::Kind kind, const Outcome& outcome) {
-  using Status = StoreResult::Status;
-  if (outcome.ok()) return Status::kOk;
-  // Without a detail the store itself has answered, or the client has refused.
-  if (outcome.detail == nullptr && !outcome.may_have_been_applied) {
-    switch (outcome.status.code()) {
-      case absl::StatusCode::kNotFound: return Status::kNotFound;
-      case absl::StatusCode::kAlreadyExists: return Status::kExists;
-      case absl::StatusCode::kFailedPrecondition:
-        return kind == Kind::kAdd ? Status::kNotANumber : Status::kOtherVersion;
-      case absl::StatusCode::kOutOfRange: return Status::kOverflow;
-      default: break;
-    }
-  }
-  if (outcome.may_have_been_applied) return Status::kUnknown;
-  // The client has looked at the keys before it sent anything. A node that got the batch has other reasons: its size.
-  const bool is_refused = kind == Kind::kBatch && outcome.status.code() == absl::StatusCode::kInvalidArgument;
-  if (is_refused && outcome.detail != nullptr && outcome.detail->attempt_count == 0) return Status::kManyShards;
-  switch (outcome.status.code()) {
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kUnimplemented: return Status::kRefused;
-    case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kUnauthenticated: return Status::kNoRight;
-    default: return Status::kNotApplied;
-  }
-}
-
 StoreClient::StoreClient(AsyncClient& client, const std::map<uint32_t, std::string>& tables, ResultFn on_result)
-    : client_(client), tables_(tables), on_result_(std::move(on_result)) {}
+    : client_(client),
+      tables_(tables),
+      on_result_(std::move(on_result)),
+      puts_(client, [this](uint32_t place, StoreResult&& result) { finish(place, std::move(result)); }) {}
 
 uint32_t StoreClient::add_pending(uint64_t connection, const IssuedRequest& issued) {
   if (free_places_.empty()) {
@@ -124,19 +91,21 @@ void StoreClient::run(uint64_t connection, const IssuedRequest& issued) {
   }
   counts_ += issued.request.count_only ? 1 : 0;
   const uint32_t place = add_pending(connection, issued);
-  const absl::Status accepted = submit(issued.request, tables_.at(issued.request.database), place);
+  const std::string& table = tables_.at(issued.request.database);
+  if (puts_.add(table, issued.request, place)) return;
+  const absl::Status accepted = submit(issued.request, table, place);
   if (accepted.ok()) return;
   // Too many operations are in flight, or the client is closing.
   Outcome refused;
   refused.status = accepted;
-  finish(place, result_of(issued.request.kind, refused));
+  finish(place, store_result(issued.request.kind, refused));
 }
 
 absl::Status StoreClient::submit(const StoreRequest& request, const std::string& table, uint32_t place) {
   if (request.kind == Kind::kGet) {
     const ReadOptions options{.with_ttl = request.with_ttl, .with_mark = request.with_mark};
     return client_.get(table, request.key, options, [this, place](GetResult&& got) {
-      StoreResult result = result_of(Kind::kGet, got);
+      StoreResult result = store_result(Kind::kGet, got);
       result.mark = got.mark;
       result.value = std::move(got.value);
       if (got.ttl.has_value()) result.ttl_ms = static_cast<uint64_t>(std::max<int64_t>(got.ttl->count(), 0));
@@ -153,7 +122,7 @@ absl::Status StoreClient::submit(const StoreRequest& request, const std::string&
       range.limit = request.rows_max;
     }
     return client_.scan(table, range, options, [this, place](ScanResult&& page) {
-      StoreResult result = result_of(Kind::kScan, page);
+      StoreResult result = store_result(Kind::kScan, page);
       result.scan = std::make_unique<ScanResult>(std::move(page));
       finish(place, std::move(result));
     });
@@ -165,7 +134,7 @@ absl::Status StoreClient::submit(const StoreRequest& request, const std::string&
 absl::Status StoreClient::submit_batch(const StoreRequest& request, const std::string& table, uint32_t place) {
   const Batch batch = batch_of(*request.batch);
   return client_.batch(table, batch, {}, [this, place](BatchResult&& done) {
-    StoreResult result = result_of(Kind::kBatch, done);
+    StoreResult result = store_result(Kind::kBatch, done);
     const auto failed = std::find_if(done.ops.begin(), done.ops.end(), [&](const BatchOpResult& operation) {
       return operation.status.code() == done.status.code();
     });
@@ -177,7 +146,7 @@ absl::Status StoreClient::submit_batch(const StoreRequest& request, const std::s
 absl::Status StoreClient::submit_write(const StoreRequest& request, const std::string& table, uint32_t place) {
   WriteOptions options = write_options(request);
   auto done = [this, place](WriteResult&& written) {
-    StoreResult result = result_of(pending_[place].kind, written);
+    StoreResult result = store_result(pending_[place].kind, written);
     result.number = written.value;
     finish(place, std::move(result));
   };

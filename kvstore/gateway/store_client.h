@@ -12,6 +12,7 @@
 #include "absl/functional/any_invocable.h"
 #include "kvstore/client/async_client.h"
 #include "kvstore/gateway/command_run.h"
+#include "kvstore/gateway/put_groups.h"
 #include "kvstore/gateway/store_request.h"
 
 namespace skua::kv::gateway {
@@ -35,6 +36,8 @@ class StoreClient {
   /// What the request points to need not live longer than the call. A count beyond kCountsMax is answered kNotApplied
   /// from inside the call.
   void run(uint64_t connection, const IssuedRequest& issued);
+  /// Sends the PUTs that wait for others (put_groups.h). Call it at the end of each turn.
+  void flush() { puts_.flush(); }
 
  private:
   /// A request that the client has accepted. Callbacks name it by its place: so they are small, and need no memory.
@@ -54,13 +57,11 @@ class StoreClient {
   AsyncClient& client_;
   const std::map<uint32_t, std::string>& tables_;
   ResultFn on_result_;
+  PutGroups puts_;
   std::vector<Pending> pending_;
   std::vector<uint32_t> free_places_;
   size_t counts_ = 0;  // in pending_
 };
-
-/// What the outcome of an operation means for a command. `kind`: of the operation.
-[[nodiscard]] StoreResult::Status store_status(StoreRequest::Kind kind, const Outcome& outcome);
 
 }  // namespace skua::kv::gateway
 

@@ -49,6 +49,11 @@ struct StoreRequest {
   const ClientUser* user = nullptr;
   /// Number of the database; the connection fills it in.
   uint32_t database = 0;
+
+  /// A PUT whose outcome does not depend on what was there.
+  [[nodiscard]] bool is_blind_put() const {
+    return kind == Kind::kPut && !keep_ttl && !if_absent && !if_present && !if_version.has_value();
+  }
 };
 
 struct StoreResult {

@@ -15,12 +15,6 @@ namespace {
 using StoreKind = StoreRequest::Kind;
 using StoreStatus = StoreResult::Status;
 
-/// The outcome does not depend on what was there.
-bool is_blind_write(const StoreRequest& request) {
-  return request.kind == StoreKind::kPut && !request.keep_ttl && !request.if_absent && !request.if_present &&
-         !request.if_version.has_value();
-}
-
 bool is_for_one_key(const StoreRequest& request) {
   return request.kind != StoreKind::kScan && request.kind != StoreKind::kBatch && request.kind != StoreKind::kCheck;
 }
@@ -36,7 +30,7 @@ void add_condition(StoreRequest& request, uint64_t version) {
 }  // namespace
 
 bool TransactionStore::needs(const StoreRequest& request) const {
-  if (!is_for_one_key(request) || is_blind_write(request)) return false;
+  if (!is_for_one_key(request) || request.is_blind_put()) return false;
   const auto found = records_.find(request.key);
   return found == records_.end() || (!found->second.is_known && found->second.change == Change::kNone);
 }
@@ -55,7 +49,7 @@ void TransactionStore::learn(std::string_view key, const StoreResult& got) {
 StoreResult TransactionStore::run(const StoreRequest& request) {
   if (!is_for_one_key(request)) return {.status = StoreStatus::kRefused, .text = "not possible inside MULTI"};
   Record& record = records_.try_emplace(std::string(request.key)).first->second;
-  if (record.change == Change::kNone && !is_blind_write(request)) record.is_used = true;
+  if (record.change == Change::kNone && !request.is_blind_put()) record.is_used = true;
   if (request.if_absent && record.version != 0) return {.status = StoreStatus::kExists};
   if (request.if_present && record.version == 0) return {.status = StoreStatus::kNotFound};
   if (request.if_version.value_or(record.version) != record.version) return {.status = StoreStatus::kOtherVersion};

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "kvstore/gateway/store_outcome.h"
+
 namespace skua::kv::gateway {
 namespace {
 

@@ -1,0 +1,108 @@
+#include "kvstore/gateway/put_groups.h"
+
+#include <chrono>
+#include <optional>
+
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/gateway/store_outcome.h"
+
+namespace skua::kv::gateway {
+namespace {
+
+using Kind = StoreRequest::Kind;
+
+/// The client must not refuse it: Batch would take no further operations.
+bool fits(const StoreRequest& request) {
+  return !request.key.empty() && request.key.size() <= kKeyBytesMax && request.value.size() <= kGroupedValueBytesMax &&
+         request.ttl_ms <= kTtlMsMax;
+}
+
+/// What a group's outcome means for each of its PUTs.
+StoreResult result_of_group(const Outcome& outcome) {
+  StoreResult result = store_result(Kind::kBatch, outcome);
+  // The keys were in one shard, so the table was made anew with other shards. Nothing was sent.
+  if (result.status == StoreResult::Status::kManyShards) result.status = StoreResult::Status::kNotApplied;
+  return result;
+}
+
+}  // namespace
+
+PutGroups::PutGroups(AsyncClient& client, DoneFn on_done) : client_(client), on_done_(std::move(on_done)) {}
+
+bool PutGroups::add(const std::string& table, const StoreRequest& request, uint32_t place) {
+  if (!request.is_blind_put() || !fits(request)) return false;
+  const std::optional<uint32_t> shard = client_.shard_of(table, request.key);
+  if (!shard.has_value()) return false;
+  Group*& open = open_[Shard(&table, *shard)];
+  if (open == nullptr) open = &take_group(table);
+  Group& group = *open;
+  BatchOpOptions options;
+  options.ttl = std::chrono::milliseconds(request.ttl_ms);
+  options.mark = request.mark;
+  if (group.places.empty()) {
+    group.key = request.key;
+    group.value = request.value;
+    group.options = options;
+  } else {
+    if (group.places.size() == 1) group.batch.put(group.key, group.value, group.options);
+    group.batch.put(request.key, request.value, options);
+  }
+  group.places.push_back(place);
+  group.bytes += request.key.size() + request.value.size();
+  if (group.places.size() < kGroupPutsMax && group.bytes < kGroupBytesMax) return true;
+  open = nullptr;
+  send(group);
+  return true;
+}
+
+void PutGroups::flush() {
+  for (const auto& [shard, group] : open_) {
+    if (group != nullptr) send(*group);
+  }
+  open_.clear();
+}
+
+PutGroups::Group& PutGroups::take_group(const std::string& table) {
+  if (spare_.empty()) spare_.push_back(groups_.emplace_back(std::make_unique<Group>()).get());
+  Group& group = *spare_.back();
+  spare_.pop_back();
+  group.table = &table;
+  return group;
+}
+
+void PutGroups::send(Group& group) {
+  const absl::Status accepted = submit(group);
+  if (accepted.ok()) return;
+  // Too many operations are in flight, or the client is closing.
+  Outcome refused;
+  refused.status = accepted;
+  end(group, result_of_group(refused));
+}
+
+absl::Status PutGroups::submit(Group& group) {
+  if (group.places.size() == 1) {
+    WriteOptions options;
+    options.ttl = group.options.ttl;
+    options.mark = group.options.mark;
+    return client_.put(*group.table, group.key, group.value, options,
+                       [this, &group](WriteResult&& done) { end(group, store_result(Kind::kPut, done)); });
+  }
+  return client_.batch(*group.table, group.batch, {},
+                       [this, &group](BatchResult&& done) { end(group, result_of_group(done)); });
+}
+
+void PutGroups::end(Group& group, const StoreResult& result) {
+  for (const uint32_t place : group.places) {
+    StoreResult each;
+    each.status = result.status;
+    each.version = result.version;
+    each.text = result.text;
+    on_done_(place, std::move(each));
+  }
+  group.places.clear();
+  group.batch.clear();
+  group.bytes = 0;
+  spare_.push_back(&group);
+}
+
+}  // namespace skua::kv::gateway
