@@ -12,6 +12,7 @@ CommandTask setex(CommandRun& run);
 CommandTask psetex(CommandRun& run);
 CommandTask setnx(CommandRun& run);
 CommandTask mset(CommandRun& run);
+CommandTask msetnx(CommandRun& run);
 CommandTask getset(CommandRun& run);
 
 // string_commands.cc
@@ -38,6 +39,7 @@ CommandTask type(CommandRun& run);
 CommandTask scan(CommandRun& run);
 CommandTask keys(CommandRun& run);
 CommandTask dbsize(CommandRun& run);
+CommandTask randomkey(CommandRun& run);
 CommandTask flush(CommandRun& run);  // FLUSHALL and FLUSHDB
 
 // hash_commands.cc

@@ -1,5 +1,6 @@
 // Commands about keys: of some, or of a whole table.
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,11 @@
 #include "kvstore/gateway/glob.h"
 #include "kvstore/gateway/handler_support.h"
 #include "kvstore/gateway/handlers.h"
+#include "kvstore/gateway/random_key_search.h"
 #include "kvstore/gateway/redis_errors.h"
 #include "kvstore/gateway/scan_options.h"
 #include "kvstore/gateway/table_flush.h"
+#include "rpc/base/rng.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::gateway::handlers {
@@ -155,6 +158,21 @@ CommandTask keys(CommandRun& run) {
 CommandTask dbsize(CommandRun& run) {
   const StoreResult all = co_await run.store({.kind = Kind::kScan, .count_only = true});
   if (!reply_failure(run, all)) run.reply().integer(static_cast<int64_t>(all.scan->count));
+}
+
+CommandTask randomkey(CommandRun& run) {
+  Rng random(std::random_device{}());
+  RandomKeySearch search;
+  while (!search.is_done()) {
+    const StoreResult page = co_await run.store(search.scan());
+    if (reply_failure(run, page)) co_return;
+    search.take(*page.scan, random.next());
+  }
+  if (search.key().has_value()) {
+    run.reply().bulk(*search.key());
+  } else {
+    run.reply().null();
+  }
 }
 
 /// Meant for tests and caches: it takes as long as the table is large.

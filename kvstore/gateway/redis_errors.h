@@ -63,6 +63,7 @@ inline constexpr std::string_view kFieldSize = "ERR a field of a hash must have 
 inline constexpr std::string_view kTooManyFields = "ERR a hash must have at most 1024 fields";
 inline constexpr std::string_view kHashTooLarge = "ERR a hash must have at most 16 MiB";
 inline constexpr std::string_view kNoFlush = "ERR the gateway removes whole tables only with --allow-flush";
+inline constexpr std::string_view kTooManyKeysInMsetnx = "ERR MSETNX takes at most 1024 keys";
 inline constexpr std::string_view kReplyTooLarge =
     "ERR the reply would be larger than 64 MiB: ask for fewer keys at a time";
 /// The same without its "ERR".

@@ -66,6 +66,29 @@ StoreRequest put_with_ttl(const CommandRun& run, int64_t expires_at) {
   return put_until(run.arg(1), run.arg(3), expires_at, run.now_ms());
 }
 
+/// MSET and MSETNX: keys and values in turn. True: they are not, and the client has been told.
+bool reply_bad_pairs(CommandRun& run) {
+  if (run.size() % 2 == 0) {
+    run.reply().error(wrong_arity_error(run.spec().name));
+    return true;
+  }
+  for (size_t i = 2; i < run.size(); i += 2) {
+    if (is_too_large(run, run.arg(i))) return true;
+  }
+  return false;
+}
+
+/// PUTs of MSETNX, each for an absent key. Of a key that comes several times the last value counts.
+std::vector<StoreRequest> puts_if_absent(const CommandRun& run) {
+  absl::flat_hash_set<std::string_view> seen;
+  std::vector<StoreRequest> puts;
+  for (size_t i = run.size(); i > 1; i -= 2) {
+    if (!seen.insert(run.arg(i - 2)).second) continue;
+    puts.push_back({.kind = Kind::kPut, .key = run.arg(i - 2), .value = run.arg(i - 1), .if_absent = true});
+  }
+  return puts;
+}
+
 void reply_put(CommandRun& run, const StoreResult& put) {
   if (!reply_failure(run, put)) run.reply().ok();
 }
@@ -144,13 +167,7 @@ CommandTask setnx(CommandRun& run) {
 }
 
 CommandTask mset(CommandRun& run) {
-  if (run.size() % 2 == 0) {
-    run.reply().error(wrong_arity_error(run.spec().name));
-    co_return;
-  }
-  for (size_t i = 2; i < run.size(); i += 2) {
-    if (is_too_large(run, run.arg(i))) co_return;
-  }
+  if (reply_bad_pairs(run)) co_return;
   // Of a key that comes several times the last value counts; the others are not written at all.
   absl::flat_hash_set<std::string_view> seen;
   std::vector<StoreRequest> requests;
@@ -167,6 +184,33 @@ CommandTask mset(CommandRun& run) {
     if (i == 1) break;
   }
   if (!tally.reply_failure(run, seen.size())) run.reply().ok();
+}
+
+CommandTask msetnx(CommandRun& run) {
+  if (reply_bad_pairs(run)) co_return;
+  const std::vector<StoreRequest> puts = puts_if_absent(run);
+  if (puts.size() > kBatchOpsMax) {
+    run.reply().error(errors::kTooManyKeysInMsetnx);
+    co_return;
+  }
+  if (!run.is_queued()) {
+    const StoreResult done = co_await run.store({.kind = Kind::kBatch, .batch = &puts});
+    if (!reply_failure(run, done)) run.reply().integer(done.ok() ? 1 : 0);
+    co_return;
+  }
+  // EXEC makes one batch of all commands. Here they only see what they would write: one key after the other will do.
+  for (const StoreRequest& put : puts) {
+    const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = put.key, .drops_value = true});
+    if (reply_failure(run, old)) co_return;
+    if (old.ok()) {
+      run.reply().integer(0);
+      co_return;
+    }
+  }
+  for (const StoreRequest& put : puts) {
+    if (reply_failure(run, co_await run.store(put))) co_return;
+  }
+  run.reply().integer(1);
 }
 
 CommandTask getset(CommandRun& run) {

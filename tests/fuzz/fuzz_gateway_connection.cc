@@ -18,13 +18,14 @@ namespace {
 
 /// Words that commands are made of; any bytes would seldom be a command.
 constexpr std::string_view kWords[] = {
-    "GET",     "SET",       "DEL",     "INCR",     "APPEND",   "MGET",        "MSET",   "GETSET", "GETDEL", "GETEX",
-    "EXPIRE",  "PEXPIREAT", "PERSIST", "TTL",      "SCAN",     "KEYS",        "DBSIZE", "SELECT", "HELLO",  "CONFIG",
-    "COMMAND", "INFO",      "CLIENT",  "SETRANGE", "GETRANGE", "INCRBYFLOAT", "EXISTS", "PING",   "RESET",  "QUIT",
-    "a",       "b",         "0",       "1",        "3",        "-1",          "EX",     "NX",     "XX",     "KEEPTTL",
-    "HSET",    "HDEL",      "HGETALL", "HINCRBY",  "HMGET",    "HSCAN",       "HSETNX", "TYPE",   "GT",     "MATCH",
-    "COUNT",   "*",         "[a-",     "DOCS",     "ID",       "x",           "MULTI",  "EXEC",   "WATCH",  "DISCARD",
-    "UNWATCH", "AUTH",      "ada",     "eve",      "right",    "FLUSHALL",    "FLUSHDB"};
+    "GET",   "SET",    "DEL",       "INCR",    "APPEND", "MGET",     "MSET",     "GETSET",      "GETDEL",
+    "GETEX", "EXPIRE", "PEXPIREAT", "PERSIST", "TTL",    "SCAN",     "KEYS",     "DBSIZE",      "SELECT",
+    "HELLO", "CONFIG", "COMMAND",   "INFO",    "CLIENT", "SETRANGE", "GETRANGE", "INCRBYFLOAT", "EXISTS",
+    "PING",  "RESET",  "QUIT",      "a",       "b",      "0",        "1",        "3",           "-1",
+    "EX",    "NX",     "XX",        "KEEPTTL", "HSET",   "HDEL",     "HGETALL",  "HINCRBY",     "HMGET",
+    "HSCAN", "HSETNX", "TYPE",      "GT",      "MATCH",  "COUNT",    "*",        "[a-",         "DOCS",
+    "ID",    "x",      "MULTI",     "EXEC",    "WATCH",  "DISCARD",  "UNWATCH",  "AUTH",        "ada",
+    "eve",   "right",  "FLUSHALL",  "FLUSHDB", "MSETNX", "RANDOMKEY"};
 
 std::string next_bytes(fuzz::FuzzInput& input) {
   switch (input.pick(4)) {

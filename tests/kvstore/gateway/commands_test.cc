@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "kvstore/gateway/command_table.h"
 #include "tests/kvstore/gateway/fake_store.h"
 
@@ -175,6 +177,34 @@ TEST_F(Commands, AScanGoesOnAtItsCursor_AlsoOverAnotherConnection) {
   } while (cursor != "0");
   EXPECT_EQ(keys, 95U);
   EXPECT_EQ(calls, 5U);
+}
+
+TEST_F(Commands, RandomKey) {
+  EXPECT_EQ(ask("RANDOMKEY"), "$-1\r\n");
+  ask("SET a v\r\nSET b v");
+  std::set<std::string> found;
+  for (int i = 0; i < 1000 && found.size() < 2; ++i) found.insert(ask("RANDOMKEY"));
+  EXPECT_EQ(found, (std::set<std::string>{"$1\r\na\r\n", "$1\r\nb\r\n"}));
+}
+
+TEST_F(Commands, MsetnxSetsAllKeysOrNone) {
+  EXPECT_EQ(ask("MSETNX a 1 b 2 a 3"), ":1\r\n");
+  EXPECT_EQ(ask("MGET a b"), "*2\r\n$1\r\n3\r\n$1\r\n2\r\n") << "of a key that comes twice the last value counts";
+  EXPECT_EQ(ask("MSETNX c 1 b 3"), ":0\r\n");
+  EXPECT_EQ(ask("MGET b c"), "*2\r\n$1\r\n2\r\n$-1\r\n");
+  EXPECT_EQ(ask("MSETNX a 1 b"), "-ERR wrong number of arguments for 'msetnx' command\r\n");
+  gateway.store.shard_of_key = [](std::string_view key) { return static_cast<uint32_t>(key[0]); };
+  EXPECT_THAT(ask("MSETNX x 1 y 2"), StartsWith("-CROSSSLOT"));
+  EXPECT_EQ(ask("MSETNX x 1"), ":1\r\n");
+  std::string many = "MSETNX";
+  for (int i = 0; i < 1025; ++i) absl::StrAppend(&many, " x", i, " v");
+  EXPECT_EQ(ask(many), "-ERR MSETNX takes at most 1024 keys\r\n");
+}
+
+TEST_F(Commands, MsetnxInATransaction) {
+  EXPECT_EQ(ask("MULTI\r\nMSETNX a 1 b 2\r\nMSETNX b 3 c 4\r\nEXEC"),
+            "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:0\r\n");
+  EXPECT_EQ(ask("MGET a b c"), "*3\r\n$1\r\n1\r\n$1\r\n2\r\n$-1\r\n");
 }
 
 TEST_F(Commands, Flush) {

@@ -107,6 +107,7 @@ class Streams:
             lambda: ["INCR", key()], lambda: ["DECR", key()], lambda: ["INCRBY", key(), self.number()],
             lambda: ["DECRBY", key(), self.number()], lambda: ["INCRBYFLOAT", key(), self.value()],
             lambda: ["MGET", key(), key(), key()], lambda: ["MSET", key(), self.value(), key(), self.value()],
+            lambda: ["MSETNX", key(), self.value(), key(), self.value()],
             lambda: ["DEL", key(), key()], lambda: ["UNLINK", key()], lambda: ["EXISTS", key(), key(), "nosuch"],
             lambda: ["SETEX", key(), self.random.choice([100_000, 0, "x"]), self.value()],
             lambda: ["PSETEX", key(), self.random.choice([100_000_000, -5]), self.value()],
@@ -118,7 +119,7 @@ class Streams:
                                    ["CONFIG"], ["CONFIG", "FOO"], ["CLIENT", "nosuch"], ["PING", "a", "b"], ["INCR", "a", "b"],
                                    ["EXPIRE", "a"], ["GETEX"], ["CONFIG", "GET"], ["x" * 300], ["HELLO", "9"], ["HELLO", "x"],
                                    ["AUTH", "x"], ["AUTH", "a", "b"], ["HSET", "a", "b"], ["HGET", "a"], ["HSCAN", "a"], ["SCAN", "x"], ["SCAN", "0", "COUNT", "0"],
-                                   ["SCAN", "0", "FOO", "1"], ["DBSIZE", "a"], ["CLIENT", "SETNAME", "a b"]]), EXACT
+                                   ["SCAN", "0", "FOO", "1"], ["DBSIZE", "a"], ["RANDOMKEY", "a"], ["MSETNX", "a", "1", "b"], ["CLIENT", "SETNAME", "a b"]]), EXACT
 
     def command(self):
         kind = self.random.randrange(26)

@@ -416,7 +416,8 @@ TEST(CommandTable, CommandsWithKeysThatMayBeQueued) {
       names,
       "append decr decrby del exists expire expireat expiretime get getdel getex getrange getset hdel hexists hget "
       "hgetall hincrby hincrbyfloat hkeys hlen hmget hmset hscan hset hsetnx hstrlen hvals incr incrby incrbyfloat "
-      "mget mset persist pexpire pexpireat pexpiretime psetex pttl set setex setnx setrange strlen ttl type unlink ");
+      "mget mset msetnx persist pexpire pexpireat pexpiretime psetex pttl set setex setnx setrange strlen ttl type "
+      "unlink ");
 }
 
 }  // namespace
