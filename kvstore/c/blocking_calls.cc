@@ -15,7 +15,7 @@ enum class Effect { kReads, kWrites };
 template <typename MakeCall>
 skua_result* run_blocking(skua_client* client, Effect effect, MakeCall make_call) noexcept {
   // Before the call: once the operation has been done, its result must not be lost.
-  skua_result* const result = new (std::nothrow) skua_result();
+  OwnedResult* const result = new (std::nothrow) OwnedResult();
   if (result == nullptr) return nullptr;
   bool has_begun = false;
   const absl::Status status = without_exceptions([&] {

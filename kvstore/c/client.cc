@@ -12,14 +12,25 @@
 
 namespace skua::c {
 
-std::unique_ptr<skua_client> make_blocking(std::unique_ptr<kv::Client> client) {
+namespace {
+
+std::unique_ptr<skua_client> make_client() {
+  begin_to_count_forks();
   auto made = std::make_unique<skua_client>();
+  made->fork_count = fork_count();
+  return made;
+}
+
+}  // namespace
+
+std::unique_ptr<skua_client> make_blocking(std::unique_ptr<kv::Client> client) {
+  std::unique_ptr<skua_client> made = make_client();
   made->blocking = std::move(client);
   return made;
 }
 
 std::unique_ptr<skua_client> make_polled(std::unique_ptr<kv::AsyncClient> client, int64_t timeout_ns) {
-  auto made = std::make_unique<skua_client>();
+  std::unique_ptr<skua_client> made = make_client();
   made->polled = std::move(client);
   made->owner = this_thread_number();
   made->timeout_ns = timeout_ns;

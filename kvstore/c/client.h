@@ -31,7 +31,7 @@ struct skua_client {
   std::unique_ptr<skua::kv::Client> blocking;
   std::unique_ptr<skua::kv::AsyncClient> polled;
 
-  uint32_t fork_count = skua::c::fork_count();  // of the process that made the client
+  uint32_t fork_count = 0;  // of the process that made the client
 
   // Of a polled client.
   uint64_t owner = 0;  // a this_thread_number()

@@ -2,17 +2,34 @@
 #ifndef SKUA_KVSTORE_C_ORIGIN_H_
 #define SKUA_KVSTORE_C_ORIGIN_H_
 
+#include <atomic>
 #include <cstdint>
 
 namespace skua::c {
+namespace internal {
+
+extern std::atomic<uint32_t> forks;
+// In memory of threads that every thread has: found by one instruction, also from a shared library. glibc keeps some such
+// memory free for libraries that come later, as a module of Python does; these are 8 bytes of it.
+[[gnu::tls_model("initial-exec")]] extern thread_local constinit uint64_t thread_number;  // 0: none yet
+[[nodiscard]] uint64_t draw_thread_number() noexcept;
+
+}  // namespace internal
 
 /// A number of the calling thread that no other thread of the process ever has. (The system gives the id of a thread that
 /// ended to a later thread.) Never 0. After fork(), the thread of the child has the number of the thread that forked.
-[[nodiscard]] uint64_t this_thread_number() noexcept;
+[[nodiscard]] inline uint64_t this_thread_number() noexcept {
+  return internal::thread_number != 0 ? internal::thread_number : internal::draw_thread_number();
+}
 
-/// How many forks lie between the process that first called this function and the calling process. Takes no system call.
-/// Throws std::system_error if there is no memory for the first call. Thread: any.
-[[nodiscard]] uint32_t fork_count();
+/// From now on fork_count() counts. Throws std::system_error if there is no memory for that. Thread: any.
+void begin_to_count_forks();
+
+/// How many forks lie between the process that first called begin_to_count_forks() and the calling process. Takes no
+/// system call. Thread: any.
+[[nodiscard]] inline uint32_t fork_count() noexcept {
+  return internal::forks.load(std::memory_order_relaxed);
+}
 
 }  // namespace skua::c
 

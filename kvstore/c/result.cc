@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <span>
 #include <utility>
 
 #include "kvstore/c/entry_point.h"
@@ -11,9 +12,8 @@
 namespace skua::c {
 namespace {
 
-/// The store's answer, as types.h says. With a detail, or in doubt, the store has not answered.
+/// The store's answer, as types.h says. With a detail, or in doubt, the store has not answered. Of a failure.
 bool is_answer(const kv::Outcome& outcome) {
-  if (outcome.ok()) return true;
   if (outcome.detail != nullptr || outcome.may_have_been_applied) return false;
   switch (outcome.status.code()) {
     case absl::StatusCode::kNotFound:
@@ -29,10 +29,15 @@ void take_status(const absl::Status& status, skua_code& code, std::string& text)
   if (!status.ok()) text.assign(std_view(status.message()));
 }
 
-void take_outcome(const kv::Outcome& from, ResultFields& to) {
-  take_status(from.status, to.code, to.text);
+void take_failure(const kv::Outcome& from, skua_result& to) {
+  take_status(from.status, to.code, to.make_details().text);
   to.may_have_been_applied = from.may_have_been_applied;
   to.outcome = is_answer(from) ? SKUA_ANSWERED : from.may_have_been_applied ? SKUA_IN_DOUBT : SKUA_NOT_DONE;
+}
+
+/// `to` is new: it says that all went well.
+void take_outcome(const kv::Outcome& from, skua_result& to) {
+  if (!from.ok()) take_failure(from, to);
   to.version = from.version;
   to.token = from.token;
 }
@@ -42,18 +47,23 @@ int64_t ttl_ms_of(const Ttl& ttl) {
   return ttl.has_value() ? int64_t{ttl->count()} : -1;
 }
 
-void take_write(const kv::WriteResult& from, ResultFields& to) {
+void take_write(const kv::WriteResult& from, skua_result& to) {
   take_outcome(from, to);
   to.durability = static_cast<skua_durability>(from.durability);
   to.number = from.value;
   to.repeated = from.repeated;
 }
 
-void take_batch(const kv::BatchResult& from, ResultFields& to) {
+std::vector<ResultEntry>& make_entries(size_t count, skua_result& to) {
+  to.make_details().entries.resize(count);
+  return to.details->entries;
+}
+
+void take_batch(const kv::BatchResult& from, skua_result& to) {
   take_write(from, to);
-  to.entries.resize(from.ops.size());
+  std::vector<ResultEntry>& entries = make_entries(from.ops.size(), to);
   for (size_t i = 0; i < from.ops.size(); ++i) {
-    ResultEntry& entry = to.entries[i];
+    ResultEntry& entry = entries[i];
     take_status(from.ops[i].status, entry.code, entry.text);
     entry.version = from.ops[i].version;
     entry.number = from.ops[i].value;
@@ -69,19 +79,23 @@ void take_entry(const Read& from, std::string_view value, ResultEntry& to) {
 }
 
 template <typename Rows>
-void take_rows(const Rows& rows, ResultFields& to) {
-  to.entries.resize(rows.size());
+void take_rows(const Rows& rows, skua_result& to) {
+  std::vector<ResultEntry>& entries = make_entries(rows.size(), to);
   for (size_t i = 0; i < rows.size(); ++i) {
-    to.entries[i].key = rows[i].key;
-    to.entries[i].value = rows[i].value;
-    to.entries[i].version = rows[i].version;
+    entries[i].key = rows[i].key;
+    entries[i].value = rows[i].value;
+    entries[i].version = rows[i].version;
   }
 }
 
+std::span<ResultEntry> entries_of(skua_result& result) {
+  return result.details == nullptr ? std::span<ResultEntry>() : result.details->entries;
+}
+
 /// Moves what the views point to into `bytes` of the same result.
-void copy_bytes(skua_result& result) {
+void copy_bytes(OwnedResult& result) {
   size_t total = result.value.size();
-  for (const ResultEntry& entry : result.entries) total += entry.key.size() + entry.value.size();
+  for (const ResultEntry& entry : entries_of(result)) total += entry.key.size() + entry.value.size();
   result.bytes.reserve(total);
   const auto copy = [&result](std::string_view& view) {
     const size_t begin = result.bytes.size();
@@ -89,7 +103,7 @@ void copy_bytes(skua_result& result) {
     view = std::string_view(result.bytes).substr(begin);
   };
   copy(result.value);
-  for (ResultEntry& entry : result.entries) {
+  for (ResultEntry& entry : entries_of(result)) {
     copy(entry.key);
     copy(entry.value);
   }
@@ -117,33 +131,33 @@ void lend(const kv::BatchResult& from, skua_result& to) {
 
 void lend(const kv::MultiGetResult& from, skua_result& to) {
   take_outcome(from, to);
-  to.entries.resize(from.entries.size());
-  for (size_t i = 0; i < from.entries.size(); ++i) take_entry(from.entries[i], from.entries[i].value, to.entries[i]);
+  std::vector<ResultEntry>& entries = make_entries(from.entries.size(), to);
+  for (size_t i = 0; i < from.entries.size(); ++i) take_entry(from.entries[i], from.entries[i].value, entries[i]);
 }
 
 void lend(const kv::ScanResult& from, skua_result& to) {
   take_outcome(from, to);
   take_rows(from.rows, to);
   to.has_more = from.has_more;
-  to.next_start = from.next_start;
+  to.details->next_start = from.next_start;
 }
 
-void take(kv::ReadResult&& from, skua_result& to) {
+void take(kv::ReadResult&& from, OwnedResult& to) {
   take_outcome(from, to);
   to.ttl_ms = ttl_ms_of(from.ttl);
   to.bytes = std::move(from.value);
   to.value = to.bytes;
 }
 
-void take(kv::WriteResult&& from, skua_result& to) {
+void take(kv::WriteResult&& from, OwnedResult& to) {
   take_write(from, to);
 }
 
-void take(kv::BatchResult&& from, skua_result& to) {
+void take(kv::BatchResult&& from, OwnedResult& to) {
   take_batch(from, to);
 }
 
-void take(std::vector<kv::ReadResult>&& from, skua_result& to) {
+void take(std::vector<kv::ReadResult>&& from, OwnedResult& to) {
   to.reads = std::move(from);
   const auto failed = std::ranges::find_if(to.reads, [](const kv::ReadResult& read) {
     return !read.ok() && read.status.code() != absl::StatusCode::kNotFound;
@@ -153,25 +167,26 @@ void take(std::vector<kv::ReadResult>&& from, skua_result& to) {
     to.token = {};
     to.version = 0;
   }
-  to.entries.resize(to.reads.size());
-  for (size_t i = 0; i < to.reads.size(); ++i) take_entry(to.reads[i], to.reads[i].value, to.entries[i]);
+  std::vector<ResultEntry>& entries = make_entries(to.reads.size(), to);
+  for (size_t i = 0; i < to.reads.size(); ++i) take_entry(to.reads[i], to.reads[i].value, entries[i]);
 }
 
-void take(kv::RowsResult&& from, skua_result& to) {
+void take(kv::RowsResult&& from, OwnedResult& to) {
   take_outcome(from, to);
   to.rows = std::move(from.rows);
   take_rows(to.rows, to);
   to.has_more = from.has_more;
-  to.next_start = std::move(from.next_start);
+  to.details->next_start = std::move(from.next_start);
 }
 
 void refuse(const absl::Status& status, skua_result& to) {
-  take_status(status, to.code, to.text);
+  take_status(status, to.code, to.make_details().text);
   to.outcome = SKUA_NOT_DONE;
 }
 
 void tell_no_memory(bool is_write, skua_result& to) noexcept {
   static_cast<ResultFields&>(to) = ResultFields();
+  to.details.reset();
   to.code = SKUA_RESOURCE_EXHAUSTED;
   to.may_have_been_applied = is_write;
   to.outcome = is_write ? SKUA_IN_DOUBT : SKUA_NOT_DONE;
@@ -191,8 +206,9 @@ skua_result* skua_result_keep(const skua_result* result) {
   }
   skua_result* kept = nullptr;
   const absl::Status status = skua::c::without_exceptions([&] {
-    auto copy = std::make_unique<skua_result>();
+    auto copy = std::make_unique<skua::c::OwnedResult>();
     static_cast<skua::c::ResultFields&>(*copy) = *result;
+    if (result->details != nullptr) copy->make_details() = *result->details;
     skua::c::copy_bytes(*copy);
     kept = copy.release();
     return absl::OkStatus();
@@ -202,7 +218,8 @@ skua_result* skua_result_keep(const skua_result* result) {
 
 void skua_result_release(skua_result* result) {
   if (result == nullptr || result->is_lent) return;
-  if (result->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete result;
+  if (result->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    delete static_cast<skua::c::OwnedResult*>(result);
 }
 
 skua_code skua_result_code(const skua_result* result) {
@@ -210,7 +227,8 @@ skua_code skua_result_code(const skua_result* result) {
 }
 
 const char* skua_result_text(const skua_result* result) {
-  return result == nullptr ? "the result is NULL" : result->text.c_str();
+  if (result == nullptr) return "the result is NULL";
+  return result->details == nullptr ? "" : result->details->text.c_str();
 }
 
 skua_outcome skua_result_outcome(const skua_result* result) {
@@ -250,14 +268,14 @@ bool skua_result_repeated(const skua_result* result) {
 }
 
 size_t skua_result_entry_count(const skua_result* result) {
-  return result == nullptr ? 0 : result->entries.size();
+  return result == nullptr || result->details == nullptr ? 0 : result->details->entries.size();
 }
 
 bool skua_result_entry(const skua_result* result, size_t position, skua_entry* entry) {
   // A later version has fields behind these, and fills them if the caller's struct has them.
   if (entry == nullptr || entry->size < sizeof(skua_entry)) return false;
-  if (result == nullptr || position >= result->entries.size()) return false;
-  const ResultEntry& from = result->entries[position];
+  if (position >= skua_result_entry_count(result)) return false;
+  const ResultEntry& from = result->details->entries[position];
   entry->code = from.code;
   entry->text = from.text.c_str();
   entry->key = bytes_of(from.key);
@@ -273,5 +291,6 @@ bool skua_result_has_more(const skua_result* result) {
 }
 
 skua_bytes skua_result_next_start(const skua_result* result) {
-  return result == nullptr ? skua_bytes{nullptr, 0} : bytes_of(result->next_start);
+  return result == nullptr || result->details == nullptr ? skua_bytes{nullptr, 0}
+                                                         : bytes_of(result->details->next_start);
 }

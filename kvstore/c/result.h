@@ -2,13 +2,13 @@
 // into.
 //
 //   lent      lives on the stack while a callback runs; its views point into received memory
-//   owned     counts its references; its views point into memory of its own
+//   owned     an OwnedResult: counts its references; its views point into memory of its own
 #ifndef SKUA_KVSTORE_C_RESULT_H_
 #define SKUA_KVSTORE_C_RESULT_H_
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,10 +30,10 @@ struct ResultEntry {
   kv::Token token;
 };
 
+/// What every result has. Numbers and views: making one costs next to nothing.
 struct ResultFields {
   skua_code code = SKUA_OK;
   skua_outcome outcome = SKUA_ANSWERED;
-  std::string text;
   bool may_have_been_applied = false;
   bool repeated = false;
   bool has_more = false;
@@ -43,6 +43,11 @@ struct ResultFields {
   std::string_view value;
   int64_t ttl_ms = -1;
   int64_t number = 0;
+};
+
+/// What failures, and results of several keys, have besides.
+struct ResultDetails {
+  std::string text;
   std::vector<ResultEntry> entries;
   std::string next_start;
 };
@@ -50,13 +55,27 @@ struct ResultFields {
 }  // namespace skua::c
 
 struct skua_result : skua::c::ResultFields {
+  /// Null: no text, no entries. A GET or a write that succeeded needs no memory for its result.
+  std::unique_ptr<skua::c::ResultDetails> details;
   std::atomic<uint32_t> references{1};
   bool is_lent = false;
-  /// What views point into: bytes that were copied, or what a blocking client returned.
-  std::string bytes;
-  std::vector<skua::kv::OwnedRow> rows;
-  std::vector<skua::kv::ReadResult> reads;
+
+  [[nodiscard]] skua::c::ResultDetails& make_details() {
+    if (details == nullptr) details = std::make_unique<skua::c::ResultDetails>();
+    return *details;
+  }
 };
+
+namespace skua::c {
+
+/// A result that owns what its views point into: bytes that were copied, or what a blocking client returned.
+struct OwnedResult : skua_result {
+  std::string bytes;
+  std::vector<kv::OwnedRow> rows;
+  std::vector<kv::ReadResult> reads;
+};
+
+}  // namespace skua::c
 
 namespace skua::c {
 
@@ -68,11 +87,11 @@ void lend(const kv::MultiGetResult& from, skua_result& to);
 void lend(const kv::ScanResult& from, skua_result& to);
 
 // The same for results that own their memory.
-void take(kv::ReadResult&& from, skua_result& to);
-void take(kv::WriteResult&& from, skua_result& to);
-void take(kv::BatchResult&& from, skua_result& to);
-void take(std::vector<kv::ReadResult>&& from, skua_result& to);
-void take(kv::RowsResult&& from, skua_result& to);
+void take(kv::ReadResult&& from, OwnedResult& to);
+void take(kv::WriteResult&& from, OwnedResult& to);
+void take(kv::BatchResult&& from, OwnedResult& to);
+void take(std::vector<kv::ReadResult>&& from, OwnedResult& to);
+void take(kv::RowsResult&& from, OwnedResult& to);
 
 /// Fills a result with an operation that was refused before it began.
 void refuse(const absl::Status& status, skua_result& to);
