@@ -15,9 +15,8 @@ absl::Status GetOperation::accept(const GetCall& call, GetCallback&& callback) {
   is_part = false;
   key_.assign(call.key);
   at_least_ = call.options.at_least;
-  wants_ttl_ = call.options.with_ttl;
-  wants_mark_ = call.options.with_mark;
-  features = wants_mark_ ? kFeatureMarks : 0;
+  wishes_ = {.ttl = call.options.with_ttl, .mark = call.options.with_mark, .size_only = call.options.size_only};
+  features = (wishes_.mark ? kFeatureMarks : 0) | (wishes_.size_only ? kFeatureGetSize : 0);
   done_ = std::move(callback);
   return absl::OkStatus();
 }
@@ -25,15 +24,14 @@ absl::Status GetOperation::accept(const GetCall& call, GetCallback&& callback) {
 void GetOperation::ask_for(std::string_view key, bool wants_mark, MultiGetOperation& parent, uint32_t index) {
   key_.assign(key);
   at_least_ = {};
-  wants_ttl_ = false;
-  wants_mark_ = wants_mark;
-  features = wants_mark_ ? kFeatureMarks : 0;
+  wishes_ = {.ttl = false, .mark = wants_mark, .size_only = false};
+  features = wants_mark ? kFeatureMarks : 0;
   parent_ = &parent;
   key_index_ = index;
 }
 
 absl::StatusOr<CallOperation::Request> GetOperation::encode(const Route& route, HeadBuffer& buffer) {
-  const absl::StatusOr<ByteSpan> head = encode_get({route, key_, at_least_.index, wants_ttl_, wants_mark_}, buffer);
+  const absl::StatusOr<ByteSpan> head = encode_get({route, key_, at_least_.index, wishes_}, buffer);
   if (!head.ok()) return head.status();
   return Request{*head};
 }
@@ -52,6 +50,7 @@ void GetOperation::on_reply(rpc::Lease&& lease) {
   if (reply.head.status == KvStatus::kOk) [[likely]] {
     if (reply.ttl_ms != 0) result.ttl = std::chrono::milliseconds(reply.ttl_ms);
     result.mark = reply.mark;
+    result.value_bytes = reply.value_bytes;
     result.value = ValueView(as_string_view(reply.value), std::move(lease));
   } else if (reply.head.status == KvStatus::kNotFound) {
     result.status = runner->not_found();

@@ -18,7 +18,7 @@ class GetOperation final : public CallOperation {
   void ask_for(std::string_view key, bool wants_mark, MultiGetOperation& parent, uint32_t index);
 
   /// The request is encode_plain_get()'s.
-  [[nodiscard]] bool is_plain() const { return at_least_.empty() && !wants_ttl_ && !wants_mark_; }
+  [[nodiscard]] bool is_plain() const { return at_least_.empty() && wishes_.is_plain(); }
   [[nodiscard]] absl::StatusOr<Request> encode(const Route& route, HeadBuffer& buffer) override;
   void on_reply(rpc::Lease&& reply) override;
   void finish(Outcome&& outcome) override;
@@ -33,8 +33,7 @@ class GetOperation final : public CallOperation {
 
   KeyText key_;
   Token at_least_;
-  bool wants_ttl_ = false;
-  bool wants_mark_ = false;
+  GetWishes wishes_;
   GetCallback done_;
   MultiGetOperation* parent_ = nullptr;  // if is_part
   uint32_t key_index_ = 0;

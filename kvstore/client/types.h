@@ -112,6 +112,8 @@ struct ReadOptions {
   bool with_ttl = false;
   /// The results have the records' marks. UNIMPLEMENTED: the node's version is too old for marks.
   bool with_mark = false;
+  /// GET only: the result has the value's size, and not the value. UNIMPLEMENTED: the node's version is too old for that.
+  bool size_only = false;
 };
 
 struct WriteOptions {
@@ -287,6 +289,8 @@ struct GetResult : Outcome {
   std::optional<std::chrono::milliseconds> ttl;
   /// With ReadOptions::with_mark: the record's.
   RecordMark mark{};
+  /// With ReadOptions::size_only: the value's.
+  size_t value_bytes = 0;
 };
 
 /// How one operation of a BATCH ended.

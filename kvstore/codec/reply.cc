@@ -13,6 +13,7 @@ namespace {
 constexpr uint16_t kGetHasTtl = 1;
 constexpr uint16_t kScanHasMore = 1;
 constexpr uint16_t kHasMarks = 2;
+constexpr uint16_t kGetIsSize = 4;
 constexpr uint16_t kScanIsCount = 4;
 constexpr char kResumeAfterKey = 1;
 constexpr size_t kScanFixedBytes = sizeof(uint32_t) + 2 * sizeof(uint16_t);
@@ -167,8 +168,8 @@ ByteSpan encode_get_reply_head(const ReplyHead& head, size_t value_bytes, HeadBu
   SKUA_CHECK(head.status == KvStatus::kOk, "use encode_error_reply");
   SKUA_CHECK(value_bytes <= kValueBytesMax, "no value is larger than kValueBytesMax");
   ByteWriter writer(buffer);
-  const auto flags =
-      static_cast<uint16_t>((extras.ttl_ms != 0 ? kGetHasTtl : 0) | (extras.mark.empty() ? 0 : kHasMarks));
+  const auto flags = static_cast<uint16_t>((extras.ttl_ms != 0 ? kGetHasTtl : 0) |
+                                           (extras.mark.empty() ? 0 : kHasMarks) | (extras.size_only ? kGetIsSize : 0));
   write_reply_header(writer, head, flags, value_bytes);
   if (extras.ttl_ms != 0) writer.write(extras.ttl_ms);
   if (!extras.mark.empty()) writer.write(extras.mark.word());
@@ -296,7 +297,8 @@ absl::StatusOr<GetReply> decode_get_reply(ByteSpan bytes) {
   GetReply reply;
   uint16_t flags = 0;
   uint32_t count = 0;
-  if (absl::Status status = read_reply_header(bytes, kGetHasTtl | kHasMarks, reader, reply.head, flags, count);
+  if (absl::Status status =
+          read_reply_header(bytes, kGetHasTtl | kHasMarks | kGetIsSize, reader, reply.head, flags, count);
       !status.ok()) {
     return status;
   }
@@ -310,7 +312,12 @@ absl::StatusOr<GetReply> decode_get_reply(ByteSpan bytes) {
     if (!mark.has_value() || mark->empty()) return malformed_reply("its mark is none", bytes.size());
     reply.mark = *mark;
   }
-  reply.value = reader.read_bytes(count);
+  reply.size_only = (flags & kGetIsSize) != 0;
+  if (reply.size_only) {
+    reply.value_bytes = count;
+  } else {
+    reply.value = reader.read_bytes(count);
+  }
   if (!reader.complete() || count > kValueBytesMax) {
     return malformed_reply("its length disagrees with its value's", bytes.size());
   }

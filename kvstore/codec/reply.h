@@ -75,14 +75,17 @@ struct AddReply {
 struct GetReply {
   ReplyHead head;
   ByteSpan value;
-  uint64_t ttl_ms = 0;  ///< remaining time to live, if the request asked for it; 0: for ever
-  RecordMark mark{};    ///< if the request asked for it
+  uint64_t ttl_ms = 0;       ///< remaining time to live, if the request asked for it; 0: for ever
+  RecordMark mark{};         ///< if the request asked for it
+  bool size_only = false;    ///< if the request asked for that: there is no value, but its size:
+  uint32_t value_bytes = 0;  ///< only with size_only
 };
 
-/// What the reply to a GET has beside the value, because the request asked for it.
+/// What the reply to a GET has beside or instead of the value, because the request asked for it.
 struct GetExtras {
   uint64_t ttl_ms = 0;  ///< 0: for ever
   RecordMark mark{};
+  bool size_only = false;  ///< no value follows the head
 
   [[nodiscard]] size_t bytes() const { return (ttl_ms == 0 ? 0 : sizeof ttl_ms) + (mark.empty() ? 0 : kMarkBytes); }
 };
@@ -164,7 +167,7 @@ struct ScanReply {
 [[nodiscard]] ByteSpan encode_write_reply(const WriteReply& reply, HeadBuffer& buffer);
 [[nodiscard]] ByteSpan encode_add_reply(const AddReply& reply, HeadBuffer& buffer);
 
-/// Encodes what stands before the value in the OK reply to a GET.
+/// Encodes what stands before the value in the OK reply to a GET; with extras.size_only, the whole reply.
 [[nodiscard]] ByteSpan encode_get_reply_head(const ReplyHead& head, size_t value_bytes, HeadBuffer& buffer,
                                              const GetExtras& extras = {});
 /// As encode_get_reply_head() without extras: writes kReplyHeaderBytes to `to`. `value_bytes` is at most

@@ -11,6 +11,7 @@ namespace {
 constexpr uint8_t kGetAtLeast = 1;
 constexpr uint8_t kGetWantsTtl = 2;
 constexpr uint8_t kWantsMarks = 4;
+constexpr uint8_t kGetSizeOnly = 8;
 constexpr uint8_t kScanKeysOnly = 8;
 constexpr uint8_t kScanCountOnly = 16;
 constexpr size_t kScanFixedBytes = sizeof(uint32_t) + 2 * sizeof(uint16_t);
@@ -66,8 +67,9 @@ absl::Status check_value(ByteSpan value) {
 absl::StatusOr<ByteSpan> encode_get(const GetRequest& request, HeadBuffer& buffer) {
   if (absl::Status status = check_key(request.key); !status.ok()) return status;
   const bool at_least = request.at_least_index != 0;
-  const auto flags = static_cast<uint8_t>((at_least ? kGetAtLeast : 0) | (request.wants_ttl ? kGetWantsTtl : 0) |
-                                          marks_flag(request.wants_mark));
+  const auto flags =
+      static_cast<uint8_t>((at_least ? kGetAtLeast : 0) | (request.wishes.ttl ? kGetWantsTtl : 0) |
+                           marks_flag(request.wishes.mark) | (request.wishes.size_only ? kGetSizeOnly : 0));
   ByteWriter writer(buffer);
   write_request_header(
       writer, {.route = request.route, .flags = flags, .key_bytes = static_cast<uint16_t>(request.key.size())});
@@ -140,14 +142,14 @@ namespace {
 absl::Status read_get(ByteSpan bytes, GetRequest& request) {
   ByteReader reader(bytes);
   RequestHeader header;
-  if (absl::Status status =
-          read_request_header(Method::kGet, bytes, kGetAtLeast | kGetWantsTtl | kWantsMarks, reader, header);
-      !status.ok()) {
+  constexpr uint8_t kAllowed = kGetAtLeast | kGetWantsTtl | kWantsMarks | kGetSizeOnly;
+  if (absl::Status status = read_request_header(Method::kGet, bytes, kAllowed, reader, header); !status.ok()) {
     return status;
   }
   request.route = header.route;
-  request.wants_mark = (header.flags & kWantsMarks) != 0;
-  request.wants_ttl = (header.flags & kGetWantsTtl) != 0;
+  request.wishes = {.ttl = (header.flags & kGetWantsTtl) != 0,
+                    .mark = (header.flags & kWantsMarks) != 0,
+                    .size_only = (header.flags & kGetSizeOnly) != 0};
   if ((header.flags & kGetAtLeast) != 0) {
     request.at_least_index = reader.read<uint64_t>();
     if (request.at_least_index == 0) return malformed_request(Method::kGet, "it asks for index 0", bytes.size());

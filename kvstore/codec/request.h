@@ -76,12 +76,21 @@ struct Route {
   friend bool operator==(const Route&, const Route&) = default;
 };
 
+/// What the reply to a GET shall have.
+struct GetWishes {
+  bool ttl = false;        ///< the remaining time to live, too
+  bool mark = false;       ///< the record's mark, too
+  bool size_only = false;  ///< the value's size instead of the value
+
+  /// Whether it shall have just the value.
+  [[nodiscard]] bool is_plain() const { return !(ttl | mark | size_only); }
+};
+
 struct GetRequest {
   Route route{};
   std::string_view key{};
   uint64_t at_least_index = 0;  ///< the state to be read must have this index of the shard or a later one; 0: any state
-  bool wants_ttl = false;       ///< the reply shall have the remaining time to live
-  bool wants_mark = false;      ///< the reply shall have the record's mark
+  GetWishes wishes{};
 };
 
 /// PUT, DELETE, PATCH, ADD, APPEND, EXPIRE.

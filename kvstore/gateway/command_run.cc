@@ -132,7 +132,7 @@ bool CommandRun::keep_values(size_t bytes) {
 /// Keeps the memory of values bounded while other results of the command are on their way.
 void CommandRun::take_value(uint32_t index) {
   StoreResult& result = results_[index];
-  result.value_bytes = result.value.size();
+  if (!result.value.bytes().empty()) result.value_bytes = result.value.size();
   if (asked_[index].drops_value) result.value.reset();
   const size_t before = result_bytes_;
   count_values(result_bytes_ + result.value.size(), kept_bytes_);

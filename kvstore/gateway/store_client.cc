@@ -103,11 +103,13 @@ void StoreClient::run(uint64_t connection, const IssuedRequest& issued) {
 
 absl::Status StoreClient::submit(const StoreRequest& request, const std::string& table, uint32_t place) {
   if (request.kind == Kind::kGet) {
-    const ReadOptions options{.with_ttl = request.with_ttl, .with_mark = request.with_mark};
+    const ReadOptions options{
+        .with_ttl = request.with_ttl, .with_mark = request.with_mark, .size_only = request.drops_value};
     return client_.get(table, request.key, options, [this, place](GetResult&& got) {
       StoreResult result = store_result(Kind::kGet, got);
       result.mark = got.mark;
       result.value = std::move(got.value);
+      result.value_bytes = got.value_bytes;
       if (got.ttl.has_value()) result.ttl_ms = static_cast<uint64_t>(std::max<int64_t>(got.ttl->count(), 0));
       finish(place, std::move(result));
     });

@@ -92,8 +92,7 @@ class PendingRequest final : public ReadJob {
   WriteOp write;                // mutations
   std::vector<Mutation> batch;  // BATCH
   FetchOp fetch;                // GET
-  bool wants_ttl = false;       // GET
-  bool wants_mark = false;      // GET
+  GetWishes wishes;             // GET
   uint64_t now_ms = 0;          // MULTI_GET, SCAN: rows that have expired by then are absent
   AppliedWait applied;          // SCAN
   KeyList keys;                 // MULTI_GET

@@ -75,8 +75,7 @@ void ReadService::gather(HeldShard& shard, const GetRequest& request, rpc::Lease
   get.shard = &shard;
   get.request = std::move(bytes);  // moving the lease does not move the key's bytes
   get.reply = std::move(reply);
-  get.wants_ttl = request.wants_ttl;
-  get.wants_mark = request.wants_mark;
+  get.wishes = request.wishes;
   get.confirmed = confirmed;
   if (gathered_count_ == gathered_.size()) burst_end();
 }
@@ -111,12 +110,11 @@ void ReadService::answer_get(Get& get, const ItemKey& key, MemoryTier::Lookup& f
     }
   }
   if (found.found == MemoryTier::Found::kHit) [[likely]] {
-    const bool is_plain = !(get.wants_ttl | get.wants_mark);
-    if (is_plain && found.value.bytes().size() <= kInlineValueBytesMax) [[likely]] {
+    if (get.wishes.is_plain() && found.value.bytes().size() <= kInlineValueBytesMax) [[likely]] {
       return answer_inline(get.reply, shard, found.value);
     }
     return answer_value(get.reply, shard, found.value, Place::kMemoryTier,
-                        extras_of(get.wants_ttl, get.wants_mark, found.value, found.expiry));
+                        extras_of(get.wishes, found.value, found.expiry));
   }
   if (found.found == MemoryTier::Found::kAbsent) {
     return replies_.error(get.reply, Method::kGet, replies_.head_of(shard, KvStatus::kNotFound));
@@ -125,8 +123,7 @@ void ReadService::answer_get(Get& get, const ItemKey& key, MemoryTier::Lookup& f
   if (pending == nullptr) return;
   ++replies_.stats().reads_deferred;
   admission_.await_result();
-  pending->wants_ttl = get.wants_ttl;
-  pending->wants_mark = get.wants_mark;
+  pending->wishes = get.wishes;
   pending->fetch.key = key.text;
   shard.shard->reads().fetch(pending->fetch, found.ticket);
 }
@@ -145,10 +142,11 @@ void ReadService::confirm_get(Get& get) {
 }
 
 /// What the client asked for beside the value. The time in ms until a key expires is at least 1.
-GetExtras ReadService::extras_of(bool wants_ttl, bool wants_mark, const PinnedValue& value, uint64_t expires_at) const {
+GetExtras ReadService::extras_of(const GetWishes& wishes, const PinnedValue& value, uint64_t expires_at) const {
   GetExtras extras;
-  if (wants_mark) extras.mark = value.mark();
-  if (!wants_ttl || expires_at == 0) return extras;
+  extras.size_only = wishes.size_only;
+  if (wishes.mark) extras.mark = value.mark();
+  if (!wishes.ttl || expires_at == 0) return extras;
   const uint64_t now_ms = shards_.engine().now_ms();
   extras.ttl_ms = expires_at > now_ms ? expires_at - now_ms : 1;
   return extras;
@@ -162,6 +160,7 @@ GetExtras ReadService::extras_of(bool wants_ttl, bool wants_mark, const PinnedVa
 ///   larger, and not in memory    from the copy that the shard has made of the value in the database
 void ReadService::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value, Place place,
                                const GetExtras& extras) {
+  if (extras.size_only) return answer_size(reply, shard, value, extras);
   const size_t size = value.bytes().size();
   const bool has_body = !is_inline(size, extras);
   if (has_body && place == Place::kMemoryTier && shards_.engine().is_pinned_much()) [[unlikely]] {
@@ -177,6 +176,16 @@ void ReadService::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue&
     const bool added = message->add_body(bytes, pin.release, pin.owner);
     SKUA_CHECK(added, "a new message has room for a body");
   }
+  replies_.send(reply, Method::kGet, KvStatus::kOk, std::move(message));
+}
+
+void ReadService::answer_size(ReplyToken& reply, const HeldShard& shard, const PinnedValue& value,
+                              const GetExtras& extras) {
+  HeadBuffer buffer;
+  const ReplyHead head = replies_.head_of(shard, KvStatus::kOk, value.version());
+  MessagePtr message = replies_.make_message();
+  const bool fits = message->append_head(encode_get_reply_head(head, value.bytes().size(), buffer, extras));
+  SKUA_CHECK(fits, "a reply head fits a message's head");
   replies_.send(reply, Method::kGet, KvStatus::kOk, std::move(message));
 }
 
@@ -256,8 +265,7 @@ void ReadService::answer_fetched(PendingRequest& pending) {
     replies_.error(pending.reply, Method::kGet, shard, op.status);
     return admission_.end(pending);
   }
-  answer_value(pending.reply, shard, op.value, Place::kCopy,
-               extras_of(pending.wants_ttl, pending.wants_mark, op.value, op.expires_at));
+  answer_value(pending.reply, shard, op.value, Place::kCopy, extras_of(pending.wishes, op.value, op.expires_at));
   admission_.end(pending);
 }
 

@@ -55,8 +55,7 @@ class ReadService final : public RequestService {
     HeldShard* shard = nullptr;
     rpc::Lease request;
     rpc::ReplyToken reply;
-    bool wants_ttl = false;
-    bool wants_mark = false;
+    GetWishes wishes;
     bool confirmed = false;
   };
   /// Where a value's bytes lie.
@@ -68,9 +67,9 @@ class ReadService final : public RequestService {
   void answer_get(Get& get, const ItemKey& key, MemoryTier::Lookup& found, TimeNs now);
   void confirm_get(Get& get);
   void answer_fetched(PendingRequest& pending);
-  [[nodiscard]] GetExtras extras_of(bool wants_ttl, bool wants_mark, const PinnedValue& value,
-                                    uint64_t expires_at) const;
+  [[nodiscard]] GetExtras extras_of(const GetWishes& wishes, const PinnedValue& value, uint64_t expires_at) const;
   void answer_value(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value, Place place, const GetExtras& extras);
+  void answer_size(rpc::ReplyToken& reply, const HeldShard& shard, const PinnedValue& value, const GetExtras& extras);
   void answer_inline(rpc::ReplyToken& reply, const HeldShard& shard, const PinnedValue& value);
   void answer_copy(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue&& value, const GetExtras& extras);
   [[nodiscard]] rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value, const GetExtras& extras);

@@ -15,9 +15,10 @@ using Features = uint64_t;  ///< a set of the bits below
 inline constexpr Features kFeatureBatchCheck = 1;  ///< checks in batches
 inline constexpr Features kFeatureMarks = 2;       ///< marks of records (record_mark.h)
 inline constexpr Features kFeatureScanKeys = 4;    ///< SCANs without values, and SCANs that only count
+inline constexpr Features kFeatureGetSize = 8;     ///< GETs of the value's size
 
 /// What a node of this build knows.
-inline constexpr Features kNodeFeatures = kFeatureBatchCheck | kFeatureMarks | kFeatureScanKeys;
+inline constexpr Features kNodeFeatures = kFeatureBatchCheck | kFeatureMarks | kFeatureScanKeys | kFeatureGetSize;
 
 /// What the feature of this bit is called in messages.
 [[nodiscard]] inline const char* feature_name(Features one) {
@@ -25,6 +26,7 @@ inline constexpr Features kNodeFeatures = kFeatureBatchCheck | kFeatureMarks | k
     case kFeatureBatchCheck: return "checks in batches";
     case kFeatureMarks: return "marks of records";
     case kFeatureScanKeys: return "scans without values";
+    case kFeatureGetSize: return "reads of a value's size";
     default: return "what this client asks for";
   }
 }

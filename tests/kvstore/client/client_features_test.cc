@@ -70,6 +70,16 @@ TEST(Mark, IsWrittenAndReadIfAskedFor) {
   EXPECT_EQ(get(world, "d", {.with_mark = true}).mark, (RecordMark{0, true}));
 }
 
+TEST(Get, OfASizeHasNoValue) {
+  OneNode world;
+  ASSERT_TRUE(put(world, "a", std::string(100'000, 'v')).ok());
+  const GetResult sized = get(world, "a", {.with_mark = true, .size_only = true});
+  ASSERT_TRUE(sized.ok()) << sized.status;
+  EXPECT_EQ(sized.value_bytes, 100'000u);
+  EXPECT_TRUE(sized.value.bytes().empty());
+  EXPECT_EQ(get(world, "none", {.size_only = true}).status.code(), absl::StatusCode::kNotFound);
+}
+
 TEST(Scan, WithoutValuesAndOnlyCounting) {
   OneNode world(3);
   for (int i = 0; i < 40; ++i) ASSERT_TRUE(put(world, "key" + std::to_string(i), "value").ok());
@@ -139,6 +149,7 @@ TEST(Features, OfLaterVersionsAreNotAskedOfOldNodes) {
   };
   is_refused(put(world, "a", "1", {.mark = {.tag = 7, .row = false}}));
   is_refused(get(world, "a", {.with_mark = true}));
+  is_refused(get(world, "a", {.size_only = true}));
   is_refused(ask_batch(world, Batch().put("a", "1", {.mark = {.tag = 7, .row = false}})));
   is_refused(ask_batch(world, Batch().check("a", 0).put("a", "1")));
   is_refused(ask_scan(world, {.keys_only = true}));

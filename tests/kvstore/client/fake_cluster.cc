@@ -76,10 +76,12 @@ void FakeNode::get(rpc::IncomingCall& call) {
   HeadBuffer buffer;
   const FakeStore::Entry& entry = found->second;
   const ReplyHead head = {.version = entry.version, .epoch = request->route.epoch, .index = store_->next_version - 1};
-  call.reply.reply(copied(encode_get_reply_head(head, entry.value.size(), buffer,
-                                                {.ttl_ms = request->wants_ttl ? entry.ttl_ms : 0,
-                                                 .mark = request->wants_mark ? entry.mark : RecordMark()}),
-                          entry.value));
+  const GetWishes& wishes = request->wishes;
+  const GetExtras extras{.ttl_ms = wishes.ttl ? entry.ttl_ms : 0,
+                         .mark = wishes.mark ? entry.mark : RecordMark(),
+                         .size_only = wishes.size_only};
+  call.reply.reply(copied(encode_get_reply_head(head, entry.value.size(), buffer, extras),
+                          wishes.size_only ? std::string() : entry.value));
 }
 
 namespace {

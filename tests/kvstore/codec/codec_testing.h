@@ -53,7 +53,7 @@ inline std::string joined(ByteSpan head, ByteSpan body) {
 inline std::optional<std::string> recode_get(ByteSpan bytes) {
   const auto request = decode_get(bytes);
   GetRequest plain;
-  const bool is_plain = request.ok() && request->at_least_index == 0 && !request->wants_ttl && !request->wants_mark;
+  const bool is_plain = request.ok() && request->at_least_index == 0 && request->wishes.is_plain();
   SKUA_CHECK(decode_plain_get(bytes, plain) == is_plain, "one decoder takes what the other one does not");
   HeadBuffer head;
   if (!request.ok()) return std::nullopt;
@@ -135,13 +135,15 @@ inline std::optional<std::string> recode_batch_reply(ByteSpan bytes) {
 inline std::optional<std::string> recode_get_reply(ByteSpan bytes) {
   const auto reply = decode_get_reply(bytes);
   GetReply plain;
-  const bool is_plain = reply.ok() && reply->head.status == KvStatus::kOk && reply->ttl_ms == 0 && reply->mark.empty();
+  const bool is_plain = reply.ok() && reply->head.status == KvStatus::kOk && reply->ttl_ms == 0 &&
+                        reply->mark.empty() && !reply->size_only;
   SKUA_CHECK(decode_plain_get_reply(bytes, plain) == is_plain, "one decoder takes what the other one does not");
   HeadBuffer head;
   if (!reply.ok()) return std::nullopt;
   if (reply->head.status != KvStatus::kOk) return recode_error(reply->head);
-  const GetExtras extras = {reply->ttl_ms, reply->mark};
-  std::string all = joined(encode_get_reply_head(reply->head, reply->value.size(), head, extras), reply->value);
+  const GetExtras extras = {reply->ttl_ms, reply->mark, reply->size_only};
+  const size_t value_bytes = reply->size_only ? reply->value_bytes : reply->value.size();
+  std::string all = joined(encode_get_reply_head(reply->head, value_bytes, head, extras), reply->value);
   if (is_plain) {
     write_get_reply_head(plain.head, plain.value.size(), head.data());
     SKUA_CHECK(joined(ByteSpan(head).first(kReplyHeaderBytes), plain.value) == all, "a plain reply is another one");

@@ -31,9 +31,9 @@ std::vector<std::pair<Recode, std::string>> random_replies(Rng& rng) {
   all.emplace_back(recode_write_reply, as_string_view(encode_write_reply(write, buffer)));
   all.emplace_back(recode_add_reply,
                    as_string_view(encode_add_reply({write, static_cast<int64_t>(rng.next())}, buffer)));
-  const GetExtras extras = {rng.chance(0.5) ? 0 : rng.next(), random_mark(rng)};
-  all.emplace_back(recode_get_reply,
-                   joined(encode_get_reply_head(head, value.size(), buffer, extras), as_byte_span(value)));
+  const GetExtras extras = {rng.chance(0.5) ? 0 : rng.next(), random_mark(rng), rng.chance(0.3)};
+  all.emplace_back(recode_get_reply, joined(encode_get_reply_head(head, value.size(), buffer, extras),
+                                            extras.size_only ? ByteSpan() : as_byte_span(value)));
 
   std::vector<MultiGetEntry> entries(rng.below(10));
   std::string values;
@@ -196,6 +196,21 @@ TEST(ReplyTest, Get_WithTimeToLive_GoldenBytes) {
                                                                                                       "03000000") +
                                                                                               kHeadHex +
                                                                                               "0201000000000000");
+}
+
+TEST(ReplyTest, Get_OfASize_GoldenBytes) {
+  HeadBuffer buffer;
+  const ByteSpan reply = encode_get_reply_head(kHead, 0x0102, buffer, {.ttl_ms = 0, .mark = {}, .size_only = true});
+  EXPECT_EQ(hex(reply), std::string("02"
+                                    "00"
+                                    "0400"
+                                    "02010000") +
+                            kHeadHex);
+  const GetReply decoded = decode_get_reply(reply).value();
+  EXPECT_EQ(decoded.value_bytes, 0x0102u);
+  EXPECT_TRUE(decoded.value.empty());
+  const std::string with_value = joined(reply, as_byte_span(std::string(0x0102, 'v')));
+  EXPECT_FALSE(decode_get_reply(as_byte_span(with_value)).ok());
 }
 
 TEST(ReplyTest, Error_GoldenBytes) {

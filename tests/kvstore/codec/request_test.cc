@@ -57,7 +57,8 @@ std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
   const uint64_t ttl_ms = rng.chance(0.5) ? 0 : rng.below(kTtlMsMax);
   const uint64_t index = rng.chance(0.5) ? 0 : rng.next();
   const ByteSpan body = as_byte_span(value);
-  add(recode_get, encode_get({route, key, index, rng.chance(0.5), rng.chance(0.5)}, head).value(), {});
+  add(recode_get, encode_get({route, key, index, {rng.chance(0.5), rng.chance(0.5), rng.chance(0.3)}}, head).value(),
+      {});
   const auto add_mutation = [&](Recode recode, const Mutation& mutation) {
     add(recode, encode_mutation_head({route, mutation, id, durability}, head).value(), mutation.value);
   };
@@ -128,12 +129,12 @@ TEST(RequestTest, Get_GoldenBytes) {
 
 TEST(RequestTest, Get_WithTokenAndTimeToLive_GoldenBytes) {
   HeadBuffer head;
-  EXPECT_EQ(hex(encode_get({kRoute, "key", 0x3132333435363738, true}, head).value()), golden("02"
-                                                                                             "03"
-                                                                                             "0300"
-                                                                                             "00000000"
-                                                                                             "3837363534333231"
-                                                                                             "6b6579"));
+  EXPECT_EQ(hex(encode_get({kRoute, "key", 0x3132333435363738, {.ttl = true}}, head).value()), golden("02"
+                                                                                                      "03"
+                                                                                                      "0300"
+                                                                                                      "00000000"
+                                                                                                      "3837363534333231"
+                                                                                                      "6b6579"));
 }
 
 TEST(RequestTest, Put_GoldenBytes) {

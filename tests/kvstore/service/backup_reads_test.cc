@@ -215,7 +215,7 @@ TEST_F(BackupReadsTest, Read_AsksForNoMoreThanTheBackupHas) {
   promise(kOther);
   HeadBuffer head;
   const auto at_least = [&](uint64_t index) {
-    const GetRequest request{kRoute, "k", index, false};
+    const GetRequest request{kRoute, "k", index, {}};
     return world_.ask(Method::kGet, as_string_view(encode_get(request, head).value()));
   };
   EXPECT_EQ(at_least(last_).value(), "v");

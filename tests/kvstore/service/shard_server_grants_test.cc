@@ -62,7 +62,7 @@ class GrantedShardTest : public testing::ShardServerTest {
   Answer get_with_ttl() {
     HeadBuffer head;
     GetRequest request{kRoute, "key"};
-    request.wants_ttl = true;
+    request.wishes.ttl = true;
     return world_.ask(Method::kGet, as_string_view(encode_get(request, head).value()));
   }
 

@@ -207,7 +207,7 @@ TEST_F(RocksdbServerTest, Get_TellsWhatIsLeftOfItsTime) {
     const std::string value(size, 'v');
     world_->ask(Method::kPut, encoded_mutation({kRoute, Mutation::put("key", as_byte_span(value), {}, 100)}));
     GetRequest request{kRoute, "key"};
-    request.wants_ttl = true;
+    request.wishes.ttl = true;
     const std::string with_ttl(as_string_view(encode_get(request, head).value()));
     world_->set_time(testing::g_unix_ms + 40);
     EXPECT_EQ(get_reply(world_->ask(Method::kGet, with_ttl)).ttl_ms, 60u);
@@ -225,6 +225,28 @@ TEST_F(RocksdbServerTest, Get_TellsWhatIsLeftOfItsTime) {
   }
 }
 
+TEST_F(RocksdbServerTest, Get_TellsTheSizeOfAValueWithoutTheValue) {
+  HeadBuffer head;
+  for (const size_t size : {size_t{0}, size_t{3}, size_t{214}, size_t{1000}, size_t{100'000}}) {
+    const std::string value(size, 'v');
+    world_->ask(Method::kPut, encoded_mutation({kRoute, Mutation::put("key", as_byte_span(value), {}, 100)}));
+    GetRequest request{kRoute, "key"};
+    request.wishes = {.ttl = true, .mark = false, .size_only = true};
+    const std::string asked(as_string_view(encode_get(request, head).value()));
+    const auto check = [&](std::string_view from) {
+      const Answer answer = world_->ask(Method::kGet, asked);
+      const GetReply reply = get_reply(answer);
+      EXPECT_TRUE(reply.size_only) << from;
+      EXPECT_EQ(reply.value_bytes, size) << from;
+      EXPECT_EQ(reply.ttl_ms, 100u) << from;
+      EXPECT_LT(answer.bytes.size(), 64u) << from;
+    };
+    check("from memory");
+    serve_again();
+    check("from the disk");
+  }
+}
+
 TEST_F(RocksdbServerTest, Reads_TellMarksIfTheyAreAskedFor) {
   HeadBuffer head;
   const std::vector<std::string_view> keys = {"key", "none", "plain"};
@@ -235,8 +257,8 @@ TEST_F(RocksdbServerTest, Reads_TellMarksIfTheyAreAskedFor) {
     put.mark.tag = 0xfeedf00d;
     world_->ask(Method::kPut, encoded_mutation({kRoute, put}));
     GetRequest request{kRoute, "key"};
-    request.wants_ttl = true;
-    request.wants_mark = true;
+    request.wishes.ttl = true;
+    request.wishes.mark = true;
     const std::string with_both(as_string_view(encode_get(request, head).value()));
     const auto check = [&] {
       const Answer answer = world_->ask(Method::kGet, with_both);
