@@ -18,6 +18,8 @@ void add_export_command(app::Program& program, const Globals& globals);
 void add_import_command(app::Program& program, const Globals& globals);
 void add_table_commands(app::Program& program, const Globals& globals);
 void add_node_commands(app::Program& program, const Globals& globals);
+/// `skuactl node yield`.
+void add_yield_command(app::Command& nodes, const Globals& globals);
 void add_shard_commands(app::Program& program, const Globals& globals);
 void add_store_commands(app::Program& program, const Globals& globals);
 void add_cert_commands(app::Program& program, const Globals& globals);

@@ -1,4 +1,4 @@
-// skuactl node list, drain, undrain, remove.
+// skuactl node list, drain, undrain, remove. yield_command.cc has yield.
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -207,7 +207,7 @@ app::Command& add_node_command(app::Command& nodes, const char* name, const char
 }  // namespace
 
 void add_node_commands(app::Program& program, const Globals& globals) {
-  app::Command& nodes = program.add_command("node", "Lists, drains and removes storage nodes.");
+  app::Command& nodes = program.add_command("node", "Lists, drains and removes storage nodes, and has them yield.");
   app::Command& list_command = nodes.add_command("list", "Lists nodes, what they hold, and how far drains are.");
   list_command.example("skuactl node list", "");
   list_command.action([&globals] { return list(globals); });
@@ -228,6 +228,8 @@ void add_node_commands(app::Program& program, const Globals& globals) {
   app::Command& undrain_command = add_node_command(nodes, "undrain", "Takes a drain back.", *undrained);
   undrain_command.example("skuactl node undrain 10.0.0.3:7500", "");
   undrain_command.action([&globals, undrained] { return undrain(globals, undrained->node); });
+
+  add_yield_command(nodes, globals);
 
   auto removed = std::make_shared<NodeArguments>();
   app::Command& remove_command =
