@@ -229,7 +229,7 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   Ending ending(stop);
   bool told_to_stop = false;
   NodeOptions options = node_options(config, memory, disk_bytes);
-  options.make_transport = transport_factory(config, network);
+  options.make_transport = transport_factory(config, network, logger);
   options.node_uuid = data.identity.node_uuid;
   options.secret = data.identity.secret;
   options.credentials = security.credentials;

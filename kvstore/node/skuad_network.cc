@@ -20,8 +20,8 @@ uint32_t callers_of_worker(uint32_t workers) {
       std::clamp<uint64_t>(app::open_files_max() / 2 / workers, kFew, rpc::TcpOptions().callers_max));
 }
 
-TransportFactory tcp_factory(const SkuadOptions& config, const std::string& advertise_ip) {
-  return [base = listening_of(config), advertise_ip](
+TransportFactory tcp_factory(const SkuadOptions& config, const std::string& advertise_ip, const app::Logger& logger) {
+  return [base = listening_of(config), advertise_ip, logger](
              uint32_t worker, const rpc::EndpointIdentity& self) -> absl::StatusOr<std::unique_ptr<rpc::Transport>> {
     rpc::TcpOptions tcp;
     tcp.listen_ip = base.data_host;
@@ -30,6 +30,7 @@ TransportFactory tcp_factory(const SkuadOptions& config, const std::string& adve
     tcp.self = self;
     tcp.callers_max = callers_of_worker(base.workers);
     tcp.callers_per_host_max = tcp.callers_max / 2;
+    tcp.on_sent_away = [logger](const std::string& line) { logger.warning(line); };
     auto transport = rpc::TcpTransport::create(std::move(tcp));
     if (!transport.ok()) return transport.status();
     return *std::move(transport);
@@ -93,10 +94,10 @@ Network open_network(const SkuadOptions& config, const app::Logger& logger) {
   return network;
 }
 
-TransportFactory transport_factory(const SkuadOptions& config, const Network& network) {
+TransportFactory transport_factory(const SkuadOptions& config, const Network& network, const app::Logger& logger) {
   if (network.dpdk != nullptr) return dpdk_factory(*network.dpdk);
   if (network.verbs != nullptr) return verbs_factory(*network.verbs);
-  return tcp_factory(config, network.advertise_ip);
+  return tcp_factory(config, network.advertise_ip, logger);
 }
 
 }  // namespace skua::kv

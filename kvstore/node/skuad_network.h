@@ -28,8 +28,9 @@ struct Network {
 /// a usage error, because a person must correct it.
 [[nodiscard]] Network open_network(const SkuadOptions& config, const app::Logger& logger);
 
-/// Makes the transports of the workers. `network` outlives them.
-[[nodiscard]] TransportFactory transport_factory(const SkuadOptions& config, const Network& network);
+/// Makes the transports of the workers. `network` outlives them. They tell `logger` whom they send away.
+[[nodiscard]] TransportFactory transport_factory(const SkuadOptions& config, const Network& network,
+                                                 const app::Logger& logger);
 
 }  // namespace skua::kv
 

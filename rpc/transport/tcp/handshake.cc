@@ -53,7 +53,23 @@ void Links::evict_handshake() {
   const auto count = std::count_if(handshakes_.begin(), handshakes_.end(), incoming);
   if (count < env_.options->handshakes_max) return;
   ++env_.rx->counters->rx_dropped;
-  close_quietly(**std::find_if(handshakes_.begin(), handshakes_.end(), incoming));
+  Connection& oldest = **std::find_if(handshakes_.begin(), handshakes_.end(), incoming);
+  note_sent_away(oldest.remote, "too many connections have not said hello");
+  close_quietly(oldest);
+}
+
+void Links::note_sent_away(const SocketAddress& from, const char* why) {
+  if (!env_.options->on_sent_away) return;
+  sent_away_from_ = from;
+  sent_away_why_ = why;
+  tell_sent_away(sent_away_.note(env_.clock->now_ns()));
+}
+
+void Links::tell_sent_away(std::optional<uint64_t> count) const {
+  if (!count.has_value()) return;
+  env_.options->on_sent_away(absl::StrCat("connections were sent away count=", *count,
+                                          " latest_from=", sent_away_from_.to_string(), " at=", address_.to_string(),
+                                          ": ", sent_away_why_));
 }
 
 void Links::back_off(Peer& peer, TimeNs now) {
@@ -116,7 +132,8 @@ void Links::on_hello_bytes(Connection& connection) {
       return connection.outgoing
                  ? close(connection, LinkEvent::Kind::kDown,
                          absl::UnavailableError(absl::StrCat(name_of(env_.peers->at(connection.peer)),
-                                                             " closed the connection before it answered the hello")))
+                                                             " closed the connection before it answered the hello; if "
+                                                             "too many begin connections there, its log says so")))
                  : close_quietly(connection);
   }
   if (connection.outgoing) {
@@ -143,7 +160,8 @@ bool Links::send_reply(Connection& connection, HelloReply reply) {
 
 void Links::on_hello(Connection& connection, const Hello& hello) {
   HelloReply reply = judge_hello(hello, env_.options->self, env_.versions);
-  const auto refuse = [&](HelloCode code, const std::string& text) {
+  const auto refuse = [&](HelloCode code, const std::string& text, const char* room = nullptr) {
+    if (room != nullptr) note_sent_away(connection.remote, room);
     reply.code = code;
     reply.chosen = 0;
     reply.text = text;
@@ -158,15 +176,20 @@ void Links::on_hello(Connection& connection, const Hello& hello) {
   // Every caller gets its own peer: what a hello says about its sender must not affect other peers.
   const auto neighbours = callers_.find(connection.remote.ip);
   if (neighbours != callers_.end() && neighbours->second >= env_.options->callers_per_host_max) {
-    return refuse(HelloCode::kFull, absl::StrCat("this endpoint has ", env_.options->callers_per_host_max,
-                                                 " connections from that address, its limit: close some"));
+    return refuse(HelloCode::kFull,
+                  absl::StrCat("this endpoint has ", env_.options->callers_per_host_max,
+                               " connections from that address, its limit: close some"),
+                  "their address has as many connections as it may have");
   }
   if (caller_count_ >= env_.options->callers_max) {
     return refuse(HelloCode::kFull,
-                  absl::StrCat("this endpoint has ", caller_count_, " connections, its limit: try again later"));
+                  absl::StrCat("this endpoint has ", caller_count_, " connections, its limit: try again later"),
+                  "this endpoint has as many connections as it may have");
   }
   absl::StatusOr<Peer*> peer = env_.peers->add_caller(hello.sender.uuid);
-  if (!peer.ok()) return refuse(HelloCode::kFull, std::string(peer.status().message()));
+  if (!peer.ok()) {
+    return refuse(HelloCode::kFull, std::string(peer.status().message()), "this endpoint has no room for more peers");
+  }
   if (!send_reply(connection, reply)) {
     env_.peers->retire(**peer);
     return close_quietly(connection);

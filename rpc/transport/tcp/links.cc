@@ -361,6 +361,7 @@ void Links::wake() {
 TimeNs Links::next_timer_ns() const {
   TimeNs next = some_are_half_ ? std::min(accept_again_ns_, half_check_ns_) : accept_again_ns_;
   if (caller_count_ > 0) next = std::min(next, unused_check_ns_);
+  next = std::min(next, sent_away_.due_ns());
   for (const Grave& grave : graves_) next = std::min(next, grave.until_ns);
   for (const Connection* connection : handshakes_) next = std::min(next, connection->deadline_ns);
   for (const Peer* peer : waiting_) next = std::min(next, peer->retry_at_ns);
@@ -399,6 +400,7 @@ void Links::run_timers() {
   }
   if (some_are_half_ && half_check_ns_ <= now) check_half_frames(now);
   if (caller_count_ > 0 && unused_check_ns_ <= now) end_unused_callers(now);
+  if (sent_away_.due_ns() <= now) tell_sent_away(sent_away_.take(now));
   if (accept_again_ns_ <= now) {
     accept_again_ns_ = kTimeNever;
     accept_some();

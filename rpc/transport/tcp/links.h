@@ -16,10 +16,12 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "rpc/base/line_pace.h"
 #include "rpc/transport/tcp/connection.h"
 #include "rpc/transport/tcp/peers.h"
 #include "rpc/transport/tcp/socket_notes.h"
@@ -121,6 +123,9 @@ class Links {
   void drop_malformed(Connection& connection);
   void establish(Connection& connection, Peer& peer, uint16_t version);
   void evict_handshake();
+  /// A connection from `from` is closed, or refused, for want of room. `why` lives for ever.
+  void note_sent_away(const SocketAddress& from, const char* why);
+  void tell_sent_away(std::optional<uint64_t> count) const;
   void check_half_frames(TimeNs now);
   [[nodiscard]] bool is_crowded() const { return caller_count_ >= env_.options->callers_max / 2; }
   void end_unused_callers(TimeNs now);
@@ -150,7 +155,7 @@ class Links {
   [[nodiscard]] TimeNs next_timer_ns() const;
   [[nodiscard]] bool has_timers() const {
     return !handshakes_.empty() || !waiting_.empty() || accept_again_ns_ != kTimeNever || some_are_half_ ||
-           caller_count_ > 0 || !graves_.empty();
+           caller_count_ > 0 || !graves_.empty() || sent_away_.due_ns() != kTimeNever;
   }
   [[nodiscard]] std::string name_of(const Peer& peer) const;
 
@@ -184,6 +189,10 @@ class Links {
   TimeNs half_check_ns_ = 0;    // when check_half_frames() is due
   TimeNs half_checked_ns_ = 0;  // when it last ran
   uint64_t dial_number_ = 0;
+  LinePace sent_away_;
+  /// Of the latest one.
+  SocketAddress sent_away_from_;
+  const char* sent_away_why_ = "";
 
   std::array<epoll_event, kEpollEventsMax> events_;
   /// Events that wait() or end_wait() took from epoll and nobody has handled yet.

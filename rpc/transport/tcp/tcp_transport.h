@@ -17,6 +17,7 @@
 #define SKUA_RPC_TRANSPORT_TCP_TCP_TRANSPORT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -87,6 +88,10 @@ struct TcpOptions {
   DurationNs unused_timeout_ns = 30 * kSecond;
   /// Accepted connections that have not said hello. If one more comes, the oldest is closed.
   uint32_t handshakes_max = 64;
+
+  /// Takes a line about connections that were sent away for want of room: one line a second at most. Empty: nobody is
+  /// told. Runs on the transport's thread, in rx_burst.
+  std::function<void(const std::string& line)> on_sent_away;
 
   /// Not owned; null: the system's monotonic clock.
   const Clock* clock = nullptr;

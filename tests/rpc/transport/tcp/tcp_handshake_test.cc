@@ -318,6 +318,8 @@ TEST(TcpHandshake, AClaimedName_ChangesNothingForItsOwner) {
 TEST(TcpHandshake, TooManyFromOneAddress_AreRefused) {
   TcpOptions options = node_options(1);
   options.callers_per_host_max = 2;
+  std::vector<std::string> told;
+  options.on_sent_away = [&](const std::string& line) { told.push_back(line); };
   TestNode a(options);
   const UniqueFd first = raw_connect(a);
   write_all(a, first, encode_hello(hello_from(2)));
@@ -329,6 +331,8 @@ TEST(TcpHandshake, TooManyFromOneAddress_AreRefused) {
     write_all(a, third, encode_hello(hello_from(4)));
     const std::string answer = read_to_end(a, third);
     EXPECT_EQ(decode_reply(as_byte_span(answer))->code, HelloCode::kFull);
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_THAT(told[0], HasSubstr("their address has as many connections as it may have"));
   }
   ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kDown) == 1; }));
   const UniqueFd fourth = raw_connect(a);
@@ -509,6 +513,8 @@ TEST(TcpHandshake, SilentConnections_TimeOutAndAreBounded) {
   TcpOptions options = node_options(1);
   options.clock = &clock;
   options.handshakes_max = 4;
+  std::vector<std::string> told;
+  options.on_sent_away = [&](const std::string& line) { told.push_back(line); };
   TestNode a(options);
   std::vector<UniqueFd> silent;
   for (uint64_t i = 0; i < 10; ++i) {
@@ -516,6 +522,9 @@ TEST(TcpHandshake, SilentConnections_TimeOutAndAreBounded) {
     ASSERT_TRUE(run_until({&a}, [&] { return a.transport->stats().accepts == i + 1; }));
   }
   EXPECT_EQ(a.transport->stats().handshake_count, 4U);
+  ASSERT_EQ(told.size(), 1U) << "one line a second";
+  EXPECT_THAT(told[0], HasSubstr("sent away count=1 latest_from=127.0.0.1:"));
+  EXPECT_THAT(told[0], HasSubstr("have not said hello"));
   // An honest one still gets in.
   TestNode b(node_options(2));
   ASSERT_TRUE(b.send(b.resolve(a), 1, "x"));
@@ -523,6 +532,8 @@ TEST(TcpHandshake, SilentConnections_TimeOutAndAreBounded) {
   clock.advance(options.connect_timeout_ns);
   ASSERT_TRUE(run_until({&a}, [&] { return a.transport->stats().handshake_count == 0; }));
   EXPECT_EQ(a.transport->stats().link_count, 1U);
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_THAT(told[1], HasSubstr("sent away count=6 "));
 }
 
 TEST(TcpHandshake, SilentListener_TimesOut) {
