@@ -76,6 +76,17 @@ std::string connect_reason(const std::string& text) {
   return is_address ? "the connection was ended at once" : reason;
 }
 
+absl::string_view connect_advice(const std::string& text) {
+  const auto says = [&](const char* words) { return text.find(words) != std::string::npos; };
+  if (says("Too many open files")) return "Raise the limit of open files here, with ulimit -n 65536";
+  // Somebody listens there, but no TLS or HTTP/2 came about. A server's door (connection_door.h) closes so.
+  if (says("losed") || says("reset by peer") || says("Broken pipe")) {
+    return "Check that it runs and that the address is right. It also closes new connections while too many begin, or "
+           "too many of its files are open: its log says so then";
+  }
+  return "Check that it runs and that the address is right";
+}
+
 }  // namespace
 
 v1::VersionRange to_proto(VersionRange range) {
@@ -374,10 +385,7 @@ absl::Status from_grpc(const grpc::Status& status, const std::string& what) {
                                "address")};
   }
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE && text.starts_with("failed to connect")) {
-    const bool of_this_side = text.find("Too many open files") != std::string::npos;
-    return {code, absl::StrCat(what, " cannot be reached (", connect_reason(text), "). ",
-                               of_this_side ? "Raise the limit of open files here, with ulimit -n 65536"
-                                            : "Check that it runs and that the address is right")};
+    return {code, absl::StrCat(what, " cannot be reached (", connect_reason(text), "). ", connect_advice(text))};
   }
   const std::string reason = text.empty() ? "the call was ended without a reason" : text;
   switch (status.error_code()) {

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 
 #include "control/server/controller_limits.h"
 #include "rpc/base/clock.h"
@@ -25,6 +26,8 @@ using Network = std::array<uint8_t, 16>;
 
 /// All zero for addresses of other families.
 [[nodiscard]] Network network_of(const sockaddr_storage& address);
+/// "10.0.0.7", or "2001:db8:0:1::/64".
+[[nodiscard]] std::string network_text(const Network& network);
 
 /// Thread: one at a time.
 class ArrivalLimit {

@@ -32,7 +32,7 @@ class RunningServer final : public BootstrapServer {
 
 absl::StatusOr<std::unique_ptr<BootstrapServer>> BootstrapServer::start(
     const std::string& listen_address, SessionAcceptor& acceptor, const std::vector<grpc::Service*>& extra_services,
-    const CredentialsPtr& credentials) {
+    const CredentialsPtr& credentials, DoorLog log) {
   auto service = make_bootstrap_service(acceptor);
   grpc::ServerBuilder builder;
   grpc::ResourceQuota quota("bootstrap");
@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<BootstrapServer>> BootstrapServer::start(
   builder.SetResourceQuota(quota);
   builder.RegisterService(service.get());
   for (grpc::Service* extra : extra_services) builder.RegisterService(extra);
-  auto listener = listen(builder, listen_address, credentials);
+  auto listener = listen(builder, listen_address, credentials, nullptr, std::move(log));
   if (!listener.ok()) return listener.status();
   return std::make_unique<RunningServer>(std::move(service), *std::move(listener));
 }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "control/security/credentials.h"
 #include "control/server/bootstrap_service.h"
+#include "control/server/connection_door.h"
 
 namespace skua::control {
 
@@ -18,13 +19,14 @@ class BootstrapServer {
   virtual ~BootstrapServer() = default;
 
   /// Listens on `listen_address` ("host:port"; port 0 takes a free one). `acceptor` and
-  /// `extra_services` (not owned, may be empty) must outlive the server. `credentials`: see listen(). Errors name the
-  /// address and the way out: ALREADY_EXISTS (port in use), INVALID_ARGUMENT, PERMISSION_DENIED,
+  /// `extra_services` (not owned, may be empty) must outlive the server. `credentials`, `log`: see listen(). Errors name
+  /// the address and the way out: ALREADY_EXISTS (port in use), INVALID_ARGUMENT, PERMISSION_DENIED,
   /// FAILED_PRECONDITION, UNAVAILABLE.
   static absl::StatusOr<std::unique_ptr<BootstrapServer>> start(const std::string& listen_address,
                                                                 SessionAcceptor& acceptor,
                                                                 const std::vector<grpc::Service*>& extra_services = {},
-                                                                const CredentialsPtr& credentials = nullptr);
+                                                                const CredentialsPtr& credentials = nullptr,
+                                                                DoorLog log = {});
 
   /// The address with the real port.
   [[nodiscard]] virtual const std::string& address() const = 0;

@@ -4,14 +4,20 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace skua::control {
 namespace {
@@ -19,11 +25,9 @@ namespace {
 constexpr int kBacklog = 4096;
 /// When no descriptor can be had: connections wait in the backlog meanwhile.
 constexpr int kPauseMs = 100;
-/// How long a connection may take to say its first byte; as long as gRPC gives it for the whole handshake.
-constexpr int kFirstByteMs = 10'000;
-constexpr size_t kHesitantMax = 256;
-/// While somebody hesitates: how often those whose time is up are looked for.
-constexpr int kSortEveryMs = 500;
+/// Connections that are taken in a row, before those that were taken are heard.
+constexpr int kAcceptsInARow = 64;
+constexpr size_t kEventsMax = 64;
 /// Of a record that begins a connection of TLS.
 constexpr char kTlsHandshake = 0x16;
 
@@ -68,6 +72,17 @@ int listen_at(const addrinfo& at, uint16_t port, bool takes_both_kinds) {
   return -1;
 }
 
+/// The kernel numbers sockets. It does not give a number again until it has given four billion others.
+uint64_t socket_of(int fd) {
+  struct stat info {};
+  return fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode) ? static_cast<uint64_t>(info.st_ino) : 0;
+}
+
+bool watch(int epoll, int fd) {
+  epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.fd = fd}};
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
 }  // namespace
 
 int descriptors_for(DoorFor whom, uint64_t files) {
@@ -103,7 +118,10 @@ std::unique_ptr<ConnectionDoor> ConnectionDoor::listen(const std::string& host, 
   }
   if (door->listeners_.empty()) return nullptr;
   door->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (door->wake_ >= 0) return door;
+  door->epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  bool works = door->wake_ >= 0 && door->epoll_ >= 0 && watch(door->epoll_, door->wake_);
+  for (const int listener : door->listeners_) works = works && watch(door->epoll_, listener);
+  if (works) return door;
   failure = {errno, ""};
   return nullptr;
 }
@@ -115,78 +133,122 @@ ConnectionDoor::~ConnectionDoor() {
     thread_.join();
   }
   for (const int listener : listeners_) close(listener);
-  for (const Hesitant& one : hesitant_) close(one.fd);
-  if (wake_ >= 0) close(wake_);
+  while (silent_.has_value() && silent_->size() > 0) close(silent_->take_late(kTimeNever)->fd);
+  for (const int fd : {wake_, epoll_}) {
+    if (fd >= 0) close(fd);
+  }
 }
 
 void ConnectionDoor::open(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside,
-                          std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls, DoorFor whom) {
+                          std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls, DoorFor whom,
+                          DoorLog log) {
   inside_ = std::move(inside);
   without_tls_ = std::move(without_tls);
+  log_ = std::move(log);
   rlimit limit{};
   descriptors_max_ = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? descriptors_for(whom, limit.rlim_cur) : INT32_MAX;
+  shares_.emplace(descriptors_max_, socket_of);
+  silent_.emplace(descriptors_max_);
   thread_ = std::thread([this] { run(); });
 }
 
 void ConnectionDoor::run() {
-  std::vector<pollfd> watched = {{.fd = wake_, .events = POLLIN, .revents = 0}};
-  for (const int listener : listeners_) watched.push_back({.fd = listener, .events = POLLIN, .revents = 0});
-  const size_t first_hesitant = watched.size();
-  while (watched[0].revents == 0) {
-    watched.resize(first_hesitant);
-    for (const Hesitant& one : hesitant_) watched.push_back({.fd = one.fd, .events = POLLIN, .revents = 0});
-    poll(watched.data(), watched.size(), hesitant_.empty() ? -1 : kSortEveryMs);
-    sort_hesitant();
-    for (size_t i = 1; i < first_hesitant; ++i) {
-      if (watched[i].revents == 0 || take_one(watched[i].fd)) continue;
-      // Level-triggered: whoever waits shows again.
-      if (errno != EAGAIN) poll(watched.data(), 1, kPauseMs);
+  std::array<epoll_event, kEventsMax> events;
+  while (true) {
+    const int count = epoll_wait(epoll_, events.data(), kEventsMax, sleep_ms());
+    for (int i = 0; i < count; ++i) {
+      const int fd = events[static_cast<size_t>(i)].data.fd;
+      if (fd == wake_) return;
+      if (std::find(listeners_.begin(), listeners_.end(), fd) == listeners_.end()) {
+        hear(fd);
+      } else if (!take_some(fd)) {
+        // Level-triggered: whoever waits shows again.
+        pollfd wake{.fd = wake_, .events = POLLIN, .revents = 0};
+        poll(&wake, 1, kPauseMs);
+      }
     }
+    const TimeNs now = clock_.now_ns();
+    while (const std::optional<SilentConnection> late = silent_->take_late(now)) {
+      send_away(late->fd, late->from, "they said nothing");
+    }
+    tell(sent_away_.take(now));
   }
 }
 
-bool ConnectionDoor::take_one(int listener) {
-  sockaddr_storage from{};
-  socklen_t size = sizeof from;
-  const int fd = accept4(listener, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (fd < 0) return errno == EINTR || errno == ECONNABORTED;
-  if (fd >= descriptors_max_ || !arrivals_.admit(network_of(from), clock_.now_ns())) {
-    close(fd);
-    return true;
+int ConnectionDoor::sleep_ms() const {
+  const TimeNs next = std::min(silent_->next_ns(), log_ ? sent_away_.due_ns() : kTimeNever);
+  if (next == kTimeNever) return -1;
+  const DurationNs left = std::max<DurationNs>(next - clock_.now_ns(), 0);
+  return static_cast<int>((left + kMillisecond - 1) / kMillisecond);
+}
+
+bool ConnectionDoor::take_some(int listener) {
+  for (int i = 0; i < kAcceptsInARow; ++i) {
+    sockaddr_storage from{};
+    socklen_t size = sizeof from;
+    const int fd = accept4(listener, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+      receive(fd, listener, network_of(from));
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return errno == EAGAIN;
+    }
   }
-  if (without_tls_ == nullptr) {
-    hand_over(*inside_, listener, fd);
-    return true;
-  }
-  if (hesitant_.size() >= kHesitantMax) {
-    close(hesitant_.front().fd);
-    hesitant_.pop_front();
-  }
-  hesitant_.push_back({listener, fd, clock_.now_ns() + kFirstByteMs * kMillisecond});
   return true;
 }
 
-void ConnectionDoor::hand_over(grpc::experimental::ExternalConnectionAcceptor& to, int listener, int fd) {
+void ConnectionDoor::receive(int fd, int listener, const Network& from) {
+  const TimeNs now = clock_.now_ns();
+  if (const char* why = why_not(fd, from, now); why != nullptr) return send_away(fd, from, why);
+  // A client's first bytes are often here by now.
+  char first = 0;
+  if (recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1) return hand_over(first, listener, fd);
+  if (!watch(epoll_, fd)) return send_away(fd, from, "no memory is left");
+  if (const auto gone = silent_->add(fd, listener, from, now)) {
+    send_away(gone->fd, gone->from, "too many have said nothing yet");
+  }
+}
+
+const char* ConnectionDoor::why_not(int fd, const Network& from, TimeNs now) {
+  if (fd >= descriptors_max_) return "too many of the files that this process may open are in use (ulimit -n)";
+  if (!arrivals_.admit(from, now)) return "their address begins too many";
+  if (!shares_->admit(fd, from, now)) return "their address has as many as one may have";
+  return nullptr;
+}
+
+void ConnectionDoor::hear(int fd) {
+  // It may have gone to make room, while an event of it was there already.
+  if (!silent_->contains(fd)) return;
+  char first = 0;
+  const ssize_t bytes = recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  const std::optional<SilentConnection> heard = silent_->take(fd);
+  if (bytes != 1) {
+    close(fd);
+    return;
+  }
+  epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
+  hand_over(first, heard->listener, fd);
+}
+
+void ConnectionDoor::hand_over(char first, int listener, int fd) {
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
   connection.listener_fd = listener;
   connection.fd = fd;
-  to.HandleNewConnection(&connection);
+  const bool is_tls = without_tls_ == nullptr || first == kTlsHandshake;
+  (is_tls ? inside_ : without_tls_)->HandleNewConnection(&connection);
 }
 
-void ConnectionDoor::sort_hesitant() {
-  const TimeNs now = clock_.now_ns();
-  std::erase_if(hesitant_, [&](const Hesitant& one) {
-    char first = 0;
-    const ssize_t bytes = recv(one.fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
-    const bool waits = bytes < 0 && (errno == EAGAIN || errno == EINTR);
-    if (waits && now < one.until_ns) return false;
-    if (bytes == 1) {
-      hand_over(first == kTlsHandshake ? *inside_ : *without_tls_, one.listener, one.fd);
-    } else {
-      close(one.fd);
-    }
-    return true;
-  });
+void ConnectionDoor::send_away(int fd, const Network& from, const char* why) {
+  close(fd);
+  sent_away_from_ = from;
+  sent_away_why_ = why;
+  tell(sent_away_.note(clock_.now_ns()));
+}
+
+void ConnectionDoor::tell(std::optional<uint64_t> count) {
+  if (!count.has_value() || !log_) return;
+  log_(absl::StrCat("connections were sent away count=", *count, " latest_from=", network_text(sent_away_from_),
+                    " port=", port_, ": ", sent_away_why_));
 }
 
 }  // namespace skua::control

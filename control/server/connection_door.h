@@ -1,16 +1,21 @@
 // ConnectionDoor: accepts connections for a gRPC server, and keeps file descriptors for others.
 //
-//      clients --> [listening sockets] --accept--> door --fd--> gRPC
+//      clients --> [listening sockets] --accept--> door --first byte--> gRPC
+//                                                   |           |
+//                                                   |           +--> closed: it says nothing (silent_connections.h)
 //                                                   |
 //                                                   +--> closed at once: three quarters of the descriptors are in use,
 //                                                        of a door for strangers: half of them; or its network
-//                                                        begins too many (arrival_limit.h)
+//                                                        begins too many (arrival_limit.h), or has its share
+//                                                        (connection_shares.h)
 //
-// So whoever crowds at the door for strangers leaves a quarter to the other door, and a quarter to files.
+// So whoever crowds at the door for strangers leaves a quarter to the other door, and a quarter to files; and whoever
+// crowds from one network leaves half of a door's descriptors to others. A connection that says nothing costs gRPC
+// nothing.
 //
-// A door with two insides (TLS, and without) waits for the first byte of a connection, which tells them apart: a record
-// of TLS begins with 0x16. Who says nothing for kFirstByteMs is closed; at most kHesitantMax may hesitate, then the
-// oldest is closed.
+// The first byte also tells the two insides of a door apart, if it has two: a record of TLS begins with 0x16.
+//
+// Who is sent away reads nothing that says why. So the log says it, in one line a second at most (line_pace.h).
 //
 // gRPC's own listener (1.51) never accepts again once accept(2) has failed for lack of a descriptor: a crowd of
 // connections would keep everybody out until a restart, also when the crowd is gone. And it leaves no descriptor for
@@ -21,8 +26,9 @@
 #include <grpcpp/server_builder.h>
 
 #include <cstdint>
-#include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,7 +36,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/server/arrival_limit.h"
+#include "control/server/connection_shares.h"
+#include "control/server/silent_connections.h"
 #include "rpc/base/clock.h"
+#include "rpc/base/line_pace.h"
 
 namespace skua::control {
 
@@ -39,6 +48,9 @@ enum class DoorFor { kMembers, kStrangers };
 
 /// A door lets connections in whose descriptors have numbers below this, of a process that may open `files`. Pure.
 [[nodiscard]] int descriptors_for(DoorFor whom, uint64_t files);
+
+/// Takes a line about connections that were sent away. Empty: nobody is told. Thread: the door's.
+using DoorLog = std::function<void(const std::string& line)>;
 
 class ConnectionDoor {
  public:
@@ -58,37 +70,44 @@ class ConnectionDoor {
   [[nodiscard]] uint16_t port() const { return port_; }
 
   /// Lets connections in, on a thread of its own, once the server that `inside` belongs to has started.
-  /// `without_tls`: for connections that do not begin with TLS; null: all go to `inside`.
+  /// `without_tls`: for connections that do not begin with TLS; null: all go to `inside`. Call it once.
   void open(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside,
             std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls = nullptr,
-            DoorFor whom = DoorFor::kMembers);
+            DoorFor whom = DoorFor::kMembers, DoorLog log = {});
 
  private:
   ConnectionDoor() = default;
   void run();
-  /// True: there may be more. False: nobody waits, or no descriptor can be had just now.
-  bool take_one(int listener);
-  /// Gives a connection to gRPC, which owns it from then on.
-  static void hand_over(grpc::experimental::ExternalConnectionAcceptor& to, int listener, int fd);
-  /// Those whose first byte has come go in, those whose time is up go away.
-  void sort_hesitant();
-
-  /// A connection whose first byte has not come.
-  struct Hesitant {
-    int listener = -1;
-    int fd = -1;
-    TimeNs until_ns = 0;
-  };
+  /// How long to sleep, in milliseconds; -1: until something happens.
+  [[nodiscard]] int sleep_ms() const;
+  /// Takes those who wait, up to a number. False: no descriptor can be had just now.
+  bool take_some(int listener);
+  void receive(int fd, int listener, const Network& from);
+  /// Why a new connection cannot stay; null: it can.
+  const char* why_not(int fd, const Network& from, TimeNs now);
+  /// Something came from a silent connection, or it has ended.
+  void hear(int fd);
+  /// `first` is the first byte of a connection, which gRPC owns from now on.
+  void hand_over(char first, int listener, int fd);
+  void send_away(int fd, const Network& from, const char* why);
+  void tell(std::optional<uint64_t> count);
 
   std::vector<int> listeners_;
   int wake_ = -1;
+  int epoll_ = -1;
   uint16_t port_ = 0;
   int descriptors_max_ = 0;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> without_tls_;
+  DoorLog log_;
   const SteadyClock clock_{};
-  ArrivalLimit arrivals_;          // the thread's
-  std::deque<Hesitant> hesitant_;  // oldest first; the thread's
+  // The thread's from here on.
+  ArrivalLimit arrivals_;
+  std::optional<ConnectionShares> shares_;
+  std::optional<SilentConnections> silent_;
+  LinePace sent_away_;
+  Network sent_away_from_{};  // the latest one's
+  const char* sent_away_why_ = "";
   std::thread thread_;
 };
 

@@ -35,6 +35,7 @@ class RunningServer final : public ControlServer {
                 std::unique_ptr<Election> election, const StateStore& state_store, ClusterState state)
       : credentials_(options.credentials),
         auditor_(options.auditor),
+        log_(options.log),
         cluster_id_(state.cluster_id),
         cluster_name_(state.cluster_name),
         store_(std::move(store)),
@@ -65,7 +66,7 @@ class RunningServer final : public ControlServer {
     grpc::ServerBuilder builder;
     for (const auto& service : services_) builder.RegisterService(service.get());
     builder.RegisterService(certificates_service_.get());
-    auto listener = listen(builder, address, credentials_, auditor_);
+    auto listener = listen(builder, address, credentials_, auditor_, door_log());
     if (!listener.ok()) return listener.status();
     listener_ = *std::move(listener);
     if (election_ != nullptr) {
@@ -84,8 +85,9 @@ class RunningServer final : public ControlServer {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kJoinConnectionAgeMs);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, kJoinConnectionAgeMs);
     builder.SetResourceQuota(grpc::ResourceQuota("joining").Resize(kJoinMemoryMax));
-    auto listener = listen_with(builder, address, credentials_->for_joining(), auditor_,
-                                {.calls_per_connection = kJoinCallsPerConnectionMax, .whom = DoorFor::kStrangers});
+    auto listener = listen_with(
+        builder, address, credentials_->for_joining(), auditor_,
+        {.calls_per_connection = kJoinCallsPerConnectionMax, .whom = DoorFor::kStrangers, .log = door_log()});
     if (!listener.ok()) return listener.status();
     join_listener_ = *std::move(listener);
     join_port_->store(join_listener_.door->port());
@@ -113,8 +115,14 @@ class RunningServer final : public ControlServer {
   }
 
  private:
+  [[nodiscard]] DoorLog door_log() const {
+    if (!log_) return {};
+    return [log = log_](const std::string& line) { log(true, line); };
+  }
+
   const CredentialsPtr credentials_;
   const std::shared_ptr<Auditor> auditor_;
+  const LogFn log_;
   const std::string cluster_id_;
   const std::string cluster_name_;
   // In order of construction: each uses those above it.

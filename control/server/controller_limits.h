@@ -61,6 +61,11 @@ inline constexpr size_t kRenewalSourcesMax = 4096;
 inline constexpr DurationNs kArrivalsPerSecond = 200;
 inline constexpr DurationNs kArrivalsAtOnce = 2048;
 inline constexpr size_t kArrivalSourcesMax = 4096;
+/// Connections that have said nothing yet, at any gRPC port: how long, how many, and which part of the descriptors that
+/// the port's door gives away. One network has half of that.
+inline constexpr DurationNs kFirstByteNs = 5 * kSecond;
+inline constexpr size_t kSilentMax = 4096;
+inline constexpr size_t kSilentPart = 4;
 /// The port of those who join: a message, open calls of a connection, a connection's age, memory of all.
 inline constexpr int kJoinMessageMax = 16 * 1024;
 inline constexpr size_t kJoinCallsPerConnectionMax = 4;

@@ -81,9 +81,12 @@ absl::Status check_listen(const std::string& address) {
 }
 
 absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address,
-                                const CredentialsPtr& credentials, const std::shared_ptr<Auditor>& auditor) {
+                                const CredentialsPtr& credentials, const std::shared_ptr<Auditor>& auditor,
+                                DoorLog log) {
   return listen_with(builder, address, server_credentials(credentials, auditor), auditor,
-                     {.calls_per_connection = kCallsPerConnectionMax, .takes_plaintext = takes_plaintext(credentials)});
+                     {.calls_per_connection = kCallsPerConnectionMax,
+                      .takes_plaintext = takes_plaintext(credentials),
+                      .log = std::move(log)});
 }
 
 absl::StatusOr<Listener> listen_with(grpc::ServerBuilder& builder, const std::string& address,
@@ -122,7 +125,7 @@ absl::StatusOr<Listener> listen_with(grpc::ServerBuilder& builder, const std::st
   if (auditor != nullptr) audit_calls(builder, auditor);
   listener.server = builder.BuildAndStart();
   if (listener.server == nullptr) return absl::UnavailableError("gRPC could not start a server");
-  listener.door->open(std::move(inside), std::move(without_tls), rules.whom);
+  listener.door->open(std::move(inside), std::move(without_tls), rules.whom, std::move(rules.log));
   listener.address = absl::StrCat(address.substr(0, address.rfind(':')), ":", listener.door->port());
   return listener;
 }

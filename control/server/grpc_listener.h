@@ -47,12 +47,12 @@ struct HostPort {
 
 /// Adds the port to `builder` and starts it. `address` is "host:port"; port 0 takes a free one. `credentials`: null, or
 /// what to show callers; they must show theirs then,
-/// unless it takes peers without. `auditor` (null: nobody) hears of the calls.
+/// unless it takes peers without. `auditor` (null: nobody) hears of the calls, `log` of connections that are sent away.
 /// INVALID_ARGUMENT (not an address), ALREADY_EXISTS (in use), PERMISSION_DENIED,
 /// FAILED_PRECONDITION (not an address of this machine), UNAVAILABLE.
 [[nodiscard]] absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address,
                                               const CredentialsPtr& credentials = nullptr,
-                                              const std::shared_ptr<Auditor>& auditor = nullptr);
+                                              const std::shared_ptr<Auditor>& auditor = nullptr, DoorLog log = {});
 
 /// What is different from server to server.
 struct ListenRules {
@@ -60,6 +60,7 @@ struct ListenRules {
   /// Also from callers without TLS.
   bool takes_plaintext = false;
   DoorFor whom = DoorFor::kMembers;
+  DoorLog log{};
 };
 
 /// The same with credentials that are made already.

@@ -344,7 +344,8 @@ void NodeImpl::set_quotas(const control::ShardMap& map) {
 
 absl::Status NodeImpl::start_grpc() {
   admin_ = make_admin_service([this] { return metrics(); });
-  auto server = control::BootstrapServer::start(options_.grpc_address, *this, {admin_.get()}, options_.credentials);
+  auto server = control::BootstrapServer::start(options_.grpc_address, *this, {admin_.get()}, options_.credentials,
+                                                [this](const std::string& line) { log(LogSeverity::kWarning, line); });
   if (!server.ok()) return server.status();
   grpc_ = *std::move(server);
   advertised_address_ = with_host(grpc_->address(), options_.advertise_host);

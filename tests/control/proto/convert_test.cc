@@ -1,5 +1,6 @@
 #include "control/proto/convert.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "control/core/cluster_limits.h"
@@ -54,6 +55,7 @@ TEST(FromGrpc, ReasonOfAConnectionIsShortAndNeverEmpty) {
   EXPECT_EQ(reason_of(prefix + "Too many open files"),
             "control plane at a:1 cannot be reached (Too many open files). Raise the limit of open files here, with "
             "ulimit -n 65536");
+  EXPECT_THAT(reason_of(prefix + "Socket closed"), testing::HasSubstr("closes new connections while too many begin"));
   for (const std::string& nothing :
        {prefix, std::string("failed to connect to all addresses; last error: "),
         std::string("failed to connect to all addresses"), std::string("failed to connect: : :")}) {

@@ -35,6 +35,12 @@ TEST(NetworkOf, IsTheAddressOrTheFirstHalfOfIPv6) {
   EXPECT_NE(network("2001:db8:0:1::7"), network("2001:db8:0:2::7"));
 }
 
+TEST(NetworkText, IsTheAddressOrTheNetwork) {
+  EXPECT_EQ(network_text(network("10.0.0.7")), "10.0.0.7");
+  EXPECT_EQ(network_text(network("::ffff:10.0.0.7")), "10.0.0.7");
+  EXPECT_EQ(network_text(network("2001:db8:0:1::7")), "2001:db8:0:1::/64");
+}
+
 TEST(ArrivalLimit, ANetworkMayBeginSoManyAtOnce_AndSoManyASecond) {
   ArrivalLimit limit;
   const auto admitted = [&](TimeNs now) {

@@ -14,13 +14,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "control/proto/control.grpc.pb.h"
+#include "control/proto/convert.h"
 #include "control/server/controller_limits.h"
 #include "tests/control/wait.h"
 
@@ -46,11 +52,11 @@ TEST(SplitAddress, RefusesTheRest) {
 /// A server without methods.
 class EmptyServer {
  public:
-  explicit EmptyServer(const std::string& address, DoorFor whom = DoorFor::kMembers) {
+  explicit EmptyServer(const std::string& address, DoorFor whom = DoorFor::kMembers, DoorLog log = {}) {
     grpc::ServerBuilder builder;
     builder.RegisterCallbackGenericService(&service_);
     listener_ = listen_with(builder, address, grpc::InsecureServerCredentials(), nullptr,
-                            {.calls_per_connection = kCallsPerConnectionMax, .whom = whom});
+                            {.calls_per_connection = kCallsPerConnectionMax, .whom = whom, .log = std::move(log)});
   }
   const absl::StatusOr<Listener>& operator*() const { return listener_; }
 
@@ -141,27 +147,88 @@ TEST(Listen, OneConnectionHasABoundedNumberOfOpenCalls) {
   listener->shut_down(std::chrono::system_clock::now());
 }
 
-sockaddr_in loopback(uint16_t port) {
+/// 127.0.0.`host`: each counts as a network of its own.
+sockaddr_in loopback(uint16_t port, uint8_t host = 1) {
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(port);
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + host);
   return to;
 }
 
-/// Another process: connects to the port that it reads from `port_pipe`, again and again, and says nothing. A byte
-/// goes to `all_pipe` then. Only calls that a child of a process with threads may make.
-[[noreturn]] void be_a_crowd(int port_pipe, int all_pipe, const rlimit& limit) {
-  setrlimit(RLIMIT_NOFILE, &limit);
-  uint16_t port = 0;
-  if (read(port_pipe, &port, sizeof port) != sizeof port) _exit(1);
+/// What a client of HTTP/2 begins with, and an empty frame of SETTINGS.
+constexpr std::string_view kPreface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
+
+/// A connection from 127.0.0.`host` that says `words`. Only calls that a child of a process with threads may make.
+int speak(uint16_t port, uint8_t host, std::string_view words) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  const sockaddr_in from = loopback(0, host);
   const sockaddr_in to = loopback(port);
-  for (int i = 0; i < 800; ++i) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    if (fd >= 0) (void)connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to);
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof from) == 0 &&
+      connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) {
+    (void)send(fd, words.data(), words.size(), MSG_NOSIGNAL);
   }
-  (void)!write(all_pipe, &port, 1);
-  for (;;) pause();
+  return fd;
+}
+
+/// Another process: begins 800 connections to a port, from some addresses in turn, and keeps them. One that says
+/// nothing is closed by the server after a while, one that says kPreface is not.
+class Crowd {
+ public:
+  /// `addresses`: 127.0.0.1 and so on. Fork before there are threads.
+  Crowd(uint8_t addresses, std::string_view words) {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    EXPECT_EQ(pipe(port_pipe_.data()), 0);
+    EXPECT_EQ(pipe(all_pipe_.data()), 0);
+    pid_ = fork();
+    if (pid_ == 0) be_a_crowd(addresses, words);
+    EXPECT_GT(pid_, 0);
+    const rlimit few{.rlim_cur = kFiles, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  ~Crowd() {
+    leave();
+    setrlimit(RLIMIT_NOFILE, &before_);
+    for (const int end : {port_pipe_[0], port_pipe_[1], all_pipe_[0], all_pipe_[1]}) close(end);
+  }
+  Crowd(const Crowd&) = delete;
+  Crowd& operator=(const Crowd&) = delete;
+
+  /// Of this process, as long as the crowd lives.
+  static constexpr rlim_t kFiles = 400;
+
+  /// Waits until all have come. Perhaps some have been sent away by then.
+  void come_to(uint16_t port) const {
+    char all = 0;
+    EXPECT_EQ(write(port_pipe_[1], &port, sizeof port), static_cast<ssize_t>(sizeof port));
+    EXPECT_EQ(read(all_pipe_[0], &all, 1), 1);
+  }
+  void leave() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(std::exchange(pid_, 0), nullptr, 0);
+  }
+
+ private:
+  [[noreturn]] void be_a_crowd(uint8_t addresses, std::string_view words) const {
+    const rlimit many{.rlim_cur = std::min<rlim_t>(before_.rlim_max, 2000), .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &many);
+    uint16_t port = 0;
+    if (read(port_pipe_[0], &port, sizeof port) != sizeof port) _exit(1);
+    for (int i = 0; i < 800; ++i) (void)speak(port, static_cast<uint8_t>(1 + i % addresses), words);
+    (void)!write(all_pipe_[1], &port, 1);
+    for (;;) pause();
+  }
+
+  rlimit before_{};
+  std::array<int, 2> port_pipe_{};
+  std::array<int, 2> all_pipe_{};
+  pid_t pid_ = 0;
+};
+
+uint16_t port_of(const EmptyServer& server) {
+  return static_cast<uint16_t>(std::stoi(split_address((*server)->address)->port));
 }
 
 /// The lowest number of a descriptor that is free; -1: there is none.
@@ -171,31 +238,60 @@ int free_descriptor() {
   return fd;
 }
 
+/// Speaks as a client does, and hears whether the server does.
+bool is_sent_away(uint16_t port, uint8_t host = 1) {
+  const int fd = speak(port, host, kPreface);
+  char byte = 0;
+  const bool sent_away = read(fd, &byte, 1) <= 0;
+  close(fd);
+  return sent_away;
+}
+
+/// What a client says that is sent away.
+std::string trouble_of_client(const std::string& address) {
+  grpc::ClientContext context;
+  v1::GetStatusReply reply;
+  const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+  return std::string(from_grpc(v1::Cluster::NewStub(channel)->GetStatus(&context, {}, &reply), "node").message());
+}
+
 /// Files find descriptors while the crowd is there, and when it is gone, clients get in again.
 TEST(Listen, ACrowdOfConnectionsDoesNotCloseTheDoor) {
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  std::array<int, 2> port_pipe{};
-  ASSERT_EQ(pipe(port_pipe.data()), 0);
-  const pid_t crowd = fork();
-  if (crowd == 0) be_a_crowd(port_pipe[0], -1, before);
-  ASSERT_GT(crowd, 0);
-  const rlimit few{.rlim_cur = 400, .rlim_max = before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
-  {
-    const EmptyServer server("127.0.0.1:0");
-    ASSERT_TRUE((*server).ok()) << (*server).status();
-    const std::string address = (*server)->address;
-    const auto port = static_cast<uint16_t>(std::stoi(split_address(address)->port));
-    ASSERT_EQ(write(port_pipe[1], &port, sizeof port), static_cast<ssize_t>(sizeof port));
-    EXPECT_TRUE(eventually([] { return free_descriptor() >= 300; }))
-        << "three quarters are in use, and a file finds one";
-    kill(crowd, SIGKILL);
-    waitpid(crowd, nullptr, 0);
-    EXPECT_TRUE(answers(address));
-  }
-  setrlimit(RLIMIT_NOFILE, &before);
-  for (const int end : port_pipe) close(end);
+  Crowd crowd(4, kPreface);
+  const EmptyServer server("127.0.0.1:0");
+  ASSERT_TRUE((*server).ok()) << (*server).status();
+  crowd.come_to(port_of(server));
+  EXPECT_TRUE(eventually([] { return free_descriptor() >= 300; })) << "three quarters are in use, and a file finds one";
+  EXPECT_THAT(trouble_of_client((*server)->address), HasSubstr("closes new connections while too many begin"));
+  crowd.leave();
+  EXPECT_TRUE(answers((*server)->address));
+}
+
+TEST(Listen, ACrowdFromOneAddressLeavesHalfToOthers) {
+  Crowd crowd(1, kPreface);
+  const EmptyServer server("127.0.0.1:0");
+  ASSERT_TRUE((*server).ok()) << (*server).status();
+  const uint16_t port = port_of(server);
+  crowd.come_to(port);
+  EXPECT_TRUE(eventually([] { return free_descriptor() >= 150; }));
+  EXPECT_TRUE(is_sent_away(port));
+  EXPECT_FALSE(is_sent_away(port, 2)) << "another address";
+  crowd.leave();
+  EXPECT_TRUE(eventually([&] { return !is_sent_away(port); })) << "its connections have ended";
+}
+
+TEST(Listen, ACrowdThatSaysNothingShutsNobodyOut) {
+  Crowd crowd(1, "");
+  const EmptyServer server("127.0.0.1:0");
+  ASSERT_TRUE((*server).ok()) << (*server).status();
+  const uint16_t port = port_of(server);
+  crowd.come_to(port);
+  EXPECT_FALSE(is_sent_away(port));
+  EXPECT_LT(free_descriptor(), 100);
+  const int silent = speak(port, 2, "");
+  char byte = 0;
+  EXPECT_LE(read(silent, &byte, 1), 0) << "it is closed in the end";
+  close(silent);
 }
 
 TEST(DescriptorsFor, StrangersGetHalf_MembersThreeQuarters) {
@@ -204,54 +300,34 @@ TEST(DescriptorsFor, StrangersGetHalf_MembersThreeQuarters) {
   EXPECT_EQ(descriptors_for(DoorFor::kMembers, RLIM_INFINITY), INT32_MAX);
 }
 
-/// One more at the end of the crowd: when it has been sent away, all that came before have been judged.
-bool is_sent_away(uint16_t port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_in to = loopback(port);
-  char byte = 0;
-  const bool sent_away = connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 && read(fd, &byte, 1) <= 0;
-  close(fd);
-  return sent_away;
-}
-
-TEST(Listen, WhoeverBeginsTooManyConnectionsIsSentAway_ForAWhile) {
-  const EmptyServer server("127.0.0.1:0");
+TEST(Listen, WhoeverBeginsTooManyConnectionsIsSentAway_ForAWhile_AndTheLogSaysSo) {
+  std::mutex mutex;
+  std::vector<std::string> told;  // protected by mutex
+  const EmptyServer server("127.0.0.1:0", DoorFor::kMembers, [&](const std::string& line) {
+    const std::lock_guard lock(mutex);
+    told.push_back(line);
+  });
   ASSERT_TRUE((*server).ok()) << (*server).status();
-  const auto port = static_cast<uint16_t>(std::stoi(split_address((*server)->address)->port));
+  const uint16_t port = port_of(server);
   bool sent_away = false;
   for (int i = 0; i < 20'000 && !sent_away; ++i) sent_away = is_sent_away(port);
   EXPECT_TRUE(sent_away);
   EXPECT_TRUE(eventually([&] { return !is_sent_away(port); }));
+  const std::lock_guard lock(mutex);
+  ASSERT_FALSE(told.empty());
+  EXPECT_THAT(told[0], testing::StartsWith("connections were sent away count=1 latest_from=127.0.0.1 port="));
+  EXPECT_THAT(told[0], HasSubstr("begins too many"));
 }
 
 TEST(Listen, ACrowdOfStrangersLeavesRoomForMembers) {
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit few{.rlim_cur = 400, .rlim_max = before.rlim_max};
-  std::array<int, 2> port_pipe{};
-  std::array<int, 2> all_pipe{};
-  ASSERT_EQ(pipe(port_pipe.data()), 0);
-  ASSERT_EQ(pipe(all_pipe.data()), 0);
-  const pid_t crowd = fork();
-  if (crowd == 0) be_a_crowd(port_pipe[0], all_pipe[1], before);
-  ASSERT_GT(crowd, 0);
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
-  {
-    const EmptyServer members("127.0.0.1:0");
-    const EmptyServer strangers("127.0.0.1:0", DoorFor::kStrangers);
-    ASSERT_TRUE((*members).ok() && (*strangers).ok());
-    const auto port = static_cast<uint16_t>(std::stoi(split_address((*strangers)->address)->port));
-    ASSERT_EQ(write(port_pipe[1], &port, sizeof port), static_cast<ssize_t>(sizeof port));
-    char all = 0;
-    ASSERT_EQ(read(all_pipe[0], &all, 1), 1);
-    EXPECT_TRUE(eventually([&] { return is_sent_away(port); }));
-    EXPECT_LT(free_descriptor(), 300) << "where the door for members closes";
-    EXPECT_TRUE(answers((*members)->address));
-    kill(crowd, SIGKILL);
-    waitpid(crowd, nullptr, 0);
-  }
-  setrlimit(RLIMIT_NOFILE, &before);
-  for (const int end : {port_pipe[0], port_pipe[1], all_pipe[0], all_pipe[1]}) close(end);
+  Crowd crowd(4, kPreface);
+  const EmptyServer members("127.0.0.1:0");
+  const EmptyServer strangers("127.0.0.1:0", DoorFor::kStrangers);
+  ASSERT_TRUE((*members).ok() && (*strangers).ok());
+  crowd.come_to(port_of(strangers));
+  EXPECT_TRUE(eventually([&] { return is_sent_away(port_of(strangers)); }));
+  EXPECT_LT(free_descriptor(), 300) << "where the door for members closes";
+  EXPECT_TRUE(answers((*members)->address));
 }
 
 }  // namespace
