@@ -10,12 +10,15 @@
 
 #include "kvstore/gateway/client_certificate.h"
 #include "kvstore/gateway/gateway_thread.h"
+#include "rpc/base/check.h"
 
 namespace skua::kv::gateway {
 namespace {
 
 /// Records of one connection before others have their turn.
 constexpr int kRecordsPerTurn = 16;
+/// How long handshakes may go on in a turn of the loop. A step that has begun is finished.
+constexpr std::chrono::microseconds kShakeTime{500};
 
 int64_t steady_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -90,8 +93,24 @@ bool GatewayThread::shake_hands(Connection& connection) {
   return true;
 }
 
+/// The others have their turn after those who are in already.
+void GatewayThread::shake_some_hands() {
+  const auto until = std::chrono::steady_clock::now() + kShakeTime;
+  do {
+    const std::optional<uint64_t> id = ready_to_shake_.take();
+    if (!id.has_value()) return;
+    Connection* const connection = find(*id);
+    SKUA_CHECK(connection != nullptr, "a connection that has ended waits for its handshake");
+    if (shake_hands(*connection)) receive_encrypted(*connection);
+    serve(*connection);
+  } while (std::chrono::steady_clock::now() < until);
+}
+
 void GatewayThread::receive_encrypted(Connection& connection) {
-  if (!connection.tls->is_ready() && !shake_hands(connection)) return;
+  if (!connection.tls->is_ready()) {
+    ready_to_shake_.add(connection.id, host_of(remote_address(connection.fd)));
+    return;
+  }
   for (int i = 0; i < kRecordsPerTurn && connection.unread.empty() && !connection.has_ended; ++i) {
     const Transferred got = connection.tls->read(read_buffer_);
     if (got.is_over) connection.has_ended = true;

@@ -23,6 +23,8 @@ constexpr uint64_t kFirstListenerEvent = 3;  // and one more for each further li
 constexpr size_t kReadBytes = 64 * 1024;
 /// Reads of one connection before others have their turn.
 constexpr int kReadsPerTurn = 4;
+/// Connections of one entrance that are accepted before others have their turn.
+constexpr int kAcceptsPerTurn = 64;
 /// When no descriptor is left: how long to wait before the next try.
 constexpr int64_t kAcceptAgainMs = 100;
 /// How long commands may take to end when the gateway stops.
@@ -173,10 +175,12 @@ void GatewayThread::sleep() {
   for (const int64_t wake_ms : {accept_again_ms_, stop_by_ms_, handshakes_.next_ms(), authentications_.next_ms()}) {
     if (wake_ms != 0) wait_ms = std::min(wait_ms, std::max<int64_t>(wake_ms - monotonic_ms(), 0));
   }
+  if (!ready_to_shake_.empty()) wait_ms = 0;
   const int count = epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()),
                                static_cast<int>(std::min<int64_t>(wait_ms, INT32_MAX)));
   if (longest.has_value()) client_->end_wait();
   for (int i = 0; i < count; ++i) handle(events_[static_cast<size_t>(i)]);
+  if (!ready_to_shake_.empty()) shake_some_hands();
   store_.flush();  // before the next poll(), which sends
   if (accept_again_ms_ != 0 && monotonic_ms() >= accept_again_ms_) resume_accepting();
   if (!handshakes_.empty() || !authentications_.empty()) end_late_connections();
@@ -189,7 +193,7 @@ void GatewayThread::handle(const epoll_event& event) {
     default: break;
   }
   const uint64_t entrance = event.data.u64 - kFirstListenerEvent;
-  if (entrance < entrances_.size()) return accept_all(entrances_[entrance]);
+  if (entrance < entrances_.size()) return accept_some(entrances_[entrance]);
   Connection* const connection = find(event.data.u64);
   if (connection == nullptr) return;
   if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) return close(*connection);
@@ -202,8 +206,9 @@ void GatewayThread::handle(const epoll_event& event) {
 
 // --- Accepting
 
-void GatewayThread::accept_all(const Entrance& entrance) {
-  for (;;) {
+/// epoll tells again of those that are left over.
+void GatewayThread::accept_some(const Entrance& entrance) {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
     OwnedFd socket = accept_one(entrance.listener);
     if (!socket.is_open()) {
       const bool is_short = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
@@ -280,6 +285,7 @@ GatewayThread::Connection* GatewayThread::find(uint64_t id) {
 void GatewayThread::close(Connection& connection) {
   const auto slot = static_cast<uint32_t>(connection.id);
   if (connection.tls != nullptr) connection.tls->say_end();
+  ready_to_shake_.remove(connection.id);
   ++slots_[slot].generation;
   slots_[slot].connection.reset();
   free_slots_.push_back(slot);
@@ -377,8 +383,10 @@ void GatewayThread::watch(Connection& connection) {
   const bool reads = !connection.has_ended && connection.unread.empty() && connection.client.wants_input();
   // TLS that cannot go on reading before it has written is not woken by what comes in.
   const bool waits = connection.tls != nullptr && connection.tls->wants_write();
-  const uint32_t events =
+  uint32_t events =
       (reads && !waits ? uint32_t{EPOLLIN} : 0) | (connection.is_blocked || waits ? uint32_t{EPOLLOUT} : 0);
+  // Whose handshake waits for its turn is not told of again and again.
+  if (ready_to_shake_.contains(connection.id)) events = 0;
   if (events == connection.events) return;
   connection.events = events;
   epoll_event event{.events = events, .data = {.u64 = connection.id}};

@@ -4,6 +4,7 @@
 //   loop:  client.poll() --> results --> connections --> replies and further requests
 //          sleep in epoll: on the client, the listeners, the connections, and stop()
 //          connections that are readable --> commands --> requests; that are writable --> replies
+//          steps of TLS handshakes, for a bounded time (handshake_queue.h)
 //
 // Where clients speak TLS or have users, a connection goes through more states: client_security.h.
 //
@@ -32,6 +33,7 @@
 #include "kvstore/gateway/connection_deadlines.h"
 #include "kvstore/gateway/gateway_context.h"
 #include "kvstore/gateway/gateway_sockets.h"
+#include "kvstore/gateway/handshake_queue.h"
 #include "kvstore/gateway/password_checker.h"
 #include "kvstore/gateway/store_client.h"
 #include "kvstore/gateway/tls_stream.h"
@@ -109,7 +111,7 @@ class GatewayThread {
   void begin_stop();
   [[nodiscard]] bool may_end() const;
 
-  void accept_all(const Entrance& entrance);
+  void accept_some(const Entrance& entrance);
   void refuse(const OwnedFd& socket, const Entrance& entrance);
   void add_connection(OwnedFd socket, const Entrance& entrance);
   void pause_accepting();
@@ -119,6 +121,7 @@ class GatewayThread {
   [[nodiscard]] bool begin_admission(Connection& connection);
   void note_admission(Connection& connection);
   [[nodiscard]] bool shake_hands(Connection& connection);
+  void shake_some_hands();
   void receive_encrypted(Connection& connection);
   void check_password(const Connection& connection, const IssuedRequest& issued);
   void take_password(const CheckedPassword& checked);
@@ -149,6 +152,7 @@ class GatewayThread {
   std::shared_ptr<const TlsContext> tls_;           // null: clients speak without
   PasswordChecker* const passwords_;
   ConnectionDeadlines handshakes_{kHandshakeMs};
+  HandshakeQueue ready_to_shake_;
   ConnectionDeadlines authentications_{identity_.authentication_ms};
   std::vector<Entrance> entrances_;
   std::unique_ptr<AsyncClient> client_;

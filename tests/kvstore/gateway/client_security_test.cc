@@ -13,6 +13,7 @@
 
 #include "kvstore/gateway/client_certificate.h"
 #include "kvstore/gateway/connection_deadlines.h"
+#include "kvstore/gateway/handshake_queue.h"
 #include "kvstore/gateway/password_checker.h"
 
 namespace skua::kv::gateway {
@@ -86,6 +87,36 @@ TEST(PasswordChecker, AddressesHaveTheirTurns_AndABound) {
   EXPECT_GT(before, 0U) << "the friend waits for a few of the attacker's at most";
   checker.stop();
   EXPECT_EQ(checker.check(hash, "wrong", "friend", verdicts.taker(2)), Verdict::kBusy);
+}
+
+TEST(HandshakeQueue, AddressesHaveTheirTurns) {
+  HandshakeQueue queue;
+  EXPECT_EQ(queue.take(), std::nullopt);
+  for (uint64_t id = 0; id < 100; ++id) queue.add(id, "10.0.0.1");
+  queue.add(200, "10.0.0.2");
+  queue.add(201, "10.0.0.2");
+  queue.add(300, "10.0.0.3");
+  std::vector<uint64_t> order;
+  for (int i = 0; i < 7; ++i) order.push_back(*queue.take());
+  EXPECT_THAT(order, ElementsAre(0, 200, 300, 1, 201, 2, 3));
+}
+
+TEST(HandshakeQueue, AConnectionWaitsOnce_AndLeavesWhenItEnds) {
+  HandshakeQueue queue;
+  queue.add(1, "a");
+  queue.add(2, "a");
+  queue.add(1, "a");
+  queue.add(3, "b");
+  queue.remove(1);
+  queue.remove(3);
+  queue.remove(4);
+  EXPECT_FALSE(queue.contains(1));
+  EXPECT_TRUE(queue.contains(2));
+  EXPECT_EQ(queue.take(), 2U);
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(queue.take(), std::nullopt);
+  queue.add(1, "a");
+  EXPECT_EQ(queue.take(), 1U);
 }
 
 TEST(ConnectionDeadlines, InTheOrderOfTheirComing) {

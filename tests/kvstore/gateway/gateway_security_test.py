@@ -8,6 +8,7 @@ Exit code 77: there are no redis-cli and openssl here.
 """
 
 import argparse
+import concurrent.futures
 import contextlib
 import os
 import shutil
@@ -305,6 +306,31 @@ class GatewaySecurityTest(unittest.TestCase):
         metrics = subprocess.run(["curl", "-s", f"http://127.0.0.1:{http}/metrics"], capture_output=True, text=True, check=True,
                                  timeout=LIMIT_S).stdout
         self.assertIn("skua_gateway_tls_failures_total 2", metrics)
+
+    def test_many_handshakes_at_once(self):
+        _, port = self.gateway(*self.tls())
+        site = self.authorities.path("site.pem")
+        inside = self.connect(TlsConnection, port, site)
+        # A greeting of a client, as ssl makes it: each costs the gateway a signature.
+        greeting = ssl.MemoryBIO()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        with contextlib.suppress(ssl.SSLWantReadError):
+            context.wrap_bio(ssl.MemoryBIO(), greeting).do_handshake()
+        hello = greeting.read()
+        crowd = [self.connect(Connection, port) for _ in range(300)]
+        for connection in crowd:
+            connection.send(hello)
+        for connection in crowd[::3]:  # some leave while their handshake waits
+            connection.close()
+        with concurrent.futures.ThreadPoolExecutor(20) as pool:
+            later = list(pool.map(lambda _: TlsConnection(port, site), range(100)))
+        self.assertEqual(inside.ask("PING"), "+PONG")
+        for connection in later:
+            self.addCleanup(connection.close)
+            self.assertEqual(connection.ask("PING"), "+PONG")
+        for connection in crowd[1::3]:
+            self.assertEqual(connection.socket.recv(1), b"\x16", "the server's part of the handshake")
 
     def test_files_are_renewed(self):
         self.authorities.server("renewed")
