@@ -119,11 +119,11 @@ void GatewayThread::receive_encrypted(Connection& connection) {
   }
 }
 
-void GatewayThread::check_password(const Connection& connection, const IssuedRequest& issued) {
+void GatewayThread::check_password(Connection& connection, const IssuedRequest& issued) {
   const uint64_t id = connection.id;
   const StoreTicket ticket = issued.ticket;
   const ClientUser* const user = issued.request.user;
-  const std::optional<PasswordChecker::Verdict> verdict =
+  const PasswordChecker::Answer answer =
       passwords_->check(user == nullptr ? std::nullopt : user->password, issued.request.value,
                         host_of(remote_address(connection.fd)), [this, id, ticket](PasswordChecker::Verdict later) {
                           {
@@ -132,10 +132,22 @@ void GatewayThread::check_password(const Connection& connection, const IssuedReq
                           }
                           wake();
                         });
-  if (verdict.has_value()) take_result(id, ticket, result_of(*verdict));
+  connection.check = answer.waits;
+  connection.check_is_last = false;
+  connection.check_ticket = ticket;
+  if (answer.verdict.has_value()) take_result(id, ticket, result_of(*answer.verdict));
+}
+
+/// The client sends no more while its password waits for its check.
+void GatewayThread::put_check_last(Connection& connection) {
+  if (connection.check == 0 || std::exchange(connection.check_is_last, true)) return;
+  if (passwords_->put_last(connection.check)) return;
+  connection.check = 0;
+  take_result(connection.id, connection.check_ticket, result_of(PasswordChecker::Verdict::kBusy));
 }
 
 void GatewayThread::take_password(const CheckedPassword& checked) {
+  if (Connection* const connection = find(checked.connection); connection != nullptr) connection->check = 0;
   take_result(checked.connection, checked.ticket, result_of(checked.verdict));
 }
 

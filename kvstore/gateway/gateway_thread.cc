@@ -197,6 +197,7 @@ void GatewayThread::handle(const epoll_event& event) {
   Connection* const connection = find(event.data.u64);
   if (connection == nullptr) return;
   if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) return close(*connection);
+  if ((event.events & EPOLLRDHUP) != 0) put_check_last(*connection);
   if ((event.events & EPOLLOUT) != 0) connection->is_blocked = false;
   const bool reads = (event.events & EPOLLIN) != 0 || (connection->tls != nullptr && connection->tls->wants_write());
   if (reads) receive(*connection);
@@ -286,6 +287,7 @@ void GatewayThread::close(Connection& connection) {
   const auto slot = static_cast<uint32_t>(connection.id);
   if (connection.tls != nullptr) connection.tls->say_end();
   ready_to_shake_.remove(connection.id);
+  if (connection.check != 0) passwords_->forget(connection.check);
   ++slots_[slot].generation;
   slots_[slot].connection.reset();
   free_slots_.push_back(slot);
@@ -385,6 +387,8 @@ void GatewayThread::watch(Connection& connection) {
   const bool waits = connection.tls != nullptr && connection.tls->wants_write();
   uint32_t events =
       (reads && !waits ? uint32_t{EPOLLIN} : 0) | (connection.is_blocked || waits ? uint32_t{EPOLLOUT} : 0);
+  // A client whose password is checked is not read, and it may go away.
+  if (connection.check != 0 && !connection.check_is_last) events |= EPOLLRDHUP;
   // Whose handshake waits for its turn is not told of again and again.
   if (ready_to_shake_.contains(connection.id)) events = 0;
   if (events == connection.events) return;

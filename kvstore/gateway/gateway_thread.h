@@ -85,7 +85,10 @@ class GatewayThread {
     bool has_ended = false;   // the client sends no more
     bool is_dirty = false;    // is in dirty_
     bool was_admitted = true;
-    bool has_deadline = false;      // is in authentications_
+    bool has_deadline = false;           // is in authentications_
+    PasswordChecker::CheckId check = 0;  // of a password, whose verdict has not come; 0: none
+    StoreTicket check_ticket;
+    bool check_is_last = false;
     int64_t stranger_since_ms = 0;  // if not was_admitted
   };
   struct Slot {
@@ -123,7 +126,8 @@ class GatewayThread {
   [[nodiscard]] bool shake_hands(Connection& connection);
   void shake_some_hands();
   void receive_encrypted(Connection& connection);
-  void check_password(const Connection& connection, const IssuedRequest& issued);
+  void check_password(Connection& connection, const IssuedRequest& issued);
+  void put_check_last(Connection& connection);
   void take_password(const CheckedPassword& checked);
   void take_security(ClientSecurity&& security);
   void end_late_connections();

@@ -12,8 +12,12 @@
 // HMAC under a random key of the process, as long as its hash is in use: the many connections of an application cost
 // one check, and then microseconds. Only right passwords are remembered, so what is fast tells nothing to a guesser.
 //
+// Clients that go away. Nobody wants the verdict on a password whose connection has ended: forget() takes the check out
+// of the queue. A client that sends no more has gone away, mostly, but it may still listen, as `nc` does at the end of
+// its input: put_last() leaves its check for when nobody else waits.
+//
 // Bounds. kWaitingMax checks wait, kWaitingPerAddressMax of one address: further ones are kBusy at once, and so are
-// those that have waited kWaitMax. An unknown user's password is checked against a hash that no password has: the
+// those that have waited kWaitMax. kLastMax more are put last. An unknown user's password is checked against a hash that no password has: the
 // answer, and all that is done for it, are those of a wrong password.
 #ifndef SKUA_KVSTORE_GATEWAY_PASSWORD_CHECKER_H_
 #define SKUA_KVSTORE_GATEWAY_PASSWORD_CHECKER_H_
@@ -22,7 +26,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -30,6 +34,7 @@
 #include <string_view>
 #include <thread>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
 #include "kvstore/gateway/password_hash.h"
@@ -41,11 +46,18 @@ class PasswordChecker {
  public:
   static constexpr size_t kWaitingMax = 4096;
   static constexpr size_t kWaitingPerAddressMax = 256;
+  static constexpr size_t kLastMax = 1024;
   static constexpr std::chrono::seconds kWaitMax{20};
   static constexpr size_t kRememberedMax = 16'384;
 
   enum class Verdict : uint8_t { kRight, kWrong, kBusy };
   using VerdictFn = absl::AnyInvocable<void(Verdict)>;
+  /// Names a check that waits. Never 0, and never given again.
+  using CheckId = uint64_t;
+  struct Answer {
+    std::optional<Verdict> verdict;  ///< nothing: `later` is called with it
+    CheckId waits = 0;               ///< then: names the check
+  };
 
   PasswordChecker();
   /// Calls stop().
@@ -53,24 +65,43 @@ class PasswordChecker {
   PasswordChecker(const PasswordChecker&) = delete;
   PasswordChecker& operator=(const PasswordChecker&) = delete;
 
-  /// The verdict, if it is known at once. Nothing: `later` is called, on the checker's thread. `hash`: of the user;
-  /// nothing: there is no such user, or the user has no password. `address`: of the client, without its port.
-  [[nodiscard]] std::optional<Verdict> check(const std::optional<PasswordHash>& hash, std::string_view password,
-                                             const std::string& address, VerdictFn later);
+  /// The verdict, if it is known at once. Else `later` is called, on the checker's thread. `hash`: of the user; nothing:
+  /// there is no such user, or the user has no password. `address`: of the client, without its port.
+  [[nodiscard]] Answer check(const std::optional<PasswordHash>& hash, std::string_view password,
+                             const std::string& address, VerdictFn later);
+  /// The client has gone away. If the check still waits, it is not carried out, and `later` is not called.
+  void forget(CheckId check);
+  /// The client sends no more. No matter if the check does not wait any more. False: there is no room, and the check is
+  /// forgotten.
+  [[nodiscard]] bool put_last(CheckId check);
   /// Forgets all checks that wait, without a call of theirs. No call comes after it.
   void stop();
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Waiting {
+    CheckId id = 0;
     PasswordHash hash;
     std::string password;
     Clock::time_point since;
     VerdictFn later;
   };
+  struct Queues {
+    std::map<std::string, std::list<Waiting>> of_address;  // none is empty
+    std::string latest_address;                            // whose turn was the latest
+    size_t count = 0;
+  };
+  struct Place {
+    Queues* queues = nullptr;
+    std::map<std::string, std::list<Waiting>>::iterator address;
+    std::list<Waiting>::iterator at;
+  };
 
   void run();
   [[nodiscard]] std::optional<Waiting> take_next();
+  // With mutex_ held.
+  void put(Queues& queues, const std::string& address, Waiting&& waiting);
+  Waiting take(CheckId check);
   [[nodiscard]] Verdict judge(const Waiting& waiting);
   [[nodiscard]] bool is_remembered(const std::string& digest);
 
@@ -81,10 +112,11 @@ class PasswordChecker {
   std::condition_variable changed_;
   // Protected by mutex_ from here on.
   bool is_stopped_ = false;
-  size_t waiting_count_ = 0;
-  std::map<std::string, std::deque<Waiting>> waiting_;  // by address; no queue is empty
-  std::string latest_address_;                          // whose turn was the latest
-  absl::flat_hash_set<std::string> remembered_;         // digests
+  CheckId latest_id_ = 0;
+  Queues waiting_;
+  Queues last_;  // those that were put last
+  absl::flat_hash_map<CheckId, Place> places_;
+  absl::flat_hash_set<std::string> remembered_;  // digests
   std::thread thread_;
 };
 

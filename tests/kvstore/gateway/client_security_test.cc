@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <fstream>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -51,17 +52,19 @@ TEST(PasswordChecker, RemembersWhatWasRight_AndNothingElse) {
   const PasswordHash hash = *hash_password("right");
   Verdicts verdicts;
   PasswordChecker checker;
-  EXPECT_EQ(checker.check(hash, "right", "a", verdicts.taker(0)), std::nullopt);
-  EXPECT_EQ(checker.check(hash, "wrong", "a", verdicts.taker(1)), std::nullopt);
-  EXPECT_EQ(checker.check(std::nullopt, "right", "a", verdicts.taker(2)), std::nullopt) << "there is no such user";
-  EXPECT_EQ(checker.check(hash, "right", "a", verdicts.taker(3)), std::nullopt);
+  EXPECT_EQ(checker.check(hash, "right", "a", verdicts.taker(0)).verdict, std::nullopt);
+  EXPECT_EQ(checker.check(hash, "wrong", "a", verdicts.taker(1)).verdict, std::nullopt);
+  EXPECT_EQ(checker.check(std::nullopt, "right", "a", verdicts.taker(2)).verdict, std::nullopt)
+      << "there is no such user";
+  EXPECT_EQ(checker.check(hash, "right", "a", verdicts.taker(3)).verdict, std::nullopt);
   EXPECT_THAT(verdicts.wait_for(4), ElementsAre(std::pair(0, Verdict::kRight), std::pair(1, Verdict::kWrong),
                                                 std::pair(2, Verdict::kWrong), std::pair(3, Verdict::kRight)));
-  EXPECT_EQ(checker.check(hash, "right", "b", verdicts.taker(4)), Verdict::kRight) << "at once";
-  EXPECT_EQ(checker.check(hash, "wrong", "b", verdicts.taker(5)), std::nullopt);
+  EXPECT_EQ(checker.check(hash, "right", "b", verdicts.taker(4)).verdict, Verdict::kRight) << "at once";
+  EXPECT_EQ(checker.check(hash, "wrong", "b", verdicts.taker(5)).verdict, std::nullopt);
   PasswordHash other = hash;
   other.salt[0] ^= 1;
-  EXPECT_EQ(checker.check(other, "right", "b", verdicts.taker(6)), std::nullopt) << "the user has another password";
+  EXPECT_EQ(checker.check(other, "right", "b", verdicts.taker(6)).verdict, std::nullopt)
+      << "the user has another password";
   EXPECT_THAT(verdicts.wait_for(6).back(), std::pair(6, Verdict::kWrong));
 }
 
@@ -71,14 +74,14 @@ TEST(PasswordChecker, AddressesHaveTheirTurns_AndABound) {
   PasswordChecker checker;
   size_t taken = 0;
   for (size_t i = 0; i < 2 * PasswordChecker::kWaitingPerAddressMax; ++i) {
-    const auto verdict = checker.check(hash, "wrong", "attacker", verdicts.taker(0));
+    const auto verdict = checker.check(hash, "wrong", "attacker", verdicts.taker(0)).verdict;
     if (verdict == Verdict::kBusy) break;
     ++taken;
   }
   // The checker may have taken some meanwhile.
   EXPECT_GE(taken, PasswordChecker::kWaitingPerAddressMax);
   EXPECT_LT(taken, 2 * PasswordChecker::kWaitingPerAddressMax);
-  EXPECT_EQ(checker.check(hash, "right", "friend", verdicts.taker(1)), std::nullopt);
+  EXPECT_EQ(checker.check(hash, "right", "friend", verdicts.taker(1)).verdict, std::nullopt);
   size_t before = 0;
   for (size_t count = 1; before == 0 && count < 100; ++count) {
     const auto came = verdicts.wait_for(count);
@@ -86,7 +89,73 @@ TEST(PasswordChecker, AddressesHaveTheirTurns_AndABound) {
   }
   EXPECT_GT(before, 0U) << "the friend waits for a few of the attacker's at most";
   checker.stop();
-  EXPECT_EQ(checker.check(hash, "wrong", "friend", verdicts.taker(2)), Verdict::kBusy);
+  EXPECT_EQ(checker.check(hash, "wrong", "friend", verdicts.taker(2)).verdict, Verdict::kBusy);
+}
+
+/// The checker's thread stands still at the verdict on a first password, so that what waits behind it is known.
+class HeldChecker {
+ public:
+  HeldChecker() {
+    EXPECT_EQ(checker
+                  .check(hash, "first", "first",
+                         [this](Verdict) {
+                           is_held.set_value();
+                           let_go.get_future().wait();
+                         })
+                  .verdict,
+              std::nullopt);
+    is_held.get_future().wait();
+  }
+
+  const PasswordHash hash = *hash_password("right");
+  std::promise<void> is_held;
+  std::promise<void> let_go;
+  PasswordChecker checker;
+};
+
+TEST(PasswordChecker, WhatNobodyWaitsForIsNotChecked) {
+  Verdicts verdicts;
+  HeldChecker held;
+  std::vector<PasswordChecker::CheckId> checks;
+  for (size_t i = 0; i < PasswordChecker::kWaitingPerAddressMax; ++i) {
+    const auto answer = held.checker.check(held.hash, "wrong", "a", verdicts.taker(0));
+    ASSERT_NE(answer.waits, 0U);
+    checks.push_back(answer.waits);
+  }
+  EXPECT_EQ(held.checker.check(held.hash, "right", "a", verdicts.taker(1)).verdict, Verdict::kBusy);
+  for (const auto check : checks) held.checker.forget(check);
+  held.checker.forget(checks[0]);
+  EXPECT_NE(held.checker.check(held.hash, "right", "a", verdicts.taker(1)).waits, 0U) << "there is room again";
+  held.let_go.set_value();
+  EXPECT_THAT(verdicts.wait_for(1), ElementsAre(std::pair(1, Verdict::kRight))) << "no other verdict came before";
+}
+
+TEST(PasswordChecker, WhoSendsNoMoreIsCheckedLast_AndTakesNoRoom) {
+  Verdicts verdicts;
+  HeldChecker held;
+  const auto waits = [&](int number, const std::string& address) {
+    return held.checker.check(held.hash, "wrong", address, verdicts.taker(number)).waits;
+  };
+  EXPECT_TRUE(held.checker.put_last(waits(0, "a")));
+  EXPECT_TRUE(held.checker.put_last(waits(1, "b")));
+  EXPECT_NE(waits(2, "a"), 0U);
+  EXPECT_NE(waits(3, "c"), 0U);
+  held.let_go.set_value();
+  EXPECT_THAT(verdicts.wait_for(4), ElementsAre(std::pair(2, Verdict::kWrong), std::pair(3, Verdict::kWrong),
+                                                std::pair(0, Verdict::kWrong), std::pair(1, Verdict::kWrong)));
+}
+
+TEST(PasswordChecker, SoManyArePutLast) {
+  Verdicts verdicts;
+  HeldChecker held;
+  for (size_t i = 0; i < PasswordChecker::kLastMax; ++i) {
+    EXPECT_TRUE(held.checker.put_last(held.checker.check(held.hash, "wrong", "a", verdicts.taker(0)).waits));
+  }
+  const auto further = held.checker.check(held.hash, "wrong", "a", verdicts.taker(0)).waits;
+  EXPECT_FALSE(held.checker.put_last(further));
+  EXPECT_TRUE(held.checker.put_last(further)) << "it waits no more";
+  held.let_go.set_value();
+  held.checker.stop();
 }
 
 TEST(HandshakeQueue, AddressesHaveTheirTurns) {
