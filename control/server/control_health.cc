@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <memory>
 #include <utility>
 
@@ -62,7 +63,8 @@ HealthCheck role_check(const ControlFigures& figures) {
 
 }  // namespace
 
-std::string format_control_metrics(const std::optional<ControlFigures>& figures, uint64_t watchers) {
+std::string format_control_metrics(const std::optional<ControlFigures>& figures, uint64_t watchers,
+                                   std::optional<WallSeconds> certificate_expires_s) {
   MetricsText out;
   out.single("skua_control_up", "1 if the control thread answered.", figures.has_value() ? 1 : 0);
   out.single("skua_control_leader", "1 if this process leads; the figures of the cluster are the leader's to give.",
@@ -71,7 +73,16 @@ std::string format_control_metrics(const std::optional<ControlFigures>& figures,
              figures.has_value() && figures->is_store_reachable ? 1 : 0);
   out.single("skua_control_watchers", "Nodes and clients that follow the shard map.", watchers);
   add_cluster(out, leads(figures) ? &*figures : nullptr);
+  if (certificate_expires_s.has_value()) {
+    out.single("skua_certificate_expires_seconds", "When the process's certificate expires: seconds since 1970.",
+               static_cast<uint64_t>(std::max<WallSeconds>(*certificate_expires_s, 0)));
+  }
   return out.text();
+}
+
+std::string ControlHealth::metrics() {
+  const auto expires_s = credentials_ == nullptr ? std::nullopt : credentials_->expires_s(std::time(nullptr));
+  return format_control_metrics(look(), hub_.watcher_count(), expires_s);
 }
 
 std::vector<HealthCheck> control_readiness(const std::optional<ControlFigures>& figures) {

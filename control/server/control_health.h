@@ -9,10 +9,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "control/core/cluster_core.h"
+#include "control/security/credentials.h"
 #include "control/server/controller.h"
 #include "control/server/map_hub.h"
 #include "rpc/base/clock.h"
@@ -40,15 +42,19 @@ struct ControlFigures {
   uint64_t settled_shards = 0;
 };
 
-/// Empty figures: the control thread did not answer. Pure.
-[[nodiscard]] std::string format_control_metrics(const std::optional<ControlFigures>& figures, uint64_t watchers);
+/// Empty figures: the control thread did not answer. `certificate_expires_s`: of this process; nothing: it has none that
+/// can be read. Pure.
+[[nodiscard]] std::string format_control_metrics(const std::optional<ControlFigures>& figures, uint64_t watchers,
+                                                 std::optional<WallSeconds> certificate_expires_s = std::nullopt);
 [[nodiscard]] std::vector<HealthCheck> control_readiness(const std::optional<ControlFigures>& figures);
 
 /// Thread: any. Those who ask at the same time wait for each other. The controller and the hub must outlive it.
+/// `credentials`: null: the process has no certificate.
 class ControlHealth {
  public:
-  ControlHealth(Controller& controller, MapHub& hub, DurationNs timeout_ns = kControlAnswerTimeoutNs)
-      : controller_(controller), hub_(hub), timeout_ns_(timeout_ns) {}
+  ControlHealth(Controller& controller, MapHub& hub, CredentialsPtr credentials = nullptr,
+                DurationNs timeout_ns = kControlAnswerTimeoutNs)
+      : controller_(controller), hub_(hub), credentials_(std::move(credentials)), timeout_ns_(timeout_ns) {}
 
   /// Whether the control thread goes on. Waits for nothing and puts nothing into its queue: a queue that is full, or a
   /// metadata store that is slow, is no reason to start the program again.
@@ -56,7 +62,7 @@ class ControlHealth {
     return controller_.now_ns() - controller_.last_step_ns() < kControlHangsAfterNs;
   }
   [[nodiscard]] std::vector<HealthCheck> readiness() { return control_readiness(look()); }
-  [[nodiscard]] std::string metrics() { return format_control_metrics(look(), hub_.watcher_count()); }
+  [[nodiscard]] std::string metrics();
 
  private:
   /// Empty: the control thread did not answer in time. Its queue has one question of this object at most.
@@ -64,6 +70,7 @@ class ControlHealth {
 
   Controller& controller_;
   MapHub& hub_;
+  const CredentialsPtr credentials_;
   const DurationNs timeout_ns_;
   std::mutex mutex_;
   std::future<ControlFigures> asked_;  // protected by mutex_

@@ -131,7 +131,7 @@ class RunningServer final : public ControlServer {
   const std::unique_ptr<Election> election_;
   MapHub hub_;
   Controller controller_;
-  ControlHealth health_{controller_, hub_};
+  ControlHealth health_{controller_, hub_, credentials_};
   const std::vector<std::unique_ptr<grpc::Service>> services_;
   const std::shared_ptr<std::atomic<uint16_t>> join_port_ = std::make_shared<std::atomic<uint16_t>>(0);
   const CertificateServiceOptions certificates_;

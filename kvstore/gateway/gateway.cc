@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "control/security/certificate_files.h"
+#include "control/security/certificates.h"
 #include "kvstore/client/admin.h"
 #include "rpc/base/metrics_text.h"
 
@@ -42,6 +44,15 @@ absl::Status check_tables(const GatewayOptions& options) {
   return absl::OkStatus();
 }
 
+/// When the certificate in the file expires: seconds since 1970. 0: it cannot be read, or there is no file.
+int64_t expiry_of_file(const std::string& path) {
+  if (path.empty()) return 0;
+  const absl::StatusOr<std::string> text = control::read_certificate_file(path);
+  if (!text.ok()) return 0;
+  const auto info = control::inspect_certificate(*text);
+  return info.ok() ? info->valid.until : 0;
+}
+
 }  // namespace
 
 Gateway::Gateway() = default;
@@ -72,6 +83,8 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& op
       options.client.control_address,
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(kHealthTimeoutNs)),
       options.client.credentials);
+  gateway->certificate_file_ = options.client.credentials.certificate;
+  gateway->note_certificate(*security);
   if (security->users != nullptr) gateway->passwords_ = std::make_unique<PasswordChecker>();
   if (absl::Status status = gateway->make_threads(options, *security); !status.ok()) return status;
   for (const std::unique_ptr<GatewayThread>& thread : gateway->threads_) {
@@ -100,9 +113,14 @@ void Gateway::watch_files(const GatewayOptions& options, ClientSecurity now) {
   watch_ = std::make_unique<ClientSecurityWatch>(
       options.client_security, options.databases, std::move(now),
       [this](const ClientSecurity& changed) {
+        note_certificate(changed);
         for (const std::unique_ptr<GatewayThread>& thread : threads_) thread->set_security(changed);
       },
       options.report);
+}
+
+void Gateway::note_certificate(const ClientSecurity& security) {
+  if (security.tls != nullptr) tls_expires_s_ = security.tls->expires_s();
 }
 
 absl::Status Gateway::make_threads(const GatewayOptions& options, const ClientSecurity& security) {
@@ -141,6 +159,16 @@ std::string Gateway::metrics() {
              value(identity_.commands_denied));
   out.single("skua_gateway_threads", "Threads that serve.", identity_.threads);
   out.single("skua_gateway_control_reachable", "1 if the control plane answers.", ask_control_plane().ok() ? 1 : 0);
+  if (const int64_t expires_s = expiry_of_file(certificate_file_); expires_s > 0) {
+    out.single("skua_certificate_expires_seconds",
+               "When the certificate expires that the gateway shows the cluster: seconds since 1970.",
+               static_cast<uint64_t>(expires_s));
+  }
+  if (const int64_t expires_s = tls_expires_s_.load(); expires_s > 0) {
+    out.single("skua_gateway_tls_certificate_expires_seconds",
+               "When the certificate expires that the gateway shows its clients: seconds since 1970.",
+               static_cast<uint64_t>(expires_s));
+  }
   return out.text();
 }
 

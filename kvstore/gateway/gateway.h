@@ -2,6 +2,7 @@
 #ifndef SKUA_KVSTORE_GATEWAY_GATEWAY_H_
 #define SKUA_KVSTORE_GATEWAY_GATEWAY_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -92,10 +93,13 @@ class Gateway {
   absl::Status make_threads(const GatewayOptions& options, const ClientSecurity& security);
   void watch_files(const GatewayOptions& options, ClientSecurity now);
   absl::StatusOr<std::vector<Entrance>> make_entrances(const GatewayOptions& options);
+  void note_certificate(const ClientSecurity& security);
 
   GatewayIdentity identity_;
   std::mutex admin_mutex_;
-  std::unique_ptr<Admin> admin_;  // protected by admin_mutex_
+  std::unique_ptr<Admin> admin_;           // protected by admin_mutex_
+  std::string certificate_file_;           // that the cluster is shown; empty: none
+  std::atomic<int64_t> tls_expires_s_{0};  // of the certificate that clients are shown; 0: none
   std::vector<uint16_t> ports_;
   std::unique_ptr<PasswordChecker> passwords_;  // null: there are no users. It calls threads_
   std::vector<std::unique_ptr<GatewayThread>> threads_;

@@ -1,5 +1,6 @@
 #include "kvstore/gateway/tls_stream.h"
 
+#include <openssl/asn1.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -77,6 +79,12 @@ std::string pem_of(X509* certificate) {
 }
 
 }  // namespace
+
+int64_t TlsContext::expires_s() const {
+  std::tm time{};
+  const X509* const own = SSL_CTX_get0_certificate(context_.get());
+  return ASN1_TIME_to_tm(X509_get0_notAfter(own), &time) == 1 ? int64_t{timegm(&time)} : 0;
+}
 
 void TlsContext::FreeContext::operator()(ssl_ctx_st* context) const {
   SSL_CTX_free(context);

@@ -61,6 +61,8 @@ class TlsContext {
   explicit TlsContext(std::unique_ptr<ssl_ctx_st, FreeContext> context) : context_(std::move(context)) {}
 
   [[nodiscard]] ssl_ctx_st* get() const { return context_.get(); }
+  /// When the certificate expires: seconds since 1970.
+  [[nodiscard]] int64_t expires_s() const;
 
  private:
   const std::unique_ptr<ssl_ctx_st, FreeContext> context_;

@@ -51,6 +51,13 @@ TEST(ControlHealth, ALeaderTellsOfTheCluster) {
   EXPECT_EQ(failed(control_readiness(figures_of_a_leader())), "");
 }
 
+TEST(ControlHealth, TheCertificatesEndIsToldIfThereIsOne) {
+  EXPECT_THAT(format_control_metrics(figures_of_a_leader(), 5), Not(HasSubstr("certificate")));
+  EXPECT_THAT(
+      format_control_metrics(figures_of_a_leader(), 5, 1'800'000'000),
+      HasSubstr("# TYPE skua_certificate_expires_seconds gauge\nskua_certificate_expires_seconds 1800000000\n"));
+}
+
 TEST(ControlHealth, AFollowerTellsOfItself) {
   const std::string text = format_control_metrics(figures_of_a_follower("c2:7400"), 0);
   EXPECT_THAT(text, HasSubstr("skua_control_leader 0\n"));
@@ -99,7 +106,7 @@ TEST(ControlHealth, ABusyControlThreadIsAlive_AndAHungOneIsNot) {
   Controller controller({.core = {}, .tick_ns = 2 * kMillisecond, .log = {}, .on_denied = {}}, states,
                         *std::move(state), clock, hub);
   controller.start();
-  ControlHealth health(controller, hub, kMillisecond);
+  ControlHealth health(controller, hub, nullptr, kMillisecond);
   ASSERT_TRUE(controller
                   .query(
                       [&](const ClusterCore&, TimeNs) {

@@ -11,6 +11,7 @@ import argparse
 import concurrent.futures
 import contextlib
 import os
+import re
 import shutil
 import socket
 import ssl
@@ -306,6 +307,11 @@ class GatewaySecurityTest(unittest.TestCase):
         metrics = subprocess.run(["curl", "-s", f"http://127.0.0.1:{http}/metrics"], capture_output=True, text=True, check=True,
                                  timeout=LIMIT_S).stdout
         self.assertIn("skua_gateway_tls_failures_total 2", metrics)
+        expires_s = int(re.search(r"^skua_gateway_tls_certificate_expires_seconds (\d+)$", metrics, re.MULTILINE).group(1))
+        end = subprocess.run(["openssl", "x509", "-noout", "-enddate", "-in", self.authorities.path("gateway.pem")], capture_output=True,
+                             text=True, check=True, timeout=LIMIT_S).stdout.strip().removeprefix("notAfter=")
+        self.assertEqual(expires_s, ssl.cert_time_to_seconds(end))
+        self.assertNotIn("skua_certificate_expires_seconds", metrics, "the cluster has no certificates")
 
     def test_many_handshakes_at_once(self):
         _, port = self.gateway(*self.tls())
