@@ -51,6 +51,7 @@ void CertificateRenewer::run() {
     const absl::StatusOr<CertificateInfo> renewed = attempt();
     if (renewed.ok()) {
       failures = 0;
+      refused_serial_.clear();
       told_.clear();
       if (options_.log) {
         options_.log(false, absl::StrCat("the certificate was renewed, it is valid until ",
@@ -59,6 +60,7 @@ void CertificateRenewer::run() {
       continue;
     }
     ++failures;
+    refused_serial_ = absl::IsInvalidArgument(renewed.status()) ? info_.serial : "";
     failed(renewed.status(), std::time(nullptr));
   }
 }
@@ -69,12 +71,18 @@ void CertificateRenewer::look_at_file() {
   if (absl::StatusOr<CertificateInfo> found = inspect_certificate(*text); found.ok()) info_ = *std::move(found);
 }
 
+WallSeconds CertificateRenewer::due(int failures, WallSeconds began) const {
+  if (refused_serial_.empty()) return next_renewal(info_, failures, began);
+  // What was refused says nothing of another certificate.
+  return info_.serial == refused_serial_ ? began + kRefusedPauseS : next_renewal(info_, 0, began);
+}
+
 bool CertificateRenewer::sleep_until_due(int failures) {
   const WallSeconds began = std::time(nullptr);
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     look_at_file();
-    const WallSeconds left = next_renewal(info_, failures, began) - std::time(nullptr);
+    const WallSeconds left = due(failures, began) - std::time(nullptr);
     if (left <= 0) return true;
     wake_.wait_for(lock, std::chrono::seconds(std::min(left, options_.look_again_s)));
   }
@@ -87,7 +95,9 @@ void CertificateRenewer::failed(const absl::Status& why, WallSeconds now) {
   told_ = text;
   told_s_ = now;
   if (options_.log) {
-    options_.log(true, absl::StrCat("the certificate could not be renewed, it is tried again: ", text));
+    const char* const then =
+        refused_serial_.empty() ? "it is tried again" : "it is tried when its file has another one";
+    options_.log(true, absl::StrCat("the certificate could not be renewed, ", then, ": ", text));
   }
 }
 

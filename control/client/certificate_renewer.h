@@ -4,6 +4,8 @@
 //      sleeps until half time --> renew() --> OK: sleeps until half time of the new one
 //                                   ^
 //                                   +-- failed: 1 s, 2 s, 4 s, .. at most 5 minutes or a sixteenth of the time
+//                                   +-- INVALID_ARGUMENT: this certificate cannot be renewed. When another one is in
+//                                       the file, or after an hour
 //
 // Failures are logged, the same one again only after an hour. If nothing helps, skuactl status tells in the last
 // eighth.
@@ -38,6 +40,9 @@ struct CertificateRenewerOptions {
   CertificateSource source{};
 };
 
+/// How long it is not tried again with a certificate that cannot be renewed: the control plane may be another one then.
+inline constexpr WallSeconds kRefusedPauseS = 3600;
+
 /// When to try after `failures` of them: half time of the certificate, and not before the pause after the last failure
 /// at `now`.
 /// Pure.
@@ -59,10 +64,12 @@ class CertificateRenewer {
   void look_at_file();
   /// False: the end was asked for.
   bool sleep_until_due(int failures);
+  [[nodiscard]] WallSeconds due(int failures, WallSeconds began) const;
   void failed(const absl::Status& why, WallSeconds now);
 
   const CertificateRenewerOptions options_;
-  CertificateInfo info_;  // what the file had last; of the thread
+  CertificateInfo info_;        // what the file had last; of the thread
+  std::string refused_serial_;  // of the certificate that cannot be renewed; empty: none was refused
   std::string told_;
   WallSeconds told_s_ = 0;
   std::mutex mutex_;

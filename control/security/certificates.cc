@@ -129,18 +129,26 @@ std::string alternative_names(const std::string& uri, const std::vector<std::str
   return names;
 }
 
+constexpr size_t kHostBytesMax = 253;
+
+/// An authority signs it.
+bool is_host(std::string_view host) {
+  if (host.size() > kHostBytesMax) return false;
+  // A certificate may be for all names of a domain.
+  if (host.starts_with("*.")) host.remove_prefix(2);
+  return !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' || c == ':' || c == '_';
+  });
+}
+
+std::string quoted_host(const std::string& host) {
+  return absl::StrCat("\"", absl::CHexEscape(host.substr(0, kHostBytesMax)), "\"");
+}
+
 absl::Status check_hosts(const std::vector<std::string>& hosts) {
   for (const std::string& host : hosts) {
-    // A certificate may be for all names of a domain.
-    std::string_view letters = host;
-    if (letters.starts_with("*.")) letters.remove_prefix(2);
-    const bool plain = std::all_of(letters.begin(), letters.end(), [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' || c == ':' || c == '_';
-    });
-    if (letters.empty() || !plain || host.size() > 253) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("\"", absl::CHexEscape(host), "\" is neither a host's name nor an IP address"));
-    }
+    if (is_host(host)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(quoted_host(host), " is neither a host's name nor an IP address"));
   }
   return absl::OkStatus();
 }
@@ -478,6 +486,19 @@ std::string expiry_trouble(const CertificateInfo& info, WallSeconds now) {
                         ": no new connection can be made with it; have a new one issued, into the same files");
   }
   return absl::StrCat("expires at ", until, ": have a new one issued, into the same files");
+}
+
+absl::Status check_renewable(const CertificateInfo& info) {
+  const auto odd =
+      std::find_if_not(info.hosts.begin(), info.hosts.end(), [](const auto& host) { return is_host(host); });
+  if (odd == info.hosts.end()) return absl::OkStatus();
+  const std::string role(info.identity.has_value() ? role_name(info.identity->role) : "ROLE");
+  const std::string name = info.identity.has_value() ? info.identity->name : "NAME";
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the certificate of ", role, "/", name, " has the name ", quoted_host(*odd),
+      ", which the authority of the control plane does not sign, so it cannot be renewed: have another one "
+      "made without that name, where the authority is (skuactl cert issue ",
+      role, " ", name, " --authority DIR --hosts NAMES), and put certificate and key into the files of this one"));
 }
 
 WallSeconds renewal_time(const CertificateInfo& info) {

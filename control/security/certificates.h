@@ -104,6 +104,10 @@ struct CertificateInfo {
 /// When half of a certificate's time is over: time for another one.
 [[nodiscard]] WallSeconds renewal_time(const CertificateInfo& info);
 
+/// INVALID_ARGUMENT: the certificate cannot be renewed, because it has a name or an address that no authority of ours
+/// signs: another PKI's, or one that was signed by hand. Says which, and what to do.
+[[nodiscard]] absl::Status check_renewable(const CertificateInfo& info);
+
 /// "2026-11-24 09:30 UTC".
 [[nodiscard]] std::string wall_time_text(WallSeconds at);
 

@@ -157,6 +157,7 @@ class CertificatesService final : public v1::Certificates::CallbackService {
     const auto shown = shown_certificate(*context, request->request());
     if (!shown.ok()) return queued(context, reactor, shown.status());
     if (auto status = check_signer(*context); !status.ok()) return queued(context, reactor, status);
+    if (auto status = check_renewable(*shown); !status.ok()) return queued(context, reactor, status);
     const std::string principal = peer_principal(*context->auth_context());
     if (!renewals_.admit(principal)) {
       return queued(context, reactor,

@@ -17,6 +17,7 @@ absl::StatusOr<IssuedText> issue_own(const std::string& request, const Credentia
   if (!before.ok()) return before.status();
   const absl::StatusOr<CertificateInfo> info = inspect_certificate(*before);
   if (!info.ok()) return info.status();
+  if (auto status = check_renewable(*info); !status.ok()) return status;
   absl::StatusOr<std::string> authorities = read_certificate_file(files.authorities);
   if (!authorities.ok()) return authorities.status();
   absl::StatusOr<std::string> issued =

@@ -71,6 +71,11 @@ void examine_certificate(const CertificateAndKey& own, std::string_view authorit
         out, Verdict::kFailure, std::string(status.message()),
         "give the files that belong together, or have the certificate issued anew: skuactl cert issue");
   }
+  if (const absl::Status status = control::check_renewable(*info); !status.ok()) {
+    return add_certificate(
+        out, Verdict::kWarning, std::string(status.message()),
+        "have it made anew with names that the authority signs: letters, digits, - . _ and a leading *.");
+  }
   const std::string name = info->identity.has_value() ? info->identity->principal() : "an authority";
   add_certificate(out, control::expiry_trouble(*info, now_s).empty() ? Verdict::kOk : Verdict::kWarning,
                   absl::StrCat(name, ", ", time_left(*info, now_s)),

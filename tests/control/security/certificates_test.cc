@@ -127,6 +127,19 @@ TEST(Certificates, ExpiryIsToldInTime) {
   EXPECT_THAT(trouble_of(kDay, 0), HasSubstr("expired at"));
 }
 
+TEST(Certificates, ANameThatNobodySignsIsNotRenewed) {
+  CertificateInfo info;
+  info.identity = {kCluster, Role::kClient, "shop"};
+  info.hosts = {"a.example", "*.b.example", "10.0.0.7", "fd00::7", "with_line"};
+  EXPECT_TRUE(check_renewable(info).ok());
+  info.hosts.emplace_back("two words");
+  const absl::Status refused = check_renewable(info);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("client/shop has the name \"two words\", which the authority"));
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("skuactl cert issue client shop --authority DIR --hosts NAMES"));
+}
+
 TEST(Certificates, OtherTextsAreNone) {
   for (const char* text : {"", "x", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}) {
     EXPECT_EQ(inspect_certificate(text).status().code(), absl::StatusCode::kInvalidArgument);

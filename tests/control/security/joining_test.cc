@@ -36,6 +36,7 @@
 #include "rpc/base/clock.h"
 #include "tests/control/certificate_office.h"
 #include "tests/control/fake_probe.h"
+#include "tests/control/odd_certificate.h"
 #include "tests/control/security/joining.h"
 #include "tests/control/temp_dir.h"
 #include "tests/control/wait.h"
@@ -315,6 +316,34 @@ TEST_F(JoiningTest, AnAuthorityThatNobodyBelievesIsRefusedAtTheStart) {
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("skuactl cert issue control NAME"));
   EXPECT_FALSE(CertificateIssuer::make({office_.certificate(), ""}, kLife, *own, now).ok());
   EXPECT_FALSE(CertificateIssuer::make(office_.authority(), kLife, *own, now + 1000 * CertificateOffice::kDay).ok());
+}
+
+TEST_F(JoiningTest, ARenewerLeavesACertificateAloneThatCannotBeRenewed_UntilAnotherIsThere) {
+  const WallSeconds now = std::time(nullptr);
+  const CredentialFiles files = office_.issue(Role::kClient, "app", {now - 1000, now + 500});
+  const std::string good = text_of(files.certificate);
+  ASSERT_TRUE(replace_certificate_file(files.certificate, with_odd_host(good, office_.authority(), "two words")).ok());
+  std::atomic<int> refused = 0;
+  std::atomic<bool> renewed = false;
+  std::string line;  // written before `refused`
+  const CertificateRenewer renewer({.control_address = address_,
+                                    .files = files,
+                                    .credentials = loaded(files),
+                                    .look_again_s = 1,
+                                    .log = [&](bool warning, const std::string& said) {
+                                      if (warning && refused == 0) line = said;
+                                      if (warning) ++refused;
+                                      if (!warning) renewed = true;
+                                    }});
+  ASSERT_TRUE(eventually([&] { return refused > 0; }));
+  EXPECT_THAT(line, HasSubstr("it is tried when its file has another one: the certificate of client/app has the name "
+                              "\"two words\""));
+  const std::string other =
+      *sign_certificate_request(office_.authority(), *make_certificate_request(text_of(files.key)),
+                                {kOfficeCluster, Role::kClient, "app"}, {now - 1000, now + 500});
+  ASSERT_TRUE(replace_certificate_file(files.certificate, other).ok());
+  EXPECT_TRUE(eventually([&] { return renewed.load(); }));
+  EXPECT_EQ(refused, 1);
 }
 
 TEST(NextRenewal, IsAtHalfTime_AndSoonAfterAFailure) {

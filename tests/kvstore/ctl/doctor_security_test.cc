@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/app/temp_dir.h"
+#include "tests/control/odd_certificate.h"
 
 namespace skua::kv::ctl {
 namespace {
@@ -87,6 +88,16 @@ TEST_F(DoctorSecurityTest, CertificateThatSoonExpiresIsAWarning) {
   issue(kNow - 90 * kDay, kNow + 3 * kDay);
   EXPECT_EQ(find("certificate").verdict, Verdict::kWarning);
   EXPECT_NE(find("certificate").remedy.find("into the same files"), std::string::npos);
+}
+
+TEST_F(DoctorSecurityTest, CertificateThatCannotBeRenewedIsAWarningThatNamesTheHost) {
+  const CertificateAndKey authority = *control::make_authority(kCluster, {kNow - kDay, kNow + 90 * kDay});
+  const CertificateAndKey own = *control::issue_certificate(authority, {kCluster, control::Role::kClient, "shop"}, {},
+                                                            {kNow - kDay, kNow + 90 * kDay});
+  plan_.files = {write("own.pem", control::with_odd_host(own.certificate, authority, "two words")),
+                 write("own.key", own.key), write("ca.pem", authority.certificate)};
+  EXPECT_EQ(find("certificate").verdict, Verdict::kWarning);
+  EXPECT_NE(find("certificate").detail.find("\"two words\""), std::string::npos) << find("certificate").detail;
 }
 
 TEST_F(DoctorSecurityTest, CertificateThatHasExpiredIsAFailure) {
