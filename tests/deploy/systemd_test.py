@@ -32,6 +32,16 @@ class SystemdTest(unittest.TestCase):
                 if word.startswith('--'):
                     self.assertRegex(helped, rf'(?m)^  {word} ', unit)
 
+    def test_each_program_may_write_somewhere(self):
+        """Data, or a certificate that is renewed: ProtectSystem=strict leaves a program nothing else."""
+        for unit in UNITS:
+            with open(unit, encoding='utf-8') as text:
+                settings = dict(re.findall(r'(?m)^(\w+)=(.*)$', text.read()))
+            self.assertEqual(settings['ProtectSystem'], 'strict')
+            state = os.path.join('/var/lib', settings['StateDirectory'])
+            for hidden in settings.get('InaccessiblePaths', '').split():
+                self.assertFalse((state + '/').startswith(hidden.lstrip('-') + '/'), unit)
+
     def copied(self, folder, drop_in=None):
         """The units in a folder of their own, with the programs of this build, and the node's drop-in if one is told."""
         copies = []
