@@ -110,6 +110,9 @@ absl::StatusOr<UserTable> UserTable::parse(std::string_view text, const Database
     std::string name = user->name;
     table.users_.emplace(std::move(name), std::make_shared<const ClientUser>(*std::move(user)));
   }
+  if (table.users_.empty()) {
+    return absl::InvalidArgumentError("there is no user in it, so nobody could connect: add a line for each");
+  }
   return table;
 }
 

@@ -57,7 +57,7 @@ inline constexpr size_t kUserNameBytesMax = 128;
 class UserTable {
  public:
   /// `databases`: numbers and names of the tables that the gateway serves. INVALID_ARGUMENT: names the line and says
-  /// what is wrong with it; never shows a hash.
+  /// what is wrong with it, never shows a hash; or there is no user at all.
   static absl::StatusOr<UserTable> parse(std::string_view text, const std::map<uint32_t, std::string>& databases);
 
   /// Null: there is none.

@@ -140,7 +140,7 @@ TEST_F(Authentication, UsersThatChangeWhileAPasswordIsChecked) {
   client_.answer_all();
   EXPECT_EQ(client_.take_output(), kWrongPass) << "the old password was right";
   client_.send("AUTH ada right\r\n");
-  gateway_.context.users = users_of("", gateway_);
+  gateway_.context.users = users_of("somebody HASH", gateway_);
   client_.answer_all();
   EXPECT_EQ(client_.take_output(), kWrongPass);
 }

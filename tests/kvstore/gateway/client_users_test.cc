@@ -61,6 +61,9 @@ TEST(ClientUsers, WhatIsWrongIsToldWithItsLine) {
   EXPECT_THAT(trouble_with_users("ada certificate\nada certificate"), HasSubstr("line 2: user ada is there twice"));
   EXPECT_THAT(trouble_with_users("ada secret cache=read"), HasSubstr("not a hash of a password"));
   EXPECT_THAT(trouble_with_users("ada secret cache=read"), Not(HasSubstr("secret"))) << "it may be a password";
+  for (const char* nobody : {"", "\n", "# ada certificate\n"}) {
+    EXPECT_THAT(trouble_with_users(nobody), HasSubstr("there is no user in it")) << nobody;
+  }
 }
 
 TEST(PasswordHash, OneTextForEachHash) {

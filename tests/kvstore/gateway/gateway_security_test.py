@@ -11,12 +11,15 @@ import argparse
 import concurrent.futures
 import contextlib
 import os
+import pty
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
 import sys
+import termios
 import time
 import unittest
 import warnings
@@ -458,10 +461,11 @@ class GatewaySecurityTest(unittest.TestCase):
         self.assertTrue(bob.ask("EXEC").startswith("-NOPERM ACLs rules changed"))
         self.assertIsNone(bob.ask("GET", "multi"))
         self.assertTrue(bob.ask("SET", "multi", "1").startswith("-NOPERM "))
-        # What makes no sense changes nothing.
-        with open(users, "w", encoding="ascii") as file:
-            file.write("bob nonsense\n")
-        wait_for("a complaint", lambda: "line 1: not a hash of a password" in self.programs.log(f"gateway{port}"))
+        # What makes no sense changes nothing, and neither does a file without users.
+        for text, complaint in (("bob nonsense\n", "line 1: not a hash of a password"), ("", "there is no user in it")):
+            with open(users, "w", encoding="ascii") as file:
+                file.write(text)
+            wait_for("a complaint", lambda complaint=complaint: complaint in self.programs.log(f"gateway{port}"))
         self.assertIsNone(bob.ask("GET", "multi"))
         again = self.connect(Connection, port)
         self.assertEqual(again.ask("AUTH", "ada", "secret"), WRONGPASS)
@@ -474,6 +478,42 @@ class GatewaySecurityTest(unittest.TestCase):
         for line in (b"CLIENT_ERROR unauthenticated\r\n", b"CLIENT_ERROR authentication failure\r\n", b"STORED\r\n", b"END\r\n"):
             self.assertEqual(connection.line(), line)
         self.assertTrue(connection.line().startswith(b"SERVER_ERROR no right"))
+
+    def prompted(self):
+        """A terminal where --hash-password has asked, and its process."""
+        terminal, end = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        process = subprocess.Popen(self.programs.gateway_command("--hash-password"), stdin=end, stdout=subprocess.PIPE, stderr=end)
+        self.addCleanup(lambda: (process.kill(), process.wait(LIMIT_S), process.stdout.close()))
+        os.close(end)
+        wait_for("the terminal to be silent", lambda: not self.shows_typing(terminal))
+        return terminal, process
+
+    @staticmethod
+    def shows_typing(terminal):
+        return termios.tcgetattr(terminal)[3] & termios.ECHO != 0
+
+    def test_the_terminal_is_as_before_when_a_signal_ends_the_prompt(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            terminal, process = self.prompted()
+            os.write(terminal, b"half a pass")
+            process.send_signal(number)
+            self.assertEqual(process.wait(LIMIT_S), -number)
+            self.assertTrue(self.shows_typing(terminal))
+
+    def test_a_terminal_asks_twice(self):
+        terminal, process = self.prompted()
+        for _ in range(2):
+            os.write(terminal, b"secret\n")
+        self.assertRegex(process.communicate(timeout=LIMIT_S)[0], rb"^\$scrypt\$")
+        self.assertTrue(self.shows_typing(terminal))
+        said = os.read(terminal, 4096)
+        self.assertIn(b"password: ", said)
+        self.assertNotIn(b"secret", said)
+        terminal, process = self.prompted()
+        os.write(terminal, b"secret\nanother\n")
+        self.assertEqual(process.communicate(timeout=LIMIT_S)[0], b"")
+        self.assertEqual(process.returncode, 2)
 
     def test_what_is_safe(self):
         def refused(words, *arguments):
