@@ -378,6 +378,13 @@ class Client {
     return share<Entries>(skua_batch_run(handle(), table.c_str(), batch.get(), &raw));
   }
 
+  /// OK: the certificate is not renewed by this client (renew-certificate), or the last attempt did not fail.
+  Status certificate_trouble() const {
+    skua_error error = SKUA_ERROR_INIT;
+    skua_certificate_trouble(handle(), &error);
+    return Status::of(error);
+  }
+
   skua_client* handle() const noexcept { return client_.get(); }
 
  private:
@@ -510,6 +517,13 @@ class PolledClient {
     const skua_code code = skua_client_destroy(handle());
     if (code == SKUA_OK) static_cast<void>(client_.release());
     return told(code, "the client cannot be destroyed here");
+  }
+
+  /// OK: the certificate is not renewed by this client (renew-certificate), or the last attempt did not fail.
+  Status certificate_trouble() const {
+    skua_error error = SKUA_ERROR_INIT;
+    skua_certificate_trouble(handle(), &error);
+    return Status::of(error);
   }
 
   skua_client* handle() const noexcept { return client_.get(); }

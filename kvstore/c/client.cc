@@ -113,13 +113,22 @@ skua_options options_or_defaults(const skua_options* given) {
   return given == nullptr ? skua_options() : *given;
 }
 
+/// Null: nobody asked for it.
+absl::StatusOr<std::shared_ptr<Renewal>> renewal_of(const skua_options& options) {
+  if (!options.renews_certificate) return std::shared_ptr<Renewal>();
+  return Renewal::of(options.client);
+}
+
 absl::Status create_blocking(const skua_options* given, std::unique_ptr<skua_client>& to) {
   const skua_options options = options_or_defaults(given);
   if (!options.keeps_grpc_log) control::silence_grpc_log_of_process();
   const SignalsBlocked blocked;
+  absl::StatusOr<std::shared_ptr<Renewal>> renewal = renewal_of(options);
+  if (!renewal.ok()) return renewal.status();
   absl::StatusOr<std::unique_ptr<kv::Client>> client = kv::Client::create(options.client);
   if (!client.ok()) return client.status();
   to = make_blocking(*std::move(client));
+  to->renewal = *std::move(renewal);
   return absl::OkStatus();
 }
 
@@ -128,9 +137,12 @@ absl::Status create_polled(const skua_options* given, std::unique_ptr<skua_clien
   if (!options.keeps_grpc_log) control::silence_grpc_log_of_process();
   if (!options.has_spin) options.client.spin = std::chrono::nanoseconds(0);
   const SignalsBlocked blocked;
+  absl::StatusOr<std::shared_ptr<Renewal>> renewal = renewal_of(options);
+  if (!renewal.ok()) return renewal.status();
   absl::StatusOr<std::unique_ptr<kv::AsyncClient>> client = kv::AsyncClient::create(options.client);
   if (!client.ok()) return client.status();
   to = make_polled(*std::move(client), options.client.timeout.count());
+  to->renewal = *std::move(renewal);
   return absl::OkStatus();
 }
 
@@ -208,6 +220,13 @@ skua_code skua_client_destroy(skua_client* client) {
   });
   if (status.ok()) delete client;
   return skua::c::code_of(status);
+}
+
+skua_code skua_certificate_trouble(const skua_client* client, skua_error* error) {
+  return skua::c::report(error, without_exceptions([&] {
+                           absl::Status status = skua::c::check_process(client);
+                           return status.ok() && client->renewal != nullptr ? client->renewal->trouble() : status;
+                         }));
 }
 
 skua_code skua_poll(skua_client* client, int64_t max_wait_ns, size_t* callbacks) {

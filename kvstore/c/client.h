@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "include/skua/skua.h"
 #include "kvstore/c/origin.h"
+#include "kvstore/c/renewal.h"
 #include "kvstore/c/result.h"
 #include "kvstore/client/async_client.h"
 #include "kvstore/client/client.h"
@@ -30,6 +31,8 @@ struct skua_client {
   // One of the two.
   std::unique_ptr<skua::kv::Client> blocking;
   std::unique_ptr<skua::kv::AsyncClient> polled;
+
+  std::shared_ptr<skua::c::Renewal> renewal;  // null: the certificate is not renewed
 
   uint32_t fork_count = 0;  // of the process that made the client
 

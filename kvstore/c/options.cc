@@ -90,6 +90,7 @@ constexpr NamedOption kOptions[] = {
     {"cert", [](auto& to, auto text) { return set_text(text, to.client.credentials.certificate); }},
     {"key", [](auto& to, auto text) { return set_text(text, to.client.credentials.key); }},
     {"ca", [](auto& to, auto text) { return set_text(text, to.client.credentials.authorities); }},
+    {"renew-certificate", [](auto& to, auto text) { return set_bool(text, to.renews_certificate); }},
     {"packets", [](auto& to, auto text) { return set_packets(text, to.client.packets); }},
     {"timeout", [](auto& to, auto text) { return set_duration(text, to.client.timeout); }},
     {"operations-max", [](auto& to, auto text) { return set_int(text, to.client.operations_max); }},

@@ -13,6 +13,7 @@ struct skua_options {
   /// Somebody has set `spin`. Otherwise a polled client does not spin: its program sleeps in a loop of its own.
   bool has_spin = false;
   bool keeps_grpc_log = false;
+  bool renews_certificate = false;
 };
 
 namespace skua::c {

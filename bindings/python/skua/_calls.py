@@ -11,7 +11,7 @@ import datetime
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from skua._errors import check, new_error
+from skua._errors import Cancelled, check, new_error
 from skua._skua import ffi, lib
 from skua._values import (Arguments, Batch, Bytes, Into, Seconds, c_text, nanoseconds, numbers_of, rows_of, value_of, values_of,
                           whole_nanoseconds, written_of)
@@ -21,8 +21,21 @@ _TIMES = ("timeout", "spin")
 
 
 class Calls:
+    _client: Any
+
     def _run(self, name: str, convert: Callable[[Any], Any], arguments: Arguments, *words: Any) -> Any:
         raise NotImplementedError
+
+    def certificate_trouble(self) -> str | None:
+        """Why the certificate could not be renewed the last time (option renew_certificate). None: all is well."""
+        client = self._client  # another thread may close it meanwhile
+        if client is None:
+            raise Cancelled("the client is closed", "CANCELLED")
+        error = new_error()
+        code = lib.skua_certificate_trouble(client, error)
+        if code not in (lib.SKUA_OK, lib.SKUA_UNAVAILABLE):
+            check(code, error)
+        return None if code == lib.SKUA_OK else ffi.string(error.text).decode(errors="replace")
 
     def get(self, table: str, key: Bytes, **options: Any) -> Any:
         """A Value, or None if there is no such key. Options: timeout, with_ttl, at_least (a Token)."""

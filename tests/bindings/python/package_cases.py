@@ -216,6 +216,15 @@ class ClientTest(unittest.TestCase):
             with skua.Client(control_address=ADDRESS, **options) as client:
                 client.put("t", "options", "v")
 
+    def test_a_certificate_that_is_not_there_is_not_renewed(self):
+        self.assertIsNone(self.client.certificate_trouble())
+        with self.assertRaisesRegex(skua.InvalidArgument, "there is no certificate to renew"):
+            make_client(renew_certificate=True)
+        closed = skua.Client(control_address="127.0.0.1:9")
+        closed.close()
+        with self.assertRaises(skua.Cancelled):
+            closed.certificate_trouble()
+
     def test_close_leaves_calls_under_way_whole(self):
         lost = skua.Client(control_address="127.0.0.1:9", timeout=1)
         raised = []

@@ -42,6 +42,7 @@ TEST(Options, AreSetByName) {
   set("memory-limit", "64MiB");
   set("exactly-once", "false");
   set("grpc-log", "keep");
+  set("renew-certificate", "true");
   EXPECT_FALSE(options->has_spin);
   set("spin", "5us");
   const kv::ClientOptions& client = options->client;
@@ -56,6 +57,7 @@ TEST(Options, AreSetByName) {
   EXPECT_EQ(client.memory_limit_bytes, size_t{64} << 20);
   EXPECT_FALSE(client.exactly_once);
   EXPECT_TRUE(options->keeps_grpc_log);
+  EXPECT_TRUE(options->renews_certificate);
   EXPECT_TRUE(options->has_spin);
   EXPECT_EQ(client.spin, std::chrono::microseconds(5));
 }
