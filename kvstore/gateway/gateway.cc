@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& op
       options.client.control_address,
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(kHealthTimeoutNs)),
       options.client.credentials);
-  gateway->certificate_file_ = options.client.credentials.certificate;
+  if (options.tells_certificate_expiry) gateway->certificate_file_ = options.client.credentials.certificate;
   gateway->note_certificate(*security);
   if (security->users != nullptr) gateway->passwords_ = std::make_unique<PasswordChecker>();
   if (absl::Status status = gateway->make_threads(options, *security); !status.ok()) return status;

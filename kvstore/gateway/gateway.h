@@ -53,6 +53,8 @@ struct GatewayOptions {
   /// The way to the cluster.
   ClientOptions client{};
   std::string skua_version{};
+  /// metrics() has the time at which the certificate of `client` expires. Not if the program tells it elsewhere.
+  bool tells_certificate_expiry = true;
   /// How long clients may take to authenticate.
   std::chrono::milliseconds authentication_timeout{60'000};
   /// How clients are known, and what they are shown. None: whoever connects may do everything, without TLS.

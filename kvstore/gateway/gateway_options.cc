@@ -32,7 +32,7 @@ struct ListenOption {
 /// Those that are given.
 std::vector<ListenOption> listen_options(const ProgramOptions& options) {
   std::vector<ListenOption> out;
-  if (!options.listen_address.empty()) out.push_back({"--listen-address", options.listen_address});
+  if (!options.listen_address.empty()) out.push_back({options.listen_option, options.listen_address});
   if (!options.memcached_address.empty()) out.push_back({"--memcached-address", options.memcached_address});
   return out;
 }
@@ -81,7 +81,8 @@ absl::Status check_open_address(const ListenOption& option, const ProgramOptions
 absl::Status check_addresses(const ProgramOptions& options) {
   const std::vector<ListenOption> given = listen_options(options);
   if (given.empty()) {
-    return absl::InvalidArgumentError("give --listen-address, for clients of Redis, or --memcached-address, or both");
+    return absl::InvalidArgumentError(absl::StrCat("give ", absl_view(options.listen_option),
+                                                   ", for clients of Redis, or --memcached-address, or both"));
   }
   for (const ListenOption& option : given) {
     if (!is_open_to_others(option) || are_clients_encrypted_and_known(options)) continue;
@@ -171,16 +172,11 @@ void add_client_security_options(app::Program& program, ClientSecurityFiles& fil
       .value_name("FILE");
 }
 
-}  // namespace
-
-void declare(app::Program& program, ProgramOptions& options) {
-  program
-      .add_string("control-address", &options.control_address, "Where the control plane listens; several with commas.")
-      .value_name("HOST:PORT")
-      .addresses();
+/// `name`: of the option that says where Redis's clients connect.
+void add_entrance_options(app::Program& program, ProgramOptions& options, const char* name) {
   program
       .add_string(
-          "listen-address", &options.listen_address,
+          name, &options.listen_address,
           "Where Redis's clients connect; port 0 takes a free one, and an empty address none. One that other machines "
           "reach needs clients that are encrypted and known: --client-tls-cert, and --users-file or --client-tls-ca.")
       .value_name("HOST:PORT")
@@ -202,21 +198,44 @@ void declare(app::Program& program, ProgramOptions& options) {
   program.add_bool("allow-flush", &options.allows_flush,
                    "FLUSHALL, FLUSHDB and memcached's flush_all remove the keys of tables. For tests and caches: every "
                    "client may empty every table of --databases.");
-  program.add_int("threads", &options.threads, "Threads that serve; each has connections of its own.")
-      .range(1, 64)
-      .unit("threads");
-  program
-      .add_int("connections-max", &options.connections_max,
-               "Connections of all threads together; further clients get an error.")
-      .range(1, 1'000'000)
-      .unit("connections");
-  program.add_duration("timeout", &options.timeout_ns, "How long the cluster may take for each operation of a command.")
-      .range(kMillisecond, 3600 * kSecond);
   add_client_security_options(program, options.client_security);
   program
       .add_duration("authentication-timeout", &options.authentication_timeout_ns,
                     "How long clients may take to authenticate, if there is a users file, before they are cut off.")
       .range(kSecond, 3600 * kSecond);
+}
+
+void add_thread_options(app::Program& program, ProgramOptions& options, const char* threads, const char* connections) {
+  program
+      .add_int(threads, &options.threads,
+               "Threads that serve clients of Redis and memcached; each has connections of its own.")
+      .range(1, 64)
+      .unit("threads");
+  program
+      .add_int(connections, &options.connections_max,
+               "Connections of clients of Redis and memcached, of all threads together; further clients get an error.")
+      .range(1, 1'000'000)
+      .unit("connections");
+}
+
+}  // namespace
+
+void declare_in_node(app::Program& program, ProgramOptions& options) {
+  options.listen_address.clear();
+  options.listen_option = "--resp-address";
+  add_entrance_options(program, options, "resp-address");
+  add_thread_options(program, options, "gateway-threads", "gateway-connections-max");
+}
+
+void declare(app::Program& program, ProgramOptions& options) {
+  program
+      .add_string("control-address", &options.control_address, "Where the control plane listens; several with commas.")
+      .value_name("HOST:PORT")
+      .addresses();
+  add_entrance_options(program, options, "listen-address");
+  add_thread_options(program, options, "threads", "connections-max");
+  program.add_duration("timeout", &options.timeout_ns, "How long the cluster may take for each operation of a command.")
+      .range(kMillisecond, 3600 * kSecond);
   program.add_bool("hash-password", &options.hashes_password,
                    "Read a password from standard input, print its hash for --users-file, and end.");
   program.add_choice<bool>(

@@ -1,9 +1,10 @@
-// Options of skua-gateway. Only its main sees them.
+// Options of a gateway: of skua-gateway, and those of skuad for the gateway that a node may have. Only their mains see them.
 #ifndef SKUA_KVSTORE_GATEWAY_GATEWAY_OPTIONS_H_
 #define SKUA_KVSTORE_GATEWAY_GATEWAY_OPTIONS_H_
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,6 +25,8 @@ struct ProgramOptions {
   std::string control_address = "127.0.0.1:7400";
   /// Empty: Redis's protocol is not spoken; the same for memcached's.
   std::string listen_address = "127.0.0.1:6379";
+  /// What the program calls the option of that.
+  std::string_view listen_option = "--listen-address";
   std::string memcached_address;
   /// Negative: the lowest number of `databases`.
   int32_t memcached_database = -1;
@@ -44,10 +47,15 @@ struct ProgramOptions {
   bool renews_certificate = false;
   rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
   app::LogOptions log;
+
+  [[nodiscard]] bool speaks() const { return !listen_address.empty() || !memcached_address.empty(); }
 };
 
 /// Binds `options` to the program's options.
 void declare(app::Program& program, ProgramOptions& options);
+/// The same for skuad, which has options of its own for the cluster, the log, HTTP and certificates: the caller copies
+/// them. By default such a gateway listens nowhere.
+void declare_in_node(app::Program& program, ProgramOptions& options);
 /// INVALID_ARGUMENT: `databases` or the files about clients make no sense together, or an address is for others, clients
 /// are not encrypted and known, and nobody has allowed that.
 [[nodiscard]] absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options);

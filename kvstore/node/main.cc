@@ -36,6 +36,7 @@
 #include "kvstore/node/node_state.h"
 #include "kvstore/node/process_limits.h"
 #include "kvstore/node/skuad_exit.h"
+#include "kvstore/node/skuad_gateway.h"
 #include "kvstore/node/skuad_network.h"
 #include "kvstore/node/skuad_node_options.h"
 #include "kvstore/node/skuad_options.h"
@@ -185,19 +186,31 @@ class NodePages {
  public:
   /// From now on the pages ask the node, which must outlive them.
   void show(Node& node) { node_.store(&node); }
+  /// The same for the gateway.
+  void show(gateway::GatewayStarter& gateway) { gateway_.store(&gateway); }
   [[nodiscard]] app::OperatorPages pages() {
-    return {.is_alive = [this] { return node_ == nullptr || node_.load()->is_alive(); },
+    return {.is_alive = [this] { return is_alive(); },
             .readiness = [this] { return readiness(); },
-            .metrics = [this] { return node_ == nullptr ? metrics_of_starting_node() : node_.load()->metrics(); }};
+            .metrics = [this] { return metrics(); }};
   }
 
  private:
+  [[nodiscard]] bool is_alive() {
+    return (node_ == nullptr || node_.load()->is_alive()) && (gateway_ == nullptr || gateway_.load()->is_alive());
+  }
+  /// A gateway that waits for its tables does not count: the node may have to be ready before anybody makes them.
   [[nodiscard]] std::vector<HealthCheck> readiness() {
     if (node_ != nullptr) return node_.load()->readiness();
     return {{.name = "recovered", .passes = false, .detail = "the node is starting"}};
   }
 
+  [[nodiscard]] std::string metrics() {
+    if (node_ == nullptr) return metrics_of_starting_node();
+    return absl::StrCat(node_.load()->metrics(), gateway_ == nullptr ? "" : gateway_.load()->metrics());
+  }
+
   std::atomic<Node*> node_{nullptr};
+  std::atomic<gateway::GatewayStarter*> gateway_{nullptr};
 };
 
 int serve(const SkuadOptions& config, app::StopSignal& stop) {
@@ -214,6 +227,7 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   const uint64_t disk_bytes = value_or_fail(disk_bytes_of(disk));
   ok_or_fail(check_disk(disk, disk_bytes, config.workers, disk_sizes(config, disk_bytes)));
   const Network network = open_network(config, logger);
+  ok_or_fail(probe_gateway(config));
   if (!data.lock) data.lock = room_or_fail(app::DirectoryLock::acquire(config.data_dir, kSkuad));
   if (credentials == nullptr && !config.join_token.empty()) {
     credentials = join_cluster(config, data.identity, logger, stop);
@@ -253,6 +267,9 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   if (told_to_stop) return stopped(logger, absl::OkStatus());
   const std::unique_ptr<Node> started = value_or_fail(std::move(node));
   pages.show(*started);
+  std::unique_ptr<gateway::GatewayStarter> gateway =
+      start_gateway(config, security.credentials, logger.with_component("gateway"));
+  if (gateway != nullptr) pages.show(*gateway);
   auto renewer = renewer_of(config, security.credentials, logger.with_component("node"));
   logger.info("started", {{"node", data.identity.node_uuid},
                           {"incarnation", started->incarnation()},
@@ -264,7 +281,8 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   reporter.ready(app::service_probe(pages.pages()));
   const absl::Status why = wait_for_end(config, security.admission, logger, stop, ending);
   reporter.stopping();
-  http.reset();     // its pages ask the node
+  http.reset();     // its pages ask the node and the gateway
+  gateway.reset();  // its clients get the answers that the node can give yet
   renewer.reset();  // its thread uses gRPC, and stopped() may end the process
   started->stop();
   return stopped(logger, why);
@@ -290,6 +308,7 @@ int run(int argc, const char* const* argv) {
   ok_or_fail(check_fits(config.memory, machine_memory()));
   ok_or_fail(check_listening(listening_of(config)));
   ok_or_fail(check_security(config));
+  ok_or_fail(check_gateway(config));
   if (config.check_config) {
     std::puts("the configuration is valid");
     return app::finish_output(kSkuad);

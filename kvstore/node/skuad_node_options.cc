@@ -75,9 +75,11 @@ DiskSizes disk_sizes(const SkuadOptions& config, uint64_t disk_bytes) {
 size_t threads_of(const SkuadOptions& config) {
   constexpr size_t kAlways = 24;
   constexpr size_t kSpare = 16;
-  constexpr size_t kPerWorker = 3;  // the worker's own thread, its log thread and its applier
+  constexpr size_t kPerWorker = 3;   // the worker's own thread, its log thread and its applier
+  constexpr size_t kForGateway = 4;  // beside its serving threads: for its start, its files and its passwords
+  const size_t gateway = config.gateway.speaks() ? kForGateway + config.gateway.threads : 0;
   return kAlways + kSpare + kPerWorker * config.workers + static_cast<size_t>(config.reader_threads) +
-         static_cast<size_t>(config.background_threads);
+         static_cast<size_t>(config.background_threads) + gateway;
 }
 
 NodeOptions node_options(const SkuadOptions& config, const MemoryBudget& memory, uint64_t disk_bytes) {

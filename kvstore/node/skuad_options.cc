@@ -74,10 +74,11 @@ void declare_transport(app::Program& program, SkuadOptions& options) {
        {name_of(TransportKind::kDpdk), TransportKind::kDpdk},
        {name_of(TransportKind::kVerbs), TransportKind::kVerbs}},
       "What sessions run over. tcp: --data-address; dpdk: the --dpdk-* options; verbs: the --verbs-* options.");
-  program.fold_options("DPDK, RDMA and congestion control", [&] {
+  program.fold_options("DPDK, RDMA, congestion control, and clients of Redis and memcached", [&] {
     app::add_dpdk_options(program, &options.dpdk);
     app::add_verbs_options(program, &options.verbs);
     app::add_traffic_options(program, &options.traffic);
+    gateway::declare_in_node(program, options.gateway);
   });
 }
 
@@ -116,6 +117,8 @@ void declare_examples(app::Program& program) {
       "skuad --data-dir /data --control-address control:7400 --grpc-address 0.0.0.0:7410 --data-address "
       "0.0.0.0:7420 --advertise-host node-1 --cert node-1.pem --key node-1.key --ca ca.pem",
       "a node in a container that others know as node-1");
+  program.example("skuad --data-dir /var/lib/skua --resp-address 127.0.0.1:6379 --databases 0=cache",
+                  "redis-cli on this machine reads and writes the table `cache`");
   program.example(
       "skuad --data-dir n1 --transport dpdk --dpdk-devices 0000:3b:00.0 --dpdk-addresses 10.1.0.7/16 --cert n1.pem "
       "--key n1.key --ca ca.pem",

@@ -13,6 +13,7 @@
 #include "control/security/credential_files.h"
 #include "control/security/exposure.h"
 #include "control/security/security_choice.h"
+#include "kvstore/gateway/gateway_options.h"
 #include "kvstore/log/log.h"
 #include "kvstore/node/listening.h"
 #include "kvstore/node/node.h"
@@ -61,6 +62,8 @@ struct SkuadOptions {
   size_t log_segment = 0;   // 0: by the disk's size
   size_t disk_reserve = 0;  // 0: by the disk's size
   size_t copy_rate = 0;
+  /// For clients of Redis and memcached. What the node has anyway (certificates and so on) is not filled in.
+  gateway::ProgramOptions gateway;
   bool check_config = false;
   app::LogOptions log;
 };
