@@ -11,10 +11,6 @@ namespace {
 
 constexpr size_t kReasonBytesMax = 100;
 
-ShardKey key_of(const ShardAssignment& record) {
-  return {record.table_id, record.shard};
-}
-
 /// The next view, without backup `uuid`.
 ShardAssignment without_backup(const ViewContext& context, const ShardAssignment& record, const std::string& uuid) {
   const std::string& primary = record.primary->node_uuid;

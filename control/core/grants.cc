@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "control/core/cluster_core.h"
 #include "control/core/cluster_limits.h"
+#include "control/core/tables.h"
 #include "rpc/base/printable.h"
 #include "rpc/base/status.h"
 
@@ -25,12 +25,6 @@ constexpr std::array kRightNames = {std::pair<Rights, const char*>{kRightRead, "
 TableGrants grants_of(const ClusterState& state, TableId table) {
   const auto found = state.grants.find(table);
   return found == state.grants.end() ? TableGrants() : found->second;
-}
-
-Decision no_grant(absl::Status status) {
-  Decision decision;
-  decision.status = std::move(status);
-  return decision;
 }
 
 }  // namespace
@@ -83,13 +77,13 @@ size_t grant_count(const ClusterState& state) {
   return count;
 }
 
-Decision ClusterCore::on(const AddGrant& event, TimeNs) {
-  if (absl::Status status = check_grant(event.principal, event.rights); !status.ok()) return no_grant(status);
-  const Table* const table = state_.find_table(event.table);
-  if (table == nullptr) return no_grant(no_such_table(event.table));
-  TableGrants grants = grants_of(state_, table->id);
-  if (!grants.contains(event.principal) && grant_count(state_) >= kGrantsMax) {
-    return no_grant(absl::ResourceExhaustedError(
+Decision decide(const AddGrant& event, const ClusterState& state) {
+  if (absl::Status status = check_grant(event.principal, event.rights); !status.ok()) return refused(status);
+  const Table* const table = state.find_table(event.table);
+  if (table == nullptr) return refused(no_such_table(event.table, state));
+  TableGrants grants = grants_of(state, table->id);
+  if (!grants.contains(event.principal) && grant_count(state) >= kGrantsMax) {
+    return refused(absl::ResourceExhaustedError(
         absl::StrCat("the cluster has ", kGrantsMax, " grants, which is the limit. Remove some (skuactl grant list)")));
   }
   Decision decision;
@@ -97,33 +91,33 @@ Decision ClusterCore::on(const AddGrant& event, TimeNs) {
   Rights& rights = grants[event.principal];
   if ((rights | event.rights) == rights) return decision;
   rights |= event.rights;
-  decision.changes = next_changes();
+  decision.changes = next_changes(state);
   decision.changes.put_grants[table->id] = std::move(grants);
   return decision;
 }
 
-Decision ClusterCore::on(const RemoveGrant& event, TimeNs) {
-  if (absl::Status status = check_grant(event.principal, event.rights); !status.ok()) return no_grant(status);
-  const Table* const table = state_.find_table(event.table);
-  if (table == nullptr) return no_grant(no_such_table(event.table));
-  TableGrants grants = grants_of(state_, table->id);
+Decision decide(const RemoveGrant& event, const ClusterState& state) {
+  if (absl::Status status = check_grant(event.principal, event.rights); !status.ok()) return refused(status);
+  const Table* const table = state.find_table(event.table);
+  if (table == nullptr) return refused(no_such_table(event.table, state));
+  TableGrants grants = grants_of(state, table->id);
   const auto held = grants.find(event.principal);
   if (held == grants.end() || (held->second & event.rights) == 0) {
-    return no_grant(absl::NotFoundError(absl::StrCat("no grant gives ", event.principal, " the right to ",
-                                                     rights_text(event.rights), " table ", table->name,
-                                                     "; skuactl grant list shows who has which")));
+    return refused(absl::NotFoundError(absl::StrCat("no grant gives ", event.principal, " the right to ",
+                                                    rights_text(event.rights), " table ", table->name,
+                                                    "; skuactl grant list shows who has which")));
   }
   held->second &= ~event.rights;
   if (held->second == 0) grants.erase(held);
   if (grants.empty() && !event.open_to_all) {
-    return no_grant(absl::FailedPreconditionError(
+    return refused(absl::FailedPreconditionError(
         absl::StrCat("it is the last grant of table ", table->name, ": without it every client, ", event.principal,
                      " included, could read, write and scan the table. If this is meant, say --open-to-all. If not, ",
                      "give another client a grant first, or revoke the identity (skuactl cert revoke)")));
   }
   Decision decision;
   decision.table = *table;
-  decision.changes = next_changes();
+  decision.changes = next_changes(state);
   decision.changes.put_grants[table->id] = std::move(grants);
   return decision;
 }

@@ -40,6 +40,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/core/cluster_state.h"
+#include "control/core/decision.h"
+#include "control/core/events.h"
 
 namespace skua::control {
 
@@ -58,6 +60,13 @@ namespace skua::control {
 
 /// Grants of all tables together.
 [[nodiscard]] size_t grant_count(const ClusterState& state);
+
+/// INVALID_ARGUMENT: check_grant(). NOT_FOUND: no such table. RESOURCE_EXHAUSTED: there are kGrantsMax grants.
+[[nodiscard]] Decision decide(const AddGrant& event, const ClusterState& state);
+
+/// INVALID_ARGUMENT: check_grant(). NOT_FOUND: no such table, or the client has none of these rights.
+/// FAILED_PRECONDITION: it is the table's last grant.
+[[nodiscard]] Decision decide(const RemoveGrant& event, const ClusterState& state);
 
 }  // namespace skua::control
 

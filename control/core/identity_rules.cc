@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "control/core/cluster_limits.h"
 #include "control/core/uuid.h"
 
@@ -265,6 +266,21 @@ absl::Status check_proof(const NodeInfo& newcomer, const NodeInfo* registered,
       same_number ? "another process, " : "", describe_answer(*here),
       ". If that process is on its way out, try again. If it is the right one, stop this one; otherwise give "
       "this one an address of its own"));
+}
+
+Decision judge_claim(const RegisterNode& event, const NodeInfo* registered, const NodeStatus& status) {
+  Decision decision;
+  const std::vector<std::string> needed = addresses_to_ask(event.node, registered, status);
+  if (needed.empty()) return decision;
+  for (const std::string& address : needed) {
+    if (find_answer(event.answers, address) == nullptr) decision.ask.push_back(address);
+  }
+  decision.status = decision.ask.empty()
+                        ? check_proof(event.node, registered, event.answers)
+                        : absl::UnavailableError(absl::StrCat(
+                              describe_node(event.node), " is not registered yet: the control plane asks at ",
+                              absl::StrJoin(decision.ask, " and "), " first. Try again"));
+  return decision;
 }
 
 absl::Status check_process(const NodeInfo* registered, const std::string& uuid, uint64_t incarnation,

@@ -26,7 +26,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "control/core/cluster_core.h"
+#include "control/core/cluster_state.h"
+#include "control/core/decision.h"
+#include "control/core/events.h"
+#include "control/core/node_status.h"
+#include "control/core/protocol_version.h"
+#include "rpc/base/clock.h"
 
 namespace skua::control {
 
@@ -63,6 +68,10 @@ namespace skua::control {
 /// the claim may succeed when that process has ended. UNAVAILABLE: nobody answers at the claimed address.
 [[nodiscard]] absl::Status check_proof(const NodeInfo& newcomer, const NodeInfo* registered,
                                        const std::vector<ClaimAnswer>& answers);
+
+/// An empty decision if the claim, which passed check_identity(), is proven. Else a refusal; if addresses must be asked
+/// that the event has no answer from, Decision::ask names them.
+[[nodiscard]] Decision judge_claim(const RegisterNode& event, const NodeInfo* registered, const NodeStatus& status);
 
 /// OK if a message comes from the node's registered process. `registered` is null for an unknown node. NOT_FOUND: the
 /// process must register. FAILED_PRECONDITION: another process has replaced it.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "control/core/cluster_core.h"
 #include "control/core/cluster_limits.h"
 #include "rpc/base/printable.h"
 
@@ -51,14 +50,8 @@ JoinTokens::const_iterator find_token(const JoinTokens& tokens, const std::strin
   return found;
 }
 
-Decision token_refused(absl::Status why) {
-  Decision decision;
-  decision.status = std::move(why);
-  return decision;
-}
-
 Decision not_good() {
-  return token_refused(
+  return refused(
       absl::PermissionDeniedError("the join token is not good here, or not any more: it has expired, was used by "
                                   "another, or was taken back. Have a "
                                   "new one made (skuactl cert join-token)"));
@@ -78,53 +71,52 @@ bool is_join_token(const std::string& secret_hash, const JoinTokenRecord& record
   return is_hash(secret_hash) && is_joiner(record.principal) && (record.used_key.empty() || is_hash(record.used_key));
 }
 
-Decision ClusterCore::on(const AddJoinToken& event, TimeNs) {
+Decision decide(const AddJoinToken& event, const ClusterState& state) {
   if (!is_joiner(event.principal) || !is_hash(event.secret_hash)) {
-    return token_refused(absl::InvalidArgumentError(
+    return refused(absl::InvalidArgumentError(
         absl::StrCat("no join token can be made for \"", printable(event.principal, kPrincipalMax),
                      "\": give one of the roles node, admin, monitor or client, and a name. Certificates of the role "
                      "control are issued where the authority is (skuactl cert issue control NAME)")));
   }
   if (event.expires_s <= event.now_s || event.expires_s - event.now_s > kJoinTokenSecondsMax) {
-    return token_refused(absl::InvalidArgumentError(absl::StrCat(
-        "a join token is good for at least a second and at most ", kJoinTokenSecondsMax / 86'400, " days")));
+    return refused(absl::InvalidArgumentError(absl::StrCat("a join token is good for at least a second and at most ",
+                                                           kJoinTokenSecondsMax / 86'400, " days")));
   }
-  if (state_.denied.contains(event.principal)) {
-    return token_refused(absl::FailedPreconditionError(
+  if (state.denied.contains(event.principal)) {
+    return refused(absl::FailedPreconditionError(
         absl::StrCat("the identity ", event.principal,
                      " is revoked: choose another name, or let it in again first (skuactl cert unrevoke)")));
   }
-  JoinTokens tokens = without_expired(state_.join_tokens, event.now_s);
+  JoinTokens tokens = without_expired(state.join_tokens, event.now_s);
   if (tokens.size() >= kJoinTokensMax) {
-    return token_refused(absl::ResourceExhaustedError(
+    return refused(absl::ResourceExhaustedError(
         absl::StrCat(kJoinTokensMax, " join tokens have not expired yet, which is the limit. Wait, make tokens with a ",
                      "shorter --ttl, or take some back (skuactl cert drop-token)")));
   }
   if (find_token(tokens, event.secret_hash) != tokens.end())
-    return token_refused(absl::AlreadyExistsError("there is such a token"));
+    return refused(absl::AlreadyExistsError("there is such a token"));
   tokens[event.secret_hash] = {event.principal, event.expires_s};
   Decision decision;
   decision.principal = event.principal;
-  decision.changes = next_changes();
+  decision.changes = next_changes(state);
   decision.changes.put_join_tokens = std::move(tokens);
   return decision;
 }
 
-Decision ClusterCore::on(const UseJoinToken& event, TimeNs) {
-  JoinTokens tokens = without_expired(state_.join_tokens, event.now_s);
+Decision decide(const UseJoinToken& event, const ClusterState& state) {
+  JoinTokens tokens = without_expired(state.join_tokens, event.now_s);
   const auto found = find_token(tokens, event.secret_hash);
   if (found == tokens.end() || !is_hash(event.key_hash)) return not_good();
   const JoinTokenRecord token = found->second;
   const bool used = !token.used_key.empty();
-  if ((used && !same_text(token.used_key, event.key_hash)) || state_.denied.contains(token.principal))
-    return not_good();
+  if ((used && !same_text(token.used_key, event.key_hash)) || state.denied.contains(token.principal)) return not_good();
   const size_t slash = token.principal.find('/');
   const std::string role = token.principal.substr(0, slash);
   if ((!event.wanted_role.empty() && event.wanted_role != role) ||
       (!event.wanted_name.empty() && event.wanted_name != token.principal.substr(slash + 1))) {
     const std::string wanted = printable(
         absl::StrCat(event.wanted_role, event.wanted_name.empty() ? "" : " ", event.wanted_name), kPrincipalMax);
-    return token_refused(absl::FailedPreconditionError(
+    return refused(absl::FailedPreconditionError(
         absl::StrCat("the join token is for ", token.principal, ", and ", wanted,
                      " wants to join: have one made for that (skuactl cert join-token ", wanted, ")")));
   }
@@ -132,29 +124,28 @@ Decision ClusterCore::on(const UseJoinToken& event, TimeNs) {
   decision.principal = token.principal;
   if (used) return decision;
   tokens[event.secret_hash].used_key = event.key_hash;
-  decision.changes = next_changes();
+  decision.changes = next_changes(state);
   decision.changes.put_join_tokens = std::move(tokens);
   return decision;
 }
 
-Decision ClusterCore::on(const RemoveJoinToken& event, TimeNs) {
+Decision decide(const RemoveJoinToken& event, const ClusterState& state) {
   if (!is_join_token_id(event.token_id)) {
-    return token_refused(
+    return refused(
         absl::InvalidArgumentError(absl::StrCat("a join token is taken back by its number, which has ", kIdDigits,
                                                 " hexadecimal digits: skuactl cert tokens shows it")));
   }
-  JoinTokens tokens = without_expired(state_.join_tokens, event.now_s);
+  JoinTokens tokens = without_expired(state.join_tokens, event.now_s);
   const auto found = std::find_if(tokens.begin(), tokens.end(),
                                   [&event](const auto& entry) { return join_token_id(entry.first) == event.token_id; });
   if (found == tokens.end()) {
-    return token_refused(
-        absl::NotFoundError(absl::StrCat("there is no join token ", printable(event.token_id, kHashDigits),
-                                         ", or it has expired; skuactl cert tokens shows those there are")));
+    return refused(absl::NotFoundError(absl::StrCat("there is no join token ", printable(event.token_id, kHashDigits),
+                                                    ", or it has expired; skuactl cert tokens shows those there are")));
   }
   Decision decision;
   decision.principal = found->second.principal;
   tokens.erase(found);
-  decision.changes = next_changes();
+  decision.changes = next_changes(state);
   decision.changes.put_join_tokens = std::move(tokens);
   return decision;
 }

@@ -28,6 +28,8 @@
 #include <string_view>
 
 #include "control/core/cluster_state.h"
+#include "control/core/decision.h"
+#include "control/core/events.h"
 
 namespace skua::control {
 
@@ -39,6 +41,16 @@ namespace skua::control {
 
 /// Whether the store may hold such a record.
 [[nodiscard]] bool is_join_token(const std::string& secret_hash, const JoinTokenRecord& record);
+
+/// INVALID_ARGUMENT: no identity that a token can give, no hash, or a time out of bounds. FAILED_PRECONDITION: the
+/// identity is revoked. RESOURCE_EXHAUSTED: there are kJoinTokensMax tokens. ALREADY_EXISTS: this one is there.
+[[nodiscard]] Decision decide(const AddJoinToken& event, const ClusterState& state);
+
+/// PERMISSION_DENIED: all refusals of a token alike. FAILED_PRECONDITION: the token is for another role or name.
+[[nodiscard]] Decision decide(const UseJoinToken& event, const ClusterState& state);
+
+/// INVALID_ARGUMENT: not a token's number. NOT_FOUND: no such token.
+[[nodiscard]] Decision decide(const RemoveJoinToken& event, const ClusterState& state);
 
 }  // namespace skua::control
 

@@ -1,8 +1,10 @@
 #include "control/core/placement.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "control/core/view_rules.h"
 #include "rpc/base/check.h"
 
 namespace skua::control {
@@ -44,6 +46,24 @@ void Placer::add(Slot& slot, bool of_table) {
     load->of_table += of_table ? 1 : 0;
     load->total += 1;
   }
+}
+
+std::vector<ShardAssignment> moved_off_missing_workers(const NodeInfo& node, const ClusterState& state) {
+  std::vector<ShardAssignment> moved;
+  std::optional<Placer> placer;
+  std::optional<TableId> placer_table;
+  for (const auto& [key, shard] : state.shards) {
+    const Replica* member = find_member(shard, node.uuid);
+    const Learner* learner = find_learner(shard, node.uuid);
+    const Replica* replica = member != nullptr ? member : learner != nullptr ? &learner->replica : nullptr;
+    if (replica == nullptr || replica->worker < node.worker_count) continue;
+    if (placer_table != key.first) {
+      placer_table = key.first;
+      placer.emplace(std::vector<PlacementNode>{{node.uuid, node.worker_count}}, state.shards, key.first);
+    }
+    moved.push_back(with_worker(shard, node.uuid, placer->place().worker));
+  }
+  return moved;
 }
 
 }  // namespace skua::control

@@ -66,6 +66,10 @@ class Placer {
   std::vector<Slot> slots_;
 };
 
+/// The records of the node's shards that are on workers beyond its worker_count, on other workers of it. A shard's data
+/// belongs to the node, not to a worker: any worker can open it.
+[[nodiscard]] std::vector<ShardAssignment> moved_off_missing_workers(const NodeInfo& node, const ClusterState& state);
+
 }  // namespace skua::control
 
 #endif  // SKUA_CONTROL_CORE_PLACEMENT_H_

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "control/core/cluster_core.h"
 #include "control/core/cluster_limits.h"
 #include "control/core/grants.h"
 #include "rpc/base/printable.h"
@@ -26,12 +25,6 @@ std::vector<Limit> limits_of(const Quota& quota) {
           {quota.bytes_per_s, kQuotaBytesMax, "bytes/s"},
           {quota.sessions, kQuotaSessionsMax, "sessions"},
           {quota.client_ids, kQuotaClientIdsMax, "client ids"}};
-}
-
-Decision no_quota(absl::Status status) {
-  Decision decision;
-  decision.status = std::move(status);
-  return decision;
 }
 
 }  // namespace
@@ -60,29 +53,29 @@ absl::Status check_quota(const std::string& principal, const Quota& quota) {
   return absl::OkStatus();
 }
 
-Decision ClusterCore::on(const SetQuota& event, TimeNs) {
-  if (absl::Status status = check_quota(event.principal, event.quota); !status.ok()) return no_quota(status);
-  const auto held = state_.quotas.find(event.principal);
-  if (held == state_.quotas.end() && state_.quotas.size() >= kQuotasMax) {
-    return no_quota(absl::ResourceExhaustedError(
+Decision decide(const SetQuota& event, const ClusterState& state) {
+  if (absl::Status status = check_quota(event.principal, event.quota); !status.ok()) return refused(status);
+  const auto held = state.quotas.find(event.principal);
+  if (held == state.quotas.end() && state.quotas.size() >= kQuotasMax) {
+    return refused(absl::ResourceExhaustedError(
         absl::StrCat("the cluster has ", kQuotasMax, " quotas, which is the limit. Remove some (skuactl quota list)")));
   }
   Decision decision;
-  if (held != state_.quotas.end() && held->second == event.quota) return decision;
-  decision.changes = next_changes();
-  decision.changes.put_quotas = state_.quotas;
+  if (held != state.quotas.end() && held->second == event.quota) return decision;
+  decision.changes = next_changes(state);
+  decision.changes.put_quotas = state.quotas;
   (*decision.changes.put_quotas)[event.principal] = event.quota;
   return decision;
 }
 
-Decision ClusterCore::on(const RemoveQuota& event, TimeNs) {
-  if (!state_.quotas.contains(event.principal)) {
-    return no_quota(absl::NotFoundError(absl::StrCat("\"", printable(event.principal, kPrincipalMax),
-                                                     "\" has no quota; skuactl quota list shows who has which")));
+Decision decide(const RemoveQuota& event, const ClusterState& state) {
+  if (!state.quotas.contains(event.principal)) {
+    return refused(absl::NotFoundError(absl::StrCat("\"", printable(event.principal, kPrincipalMax),
+                                                    "\" has no quota; skuactl quota list shows who has which")));
   }
   Decision decision;
-  decision.changes = next_changes();
-  decision.changes.put_quotas = state_.quotas;
+  decision.changes = next_changes(state);
+  decision.changes.put_quotas = state.quotas;
   decision.changes.put_quotas->erase(event.principal);
   return decision;
 }

@@ -42,6 +42,8 @@
 
 #include "absl/status/status.h"
 #include "control/core/cluster_state.h"
+#include "control/core/decision.h"
+#include "control/core/events.h"
 
 namespace skua::control {
 
@@ -51,6 +53,12 @@ namespace skua::control {
 /// OK: the client can have this quota. INVALID_ARGUMENT: no client's identity, too long, nothing is limited, or a limit
 /// is beyond its bound.
 [[nodiscard]] absl::Status check_quota(const std::string& principal, const Quota& quota);
+
+/// INVALID_ARGUMENT: check_quota(). RESOURCE_EXHAUSTED: there are kQuotasMax quotas.
+[[nodiscard]] Decision decide(const SetQuota& event, const ClusterState& state);
+
+/// NOT_FOUND: the client has no quota.
+[[nodiscard]] Decision decide(const RemoveQuota& event, const ClusterState& state);
 
 }  // namespace skua::control
 

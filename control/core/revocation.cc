@@ -1,7 +1,6 @@
 #include "control/core/revocation.h"
 
 #include "absl/strings/str_cat.h"
-#include "control/core/cluster_core.h"
 #include "control/core/cluster_limits.h"
 #include "rpc/base/printable.h"
 
@@ -47,26 +46,26 @@ absl::Status check_node_allowed(const std::string& uuid, const ClusterState& sta
   return absl::PermissionDeniedError(absl::StrCat("node ", uuid, " is revoked (skuactl cert revoked)"));
 }
 
-Decision ClusterCore::on(const RevokeIdentity& event, TimeNs) {
+Decision decide(const RevokeIdentity& event, const ClusterState& state) {
   Decision decision;
-  decision.status = check_revocation(event.principal, state_);
-  if (decision.status.ok() && !state_.denied.contains(event.principal)) {
-    decision.changes = next_changes();
-    decision.changes.put_denied = state_.denied;
+  decision.status = check_revocation(event.principal, state);
+  if (decision.status.ok() && !state.denied.contains(event.principal)) {
+    decision.changes = next_changes(state);
+    decision.changes.put_denied = state.denied;
     decision.changes.put_denied->insert(event.principal);
   }
   return decision;
 }
 
-Decision ClusterCore::on(const UnrevokeIdentity& event, TimeNs) {
+Decision decide(const UnrevokeIdentity& event, const ClusterState& state) {
   Decision decision;
-  if (!state_.denied.contains(event.principal)) {
+  if (!state.denied.contains(event.principal)) {
     decision.status = absl::NotFoundError(absl::StrCat("\"", printable(event.principal, kPrincipalMax),
                                                        "\" is not revoked; skuactl cert revoked shows who is"));
     return decision;
   }
-  decision.changes = next_changes();
-  decision.changes.put_denied = state_.denied;
+  decision.changes = next_changes(state);
+  decision.changes.put_denied = state.denied;
   decision.changes.put_denied->erase(event.principal);
   return decision;
 }

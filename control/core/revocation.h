@@ -32,6 +32,8 @@
 
 #include "absl/status/status.h"
 #include "control/core/cluster_state.h"
+#include "control/core/decision.h"
+#include "control/core/events.h"
 
 namespace skua::control {
 
@@ -49,6 +51,12 @@ namespace skua::control {
 [[nodiscard]] absl::Status check_allowed(const std::string& principal, const ClusterState& state);
 /// PERMISSION_DENIED if the node is on the state's list.
 [[nodiscard]] absl::Status check_node_allowed(const std::string& uuid, const ClusterState& state);
+
+/// Errors of check_revocation().
+[[nodiscard]] Decision decide(const RevokeIdentity& event, const ClusterState& state);
+
+/// NOT_FOUND: the identity is not revoked.
+[[nodiscard]] Decision decide(const UnrevokeIdentity& event, const ClusterState& state);
 
 }  // namespace skua::control
 

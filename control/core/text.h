@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,11 @@ namespace skua::control {
 /// "1 shard", "2 shards".
 [[nodiscard]] inline std::string count_of(uint64_t n, const char* thing) {
   return absl::StrCat(n, " ", thing, n == 1 ? "" : "s");
+}
+
+/// "shard 3 of table users".
+[[nodiscard]] inline std::string shard_name(const std::string& table, uint32_t shard) {
+  return absl::StrCat("shard ", shard, " of table ", table);
 }
 
 /// "a, b, c": up to eight of the names, then "..." if there are more. "none" if there are no names.

@@ -16,10 +16,6 @@
 namespace skua::control {
 namespace {
 
-ShardKey key_of(const ShardAssignment& record) {
-  return {record.table_id, record.shard};
-}
-
 const ShardAssignment* record_at(const ViewContext& context, const ShardAtEpoch& at) {
   const auto found = context.state.shards.find(at.shard);
   return found == context.state.shards.end() || found->second.epoch != at.epoch ? nullptr : &found->second;

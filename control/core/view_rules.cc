@@ -78,6 +78,10 @@ std::string check_joins(const ShardAssignment& before, const ShardAssignment& af
 
 }  // namespace
 
+ShardKey key_of(const ShardAssignment& record) {
+  return {record.table_id, record.shard};
+}
+
 std::vector<Replica> members_of(const ShardAssignment& record) {
   std::vector<Replica> members;
   members.reserve(member_count(record));

@@ -34,6 +34,7 @@
 
 namespace skua::control {
 
+[[nodiscard]] ShardKey key_of(const ShardAssignment& record);
 /// The primary, if there is one, and the backups.
 [[nodiscard]] std::vector<Replica> members_of(const ShardAssignment& record);
 [[nodiscard]] size_t member_count(const ShardAssignment& record);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/core/cluster_limits.h"
+#include "control/core/cluster_progress.h"
 #include "control/proto/convert.h"
 #include "control/server/controller_limits.h"
 
@@ -13,12 +14,12 @@ void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core) {
   to.set_id(table.id);
   to.set_name(table.name);
   to.set_shard_count(table.shard_count);
-  to.set_available_shard_count(core.available_shard_count(table.id));
+  to.set_available_shard_count(available_shard_count(core.context(), table.id));
   to.set_replicas(table.replicas);
   to.set_min_insync(table.min_insync);
   to.set_read_anywhere(table.read_anywhere);
   to.set_hash_tags(table.hash_tags);
-  to.set_settled_shard_count(core.settled_shard_count(table.id));
+  to.set_settled_shard_count(settled_shard_count(core.context(), table.id));
 }
 
 StatusDesk::StatusDesk(Controller& controller, MapHub& hub, ProgramSecurity security,
@@ -80,7 +81,7 @@ void StatusDesk::fill_all(const ClusterCore& core, TimeNs now, v1::GetStatusRepl
     added.set_owned_shard_count(static_cast<uint32_t>(core.state().owned_shard_count(uuid)));
     added.set_staying_shard_count(static_cast<uint32_t>(core.state().staying_shard_count(uuid)));
     added.set_replica_count(static_cast<uint32_t>(core.state().replica_count(uuid)));
-    added.set_drain_progress(core.drain_progress(uuid));
+    added.set_drain_progress(drain_progress(core.context(), uuid));
     size_t whys = 0;
     for (const auto& [shard, why] : status.unserved) {
       *added.add_unserved() = to_proto(ShardRef{shard, whys++ < kUnservedWhysShownMax ? why : std::string()});
@@ -92,8 +93,8 @@ void StatusDesk::fill_all(const ClusterCore& core, TimeNs now, v1::GetStatusRepl
     }
   }
   for (const std::string& trouble : core.stranger_troubles()) reply.add_troubles(trouble);
-  for (const std::string& trouble : core.shard_troubles(kTroublesShownMax)) reply.add_troubles(trouble);
-  for (const std::string& hint : core.hints(kHintsShownMax)) reply.add_hints(hint);
+  for (const std::string& trouble : shard_troubles(core.context(), kTroublesShownMax)) reply.add_troubles(trouble);
+  for (const std::string& hint : hints(core.context(), kHintsShownMax)) reply.add_hints(hint);
 }
 
 }  // namespace skua::control

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/core/cluster_progress.h"
 #include "control/core/node_status.h"
 #include "control/proto/redirect.h"
 #include "rpc/base/metrics_text.h"
@@ -24,8 +25,8 @@ ControlFigures figures_of(const ClusterCore& core, bool is_store_reachable) {
   figures.tables = core.state().tables.size();
   for (const auto& [id, table] : core.state().tables) {
     figures.shards += table.shard_count;
-    figures.available_shards += core.available_shard_count(id);
-    figures.settled_shards += core.settled_shard_count(id);
+    figures.available_shards += available_shard_count(core.context(), id);
+    figures.settled_shards += settled_shard_count(core.context(), id);
   }
   return figures;
 }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/core/cluster_limits.h"
+#include "control/core/cluster_progress.h"
 #include "control/core/grants.h"
 #include "control/core/identity_rules.h"
 #include "control/core/quotas.h"
@@ -449,7 +450,7 @@ absl::Status Controller::reload() {
 void Controller::serve_waiters(bool give_up) {
   const TimeNs now = clock_.now_ns();
   for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
-    const auto lagging = core_->lagging_owners(waiter->table, waiter->revision);
+    const auto lagging = lagging_owners(core_->context(), waiter->table, waiter->revision);
     if (!lagging.empty() && now < waiter->deadline && !give_up) {
       ++waiter;
       continue;

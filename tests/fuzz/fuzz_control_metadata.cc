@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "control/core/cluster_core.h"
+#include "control/core/cluster_progress.h"
 #include "control/core/shard_map.h"
 #include "control/proto/convert.h"
 #include "control/server/metadata_codec.h"
@@ -89,9 +90,9 @@ void check_state(const ClusterState& state) {
   (void)core.step(AddGrant{"client/c", "t", kRightScan}, kNow + 10 * skua::kSecond);
   (void)core.step(SetQuota{"client/a", {7, 0, 0, 0}}, kNow + 10 * skua::kSecond);
   (void)core.step(RemoveQuota{"client/b"}, kNow + 10 * skua::kSecond);
-  (void)core.shard_troubles(16);
-  for (const auto& [uuid, node] : state.nodes) (void)core.drain_progress(uuid);
-  for (const auto& [id, table] : state.tables) require(core.settled_shard_count(id) <= table.shard_count);
+  (void)shard_troubles(core.context(), 16);
+  for (const auto& [uuid, node] : state.nodes) (void)drain_progress(core.context(), uuid);
+  for (const auto& [id, table] : state.tables) require(settled_shard_count(core.context(), id) <= table.shard_count);
 }
 
 /// Stored again it is the same.

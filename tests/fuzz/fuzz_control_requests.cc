@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "control/core/cluster_progress.h"
 #include "control/proto/convert.h"
 #include "control/proto/requests.h"
 #include "control/server/state_store.h"
@@ -219,9 +220,11 @@ class Control {
     require(again.ok() && *again == map ? "" : "a shard map does not survive the wire");
     tell();
     for (const auto& [id, table] : state.tables) {
-      require(core_.available_shard_count(id) <= table.shard_count ? "" : "more shards available than there are");
-      require(core_.settled_shard_count(id) <= table.shard_count ? "" : "more shards settled than there are");
-      (void)core_.lagging_owners(id, state.map_revision);
+      require(available_shard_count(core_.context(), id) <= table.shard_count ? ""
+                                                                              : "more shards available than there are");
+      require(settled_shard_count(core_.context(), id) <= table.shard_count ? ""
+                                                                            : "more shards settled than there are");
+      (void)lagging_owners(core_.context(), id, state.map_revision);
     }
   }
 
@@ -237,13 +240,13 @@ class Control {
   /// What people are told is a message that they can read.
   void tell() const {
     v1::GetStatusReply reply;
-    for (const std::string& trouble : core_.shard_troubles(16)) reply.add_troubles(trouble);
+    for (const std::string& trouble : shard_troubles(core_.context(), 16)) reply.add_troubles(trouble);
     for (const auto& [uuid, node] : core_.state().nodes) {
       const NodeStatus status = core_.node_status(uuid).value_or(NodeStatus{});
       v1::NodeStatus& added = *reply.add_nodes();
       *added.mutable_node() = to_proto(node);
       added.set_trouble(trouble_of(status));
-      added.set_drain_progress(core_.drain_progress(uuid));
+      added.set_drain_progress(drain_progress(core_.context(), uuid));
       for (const CopyReport& copy : status.copies) *added.add_copies() = to_proto(copy);
     }
     require(v1::GetStatusReply().ParseFromString(reply.SerializeAsString()) ? "" : "a status that nobody can read");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "control/core/cluster_limits.h"
+#include "control/core/cluster_progress.h"
 #include "control/core/table_names.h"
 #include "control/core/text.h"
 #include "tests/control/core/core_fixture.h"
@@ -74,14 +75,14 @@ TEST(Hints, NameNodesThatAreGoneAndHoldNothing) {
   const NodeInfo stopped = test_node(3);
   ASSERT_TRUE(cluster.step(NodeHeartbeat{stopped.uuid, 1, stopped.instance, 0, true}).status.ok());
   cluster.advance(kForgottenNodeNs - kSecond);
-  EXPECT_THAT(cluster.core.hints(8), IsEmpty());
+  EXPECT_THAT(hints(cluster.core.context(), 8), IsEmpty());
   cluster.advance(3 * 3600 * kSecond);
   ASSERT_TRUE(cluster.heartbeat(test_node(2)).ok());
-  EXPECT_THAT(cluster.core.hints(8),
+  EXPECT_THAT(hints(cluster.core.context(), 8),
               ElementsAre(AllOf(HasSubstr("node " + test_uuid(3) + " has not been heard of for 3 h and holds nothing"),
                                 HasSubstr("skuactl node remove " + test_uuid(3)))))
       << "node 1 holds shards, node 2 is alive";
-  EXPECT_THAT(cluster.core.hints(0), IsEmpty());
+  EXPECT_THAT(hints(cluster.core.context(), 0), IsEmpty());
 }
 
 TEST(NoSuchTable, OffersTheNearestName) {
@@ -137,7 +138,7 @@ TEST(DrainProgress, SaysThatANodeThatDoesNotRunMustBeStarted) {
   cluster.advance(10 * kSecond);
   ASSERT_TRUE(cluster.heartbeat(test_node(2)).ok());
   ASSERT_TRUE(cluster.step(DrainNode{test_uuid(1)}).status.ok());
-  EXPECT_THAT(cluster.core.drain_progress(test_uuid(1)),
+  EXPECT_THAT(drain_progress(cluster.core.context(), test_uuid(1)),
               AllOf(HasSubstr("1 shard still to be moved"), HasSubstr("this node does not run, start it again")));
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "control/core/cluster_limits.h"
+#include "control/core/cluster_progress.h"
 #include "control/core/shard_map.h"
 #include "tests/control/core/core_fixture.h"
 
@@ -274,10 +275,10 @@ TEST(Heartbeat, SuspicionLeavesShardsAssignedAndShowsThemUnavailable) {
   ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
   ASSERT_TRUE(cluster.create_table("t", 4).ok());
   const TableId id = cluster.core.state().find_table("t")->id;
-  EXPECT_EQ(cluster.core.available_shard_count(id), 4u);
+  EXPECT_EQ(available_shard_count(cluster.core.context(), id), 4u);
   const uint64_t revision = cluster.revision();
   cluster.advance(4 * kSecond);
-  EXPECT_EQ(cluster.core.available_shard_count(id), 0u);
+  EXPECT_EQ(available_shard_count(cluster.core.context(), id), 0u);
   EXPECT_EQ(cluster.core.state().owned_shard_count(test_uuid(1)), 4u);
   EXPECT_EQ(cluster.revision(), revision);
 }
@@ -496,13 +497,13 @@ TEST(LaggingOwners, ShrinksAsNodesApplyTheMap) {
   ASSERT_TRUE(cluster.register_node(test_node(2)).ok());
   ASSERT_TRUE(cluster.create_table("t", 4).ok());
   const TableId id = cluster.core.state().find_table("t")->id;
-  EXPECT_THAT(cluster.core.lagging_owners(id, cluster.revision()), ElementsAre(test_uuid(1), test_uuid(2)));
+  EXPECT_THAT(lagging_owners(cluster.core.context(), id, cluster.revision()), ElementsAre(test_uuid(1), test_uuid(2)));
   ASSERT_TRUE(cluster.heartbeat(test_node(1), cluster.revision()).ok());
-  EXPECT_THAT(cluster.core.lagging_owners(id, cluster.revision()), ElementsAre(test_uuid(2)));
+  EXPECT_THAT(lagging_owners(cluster.core.context(), id, cluster.revision()), ElementsAre(test_uuid(2)));
   ASSERT_TRUE(cluster.heartbeat(test_node(2), cluster.revision() - 1).ok());
-  EXPECT_THAT(cluster.core.lagging_owners(id, cluster.revision()), ElementsAre(test_uuid(2)));
+  EXPECT_THAT(lagging_owners(cluster.core.context(), id, cluster.revision()), ElementsAre(test_uuid(2)));
   ASSERT_TRUE(cluster.heartbeat(test_node(2), cluster.revision() + 1).ok());
-  EXPECT_THAT(cluster.core.lagging_owners(id, cluster.revision()), IsEmpty());
+  EXPECT_THAT(lagging_owners(cluster.core.context(), id, cluster.revision()), IsEmpty());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "control/core/cluster_progress.h"
 #include "control/core/view_manager.h"
 #include "tests/control/core/replicated_cluster.h"
 
@@ -37,7 +38,7 @@ struct Doubtful : ReplicatedCluster {
     pass(1 * kSecond);
   }
   std::string trouble() const {
-    const auto troubles = core.shard_troubles(10);
+    const auto troubles = shard_troubles(core.context(), 10);
     return troubles.empty() ? "" : troubles[0];
   }
   std::vector<uint64_t> m;
@@ -51,8 +52,8 @@ TEST(Doubts, ABackupGoesOnAsOne) {
   cluster.doubt(cluster.m[1], 1, 7);
   cluster.pass(10 * kSecond);
   EXPECT_EQ(cluster.record().epoch, 1u);
-  EXPECT_EQ(cluster.core.available_shard_count(1), 1u);
-  EXPECT_EQ(cluster.core.settled_shard_count(1), 0u);
+  EXPECT_EQ(available_shard_count(cluster.core.context(), 1), 1u);
+  EXPECT_EQ(settled_shard_count(cluster.core.context(), 1), 0u);
   EXPECT_EQ(cluster.trouble(), "");
 }
 
@@ -132,7 +133,7 @@ TEST(Doubts, WhoIsAwayIsWaitedForAndLeads) {
   EXPECT_EQ(cluster.record().epoch, 1u);
   EXPECT_EQ(cluster.members().size(), 3u);
   EXPECT_EQ(cluster.record().fork, 0u);
-  EXPECT_EQ(cluster.core.available_shard_count(1), 0u);
+  EXPECT_EQ(available_shard_count(cluster.core.context(), 1), 0u);
   EXPECT_THAT(cluster.trouble(),
               AllOf(HasSubstr(test_uuid(cluster.m[0])), HasSubstr(test_uuid(cluster.m[1])),
                     HasSubstr("start node " + test_uuid(cluster.m[2]) + " again"), HasSubstr("skuactl shard recover")));
@@ -195,11 +196,11 @@ TEST(Doubts, AForkAnswersThemAndTheOthersComeBack) {
   // What was said before it is still repeated for a while.
   cluster.pass(10 * kSecond);
   EXPECT_EQ(cluster.record().fork, 1u);
-  EXPECT_EQ(cluster.core.available_shard_count(1), 1u);
+  EXPECT_EQ(available_shard_count(cluster.core.context(), 1), 1u);
   cluster.doubts.clear();
   cluster.let_learners_join();
   EXPECT_EQ(cluster.members().size(), 3u);
-  EXPECT_EQ(cluster.core.settled_shard_count(1), 1u);
+  EXPECT_EQ(settled_shard_count(cluster.core.context(), 1), 1u);
   EXPECT_EQ(cluster.primary(), cluster.m[2]);
 }
 
@@ -296,7 +297,7 @@ TEST(Doubts, AreForgottenWhenTheyAreNotRepeated) {
   cluster.pass(2 * kSecond);
   EXPECT_FALSE(transfer().ok());
   cluster.pass(3 * kSecond);
-  EXPECT_EQ(cluster.core.settled_shard_count(1), 1u);
+  EXPECT_EQ(settled_shard_count(cluster.core.context(), 1), 1u);
   EXPECT_TRUE(transfer().ok());
 }
 

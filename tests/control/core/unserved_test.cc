@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "control/core/cluster_limits.h"
+#include "control/core/cluster_progress.h"
 #include "tests/control/core/replicated_cluster.h"
 
 namespace skua::control {
@@ -27,24 +28,24 @@ absl::Status cannot_open(ReplicatedCluster& cluster, uint64_t n, std::vector<Sha
 }
 
 std::vector<std::string> troubles(const ReplicatedCluster& cluster) {
-  return cluster.core.shard_troubles(16);
+  return shard_troubles(cluster.core.context(), 16);
 }
 
 TEST(Unserved, OnlyReplicaMakesTheShardUnavailableAndSaysWhy) {
   ReplicatedCluster cluster(1, 1, 3);
-  EXPECT_EQ(cluster.core.available_shard_count(1), 3u);
+  EXPECT_EQ(available_shard_count(cluster.core.context(), 1), 3u);
   ASSERT_TRUE(cannot_open(cluster, 1, {{{1, 1}, "its MANIFEST is damaged"}}).ok());
-  EXPECT_EQ(cluster.core.available_shard_count(1), 2u);
-  EXPECT_EQ(cluster.core.settled_shard_count(1), 2u);
+  EXPECT_EQ(available_shard_count(cluster.core.context(), 1), 2u);
+  EXPECT_EQ(settled_shard_count(cluster.core.context(), 1), 2u);
   EXPECT_THAT(troubles(cluster),
               ElementsAre(AllOf(HasSubstr("shard 1 of table t is not served"), HasSubstr(test_uuid(1)),
                                 HasSubstr("cannot open its data"), HasSubstr("its MANIFEST is damaged"))));
-  EXPECT_THAT(cluster.core.lagging_owners(1, cluster.revision()), ElementsAre(test_uuid(1)));
+  EXPECT_THAT(lagging_owners(cluster.core.context(), 1, cluster.revision()), ElementsAre(test_uuid(1)));
   // The next heartbeat takes it back.
   ASSERT_TRUE(cannot_open(cluster, 1, {}).ok());
-  EXPECT_EQ(cluster.core.available_shard_count(1), 3u);
+  EXPECT_EQ(available_shard_count(cluster.core.context(), 1), 3u);
   EXPECT_THAT(troubles(cluster), IsEmpty());
-  EXPECT_THAT(cluster.core.lagging_owners(1, cluster.revision()), IsEmpty());
+  EXPECT_THAT(lagging_owners(cluster.core.context(), 1, cluster.revision()), IsEmpty());
 }
 
 TEST(Unserved, WithoutAReasonTheNodesTroubleIsTold) {
@@ -59,8 +60,8 @@ TEST(Unserved, PrimaryIsReplacedByAMemberThatServes) {
   ASSERT_TRUE(cannot_open(cluster, primary, {{{1, 0}, "damaged"}}).ok());
   EXPECT_NE(cluster.primary(), primary);
   EXPECT_THAT(cluster.members(), SizeIs(3)) << "who removes it is the primary that misses it";
-  EXPECT_EQ(cluster.core.available_shard_count(1), 1u);
-  EXPECT_EQ(cluster.core.settled_shard_count(1), 0u);
+  EXPECT_EQ(available_shard_count(cluster.core.context(), 1), 1u);
+  EXPECT_EQ(settled_shard_count(cluster.core.context(), 1), 0u);
   EXPECT_THAT(troubles(cluster), IsEmpty());
 }
 
@@ -69,18 +70,18 @@ TEST(Unserved, NoMemberThatServesLeavesTheShardAsItIs) {
   const uint64_t primary = cluster.primary();
   const uint64_t backup = cluster.backup(0);
   ASSERT_TRUE(cannot_open(cluster, backup, {{{1, 0}, "damaged there"}}).ok());
-  EXPECT_EQ(cluster.core.available_shard_count(1), 1u);
-  EXPECT_EQ(cluster.core.settled_shard_count(1), 0u);
+  EXPECT_EQ(available_shard_count(cluster.core.context(), 1), 1u);
+  EXPECT_EQ(settled_shard_count(cluster.core.context(), 1), 0u);
   const uint64_t epoch = cluster.record().epoch;
   ASSERT_TRUE(cannot_open(cluster, primary, {{{1, 0}, "damaged here"}}).ok());
   EXPECT_EQ(cluster.record().epoch, epoch);
-  EXPECT_EQ(cluster.core.available_shard_count(1), 0u);
+  EXPECT_EQ(available_shard_count(cluster.core.context(), 1), 0u);
   EXPECT_THAT(troubles(cluster), ElementsAre(HasSubstr("damaged here")));
   EXPECT_EQ(cluster.step(TransferPrimary{"t", 0, test_uuid(backup)}).status.code(), StatusCode::kFailedPrecondition);
   // The first that can open its data again leads.
   ASSERT_TRUE(cannot_open(cluster, backup, {}).ok());
   EXPECT_EQ(cluster.primary(), backup);
-  EXPECT_EQ(cluster.core.available_shard_count(1), 1u);
+  EXPECT_EQ(available_shard_count(cluster.core.context(), 1), 1u);
 }
 
 TEST(Unserved, MembersThatDoNotRunAreNamed) {
@@ -133,7 +134,7 @@ TEST(Unserved, WhatANodeHasNoPartInIsNotKept) {
   ASSERT_TRUE(status.has_value());
   ASSERT_THAT(status->unserved, SizeIs(1));
   EXPECT_THAT(status->unserved.begin()->second, SizeIs(kUnservedWhyMax));
-  EXPECT_EQ(cluster.core.available_shard_count(1), 1u);
+  EXPECT_EQ(available_shard_count(cluster.core.context(), 1), 1u);
 }
 
 TEST(Unserved, ANewProcessStartsWithoutThem) {

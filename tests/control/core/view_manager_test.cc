@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "control/core/cluster_progress.h"
 #include "control/core/shard_map.h"
 #include "control/core/uuid.h"
 #include "tests/control/core/replicated_cluster.h"
@@ -396,9 +397,9 @@ TEST(LostStorage, OfAllMembersWaitsForAnOperator) {
   cluster.restart(b, true);
   cluster.pass(10 * kSecond);
   EXPECT_EQ(cluster.record().epoch, 1u);
-  EXPECT_EQ(cluster.core.available_shard_count(1), 0u);
-  ASSERT_EQ(cluster.core.shard_troubles(10).size(), 1u);
-  EXPECT_THAT(cluster.core.shard_troubles(10)[0], HasSubstr("every member lost its storage"));
+  EXPECT_EQ(available_shard_count(cluster.core.context(), 1), 0u);
+  ASSERT_EQ(shard_troubles(cluster.core.context(), 10).size(), 1u);
+  EXPECT_THAT(shard_troubles(cluster.core.context(), 10)[0], HasSubstr("every member lost its storage"));
 
   EXPECT_TRUE(cluster.step(ForceRecover{"t", 0, cluster.node(b).uuid}).status.ok());
   EXPECT_EQ(cluster.primary(), b);

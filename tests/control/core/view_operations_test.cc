@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "control/core/cluster_progress.h"
 #include "control/core/shard_map.h"
 #include "tests/control/core/replicated_cluster.h"
 
@@ -82,11 +83,11 @@ TEST(DrainNode, MovesPrimariesAtOnceAndThenEverything) {
   ASSERT_TRUE(cluster.step(DrainNode{test_uuid(1)}).status.ok());
   cluster.settle();
   EXPECT_EQ(primaries(cluster, 1), 0u);
-  EXPECT_THAT(cluster.core.drain_progress(test_uuid(1)), HasSubstr("still to be moved"));
+  EXPECT_THAT(drain_progress(cluster.core.context(), test_uuid(1)), HasSubstr("still to be moved"));
   cluster.let_learners_join();
   EXPECT_EQ(replicas(cluster, 1), 0u);
-  EXPECT_EQ(cluster.core.drain_progress(test_uuid(1)), "");
-  EXPECT_EQ(cluster.core.settled_shard_count(1), 8u);
+  EXPECT_EQ(drain_progress(cluster.core.context(), test_uuid(1)), "");
+  EXPECT_EQ(settled_shard_count(cluster.core.context(), 1), 8u);
   for (uint32_t shard = 0; shard < 8; ++shard) EXPECT_EQ(cluster.record(shard).fork, 0u);
   // The mark survives a restart of the node; an empty node can be removed.
   cluster.restart(1);
@@ -100,10 +101,10 @@ TEST(DrainNode, WithoutRoomElsewhereSaysSoAndCanBeTakenBack) {
   cluster.pass(5 * kSecond);
   EXPECT_EQ(primaries(cluster, 1), 0u);
   EXPECT_EQ(replicas(cluster, 1), 4u);
-  EXPECT_THAT(cluster.core.drain_progress(test_uuid(1)), HasSubstr("4 of them cannot be"));
+  EXPECT_THAT(drain_progress(cluster.core.context(), test_uuid(1)), HasSubstr("4 of them cannot be"));
   EXPECT_TRUE(cluster.step(UndrainNode{test_uuid(1)}).status.ok());
   cluster.settle();
-  EXPECT_EQ(cluster.core.settled_shard_count(1), 4u);
+  EXPECT_EQ(settled_shard_count(cluster.core.context(), 1), 4u);
   EXPECT_EQ(cluster.step(DrainNode{test_uuid(9)}).status.code(), StatusCode::kNotFound);
 }
 
@@ -113,16 +114,16 @@ TEST(DrainNode, LeavesShardsThatNobodyCopiesAndSaysSo) {
   const size_t staying = cluster.core.state().staying_shard_count(test_uuid(1));
   ASSERT_GT(staying, 0u);
   ASSERT_TRUE(cluster.step(DrainNode{test_uuid(1)}).status.ok());
-  EXPECT_THAT(cluster.core.drain_progress(test_uuid(1)),
+  EXPECT_THAT(drain_progress(cluster.core.context(), test_uuid(1)),
               AllOf(HasSubstr("still to be moved; "), HasSubstr("tables with one replica are not copied (alone)")));
   cluster.let_learners_join();
   // No learner is sent for what no node would copy.
   EXPECT_EQ(replicas(cluster, 1), staying);
   for (const auto& [key, record] : cluster.core.state().shards) EXPECT_THAT(record.learners, IsEmpty());
-  EXPECT_THAT(cluster.core.drain_progress(test_uuid(1)),
+  EXPECT_THAT(drain_progress(cluster.core.context(), test_uuid(1)),
               AllOf(Not(HasSubstr("to be moved")), HasSubstr(" here: "), HasSubstr("then drop them")));
   ASSERT_TRUE(cluster.step(DropTable{"alone"}).status.ok());
-  EXPECT_EQ(cluster.core.drain_progress(test_uuid(1)), "");
+  EXPECT_EQ(drain_progress(cluster.core.context(), test_uuid(1)), "");
 }
 
 TEST(NodeLeave, IsRefusedWhileTheNodeHoldsReplicas) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "control/core/cluster_progress.h"
 
 namespace skua::kv::sim {
 namespace {
@@ -210,7 +211,7 @@ void ControlProcess::finish(const absl::Status& status, bool changed) {
 std::string ControlProcess::describe() const {
   if (!up_) return absl::StrCat("control ", number_, " is down");
   if (!leads_) return absl::StrCat("control ", number_, " follows");
-  const std::vector<std::string> troubles = core_->shard_troubles(10);
+  const std::vector<std::string> troubles = shard_troubles(core_->context(), 10);
   return absl::StrCat("control ", number_, " leads: map ", core_->state().map_revision, busy_ ? ", busy" : "",
                       ticking_ ? ", ticks" : "", must_reload_ ? ", must reload" : "", ", ", queue_.size(), " wait",
                       troubles.empty() ? "" : "; ", absl::StrJoin(troubles, "; "));
