@@ -2,10 +2,10 @@
 //
 //    own log         1 ............ commit ........ verified ............ last
 //                    agrees with every primary's    an Append has         may differ: is not acknowledged,
-//                                                   shown that it agrees  and is not committed here
+//                                                   proven that it agrees and is not committed here
 //
 // When an epoch begins, only committed entries are known to agree. Each Append that continues the log shows that the
-// logs agree up to the Append's end. Until the first one the agreement is not `shown`: the primary may not know where
+// logs agree up to the Append's end. Until the first one the agreement is not proven: the primary may not know where
 // this log ends, so the replica repeats its report. A primary agrees with itself.
 //
 // The commit index of a follower follows from it: the primary's commit index, but only within verified entries that the
@@ -31,18 +31,18 @@ class Agreement {
   /// An epoch begins.
   void begin(uint64_t commit_index) {
     verified_ = known_commit_ = commit_index;
-    is_shown_ = false;
+    is_proven_ = false;
     gap_told_until_ns_ = 0;
   }
   /// The log agrees up to `index`.
   void reach(uint64_t index) { verified_ = std::max(verified_, index); }
-  /// An Append has shown that the log agrees up to `index`.
-  void show(uint64_t index) {
+  /// An Append has proven that the log agrees up to `index`.
+  void prove(uint64_t index) {
     reach(index);
-    is_shown_ = true;
+    is_proven_ = true;
   }
-  /// The primary believes that the logs do not agree. Returns whether an Append had shown that they do.
-  [[nodiscard]] bool withdraw() { return std::exchange(is_shown_, false); }
+  /// The primary believes that the logs do not agree. Returns whether an Append had proven that they do.
+  [[nodiscard]] bool withdraw() { return std::exchange(is_proven_, false); }
   /// The log has lost its entries behind `index`.
   void cut(uint64_t index) { verified_ = std::min(verified_, index); }
   /// A snapshot that ends with `base` was installed, after which the log ends with `last_index`.
@@ -53,7 +53,7 @@ class Agreement {
   /// The primary says that it has committed the entries up to `index`.
   void hear_of_commit(uint64_t index) { known_commit_ = std::max(known_commit_, index); }
 
-  [[nodiscard]] bool is_shown() const { return is_shown_; }
+  [[nodiscard]] bool is_proven() const { return is_proven_; }
   [[nodiscard]] uint64_t verified() const { return verified_; }
   /// The primary's commit index, as far as it is known in this epoch.
   [[nodiscard]] uint64_t known_commit() const { return known_commit_; }
@@ -73,7 +73,7 @@ class Agreement {
  private:
   uint64_t verified_ = 0;
   uint64_t known_commit_ = 0;
-  bool is_shown_ = false;
+  bool is_proven_ = false;
   TimeNs gap_told_until_ns_ = 0;
 };
 

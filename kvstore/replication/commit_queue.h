@@ -1,10 +1,10 @@
-// CommitQueue: the entries of a primary's reign that are not committed yet, in the order of their indices.
+// CommitQueue: the entries that a primary has added and not committed yet, in the order of their indices.
 //
 //    oldest                              newest
 //    {7, sync}  {8, memory}  {9, sync}            add() behind, drop_oldest() in front
 //
 // Entries are committed in order: entry 8, although it needs less, waits until entry 7 is committed. Entries of former
-// primaries are not in the queue; they are committed together with the barrier, the first entry of the reign.
+// primaries are not in the queue; they are committed together with the barrier, the primary's first entry.
 //
 // No allocation per entry beyond std::deque's blocks. Thread: one at a time.
 #ifndef SKUA_KVSTORE_REPLICATION_COMMIT_QUEUE_H_
@@ -33,7 +33,7 @@ class CommitQueue {
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   /// Only if not empty().
   [[nodiscard]] const Entry& oldest() const { return entries_.front(); }
-  /// Null: the entry is committed, or not of this reign. Valid until the queue changes.
+  /// Null: the entry is committed, or a former primary's. Valid until the queue changes.
   [[nodiscard]] const Entry* find(uint64_t index) const {
     const auto found = at_or_behind(index);
     return found == entries_.end() || found->index != index ? nullptr : &*found;

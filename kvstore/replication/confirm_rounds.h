@@ -7,7 +7,7 @@
 // At most one round is under way, and all reads that come meanwhile share the next one. A read cannot use the round
 // that is under way: a member may have answered before the read began, and left the epoch since. Numbers rise, and a
 // number that was confirmed is never used again. After abandon() a number that was asked and not confirmed is used
-// again: answers of the reign that ended must be forgotten (PeerReplica::start_anew()).
+// again: answers of the leadership that ended must be forgotten (PeerReplica::start_anew()).
 //
 // A value type. Thread: one at a time.
 #ifndef SKUA_KVSTORE_REPLICATION_CONFIRM_ROUNDS_H_
@@ -29,7 +29,7 @@ class ConfirmRounds {
   }
   /// All have answered the round that is under way.
   void finish() { confirmed_ = asked_; }
-  /// Nobody waits any more: the reign has ended.
+  /// Nobody waits any more: this replica does not lead any more.
   void abandon() {
     wanted_ = 0;
     asked_ = confirmed_;

@@ -3,8 +3,8 @@
 //    index   ... 10 | 11 12 13 14 | 15 16 | 17 ...        base {10, epoch 2}
 //    epoch        2 |  3  3  3  3 |  5  5 |  8            runs {11: epoch 3}, {15: epoch 5}, {17: epoch 8}
 //
-// A primary's entries have the epoch in which its reign began. If the reign goes on in a later epoch, its entries keep
-// the first one. So a log has one run for each barrier. Two logs that have an entry of the same index and epoch in
+// A primary's entries have the epoch in which it began to lead. If it still leads in a later epoch, its entries keep the
+// first one. So a log has one run for each barrier. Two logs that have an entry of the same index and epoch in
 // common agree in all entries before it (log matching). So their last common entry follows from their runs alone. All
 // entries up to the base are committed, and the runs do not describe them any more.
 #ifndef SKUA_KVSTORE_REPLICATION_EPOCH_HISTORY_H_
@@ -34,8 +34,8 @@ class EpochHistory {
  public:
   /// The most runs that a message carries. Older runs become part of the base (compact()).
   static constexpr size_t kRunsMax = 32;
-  /// The most runs that are accepted from a disk. A log keeps kRunsMax runs, and one more for each reign that committed
-  /// nothing.
+  /// The most runs that are accepted from a disk. A log keeps kRunsMax runs, and one more for each primary that
+  /// committed nothing.
   static constexpr size_t kRunsStoredMax = 1024;
   /// The highest index that a client's write gets, or that comes from outside. No log grows that long, so larger values
   /// from outside are refused: sums of two indices do not overflow. Stored versions have two bits for flags, from bit 62

@@ -21,11 +21,11 @@ bool can_follow(const Append& append) {
 
 void Follower::on(const ReplicaId& from, const StartView& start, TimeNs now, ReplicaOutput& out) {
   if (start.view.epoch < state_.view.epoch) {
-    if (state_.speaks()) out.messages.push_back({from.node, StaleEpoch{state_.view}});
+    if (state_.has_durable_epoch()) out.messages.push_back({from.node, StaleEpoch{state_.view}});
     return;
   }
   state_.hear_of(start.view, out);
-  if (start.view.epoch != state_.view.epoch || !state_.speaks() || from.node != state_.view.primary) return;
+  if (start.view.epoch != state_.view.epoch || !state_.has_durable_epoch() || from.node != state_.view.primary) return;
   PeerReplica* const primary = state_.peers.find(from);
   if (primary == nullptr) return;
   primary->heard_ns = now;
@@ -54,7 +54,7 @@ void Follower::on(const ReplicaId& from, const Append& append, TimeNs now, Repli
   const OwnLog::Change change = state_.log.follow(append);
   if (change.truncate_after) out.truncate_after = change.truncate_after;
   if (change.accept_first != 0) out.accept_first = change.accept_first;
-  state_.agreement.show(append.prev.index + append.epochs.size());
+  state_.agreement.prove(append.prev.index + append.epochs.size());
   learn_commit(append.commit_index);
   if (change.accept_first == 0 || append.acknowledge_received) {
     out.messages.push_back({from.node, AppendReply{state_.view.epoch, state_.verified_levels()}});
@@ -82,7 +82,7 @@ void Follower::log_moved(const LogLevels& before, ReplicaOutput& out) {
   // Received entries alone are not news here: on(Append) acknowledges them if the primary asked for it.
   const LogLevels& levels = state_.log.levels();
   const bool is_news = levels.written > before.written || levels.durable > before.durable;
-  if (is_news && state_.follows() && state_.speaks()) {
+  if (is_news && state_.follows() && state_.has_durable_epoch()) {
     out.messages.push_back({state_.view.primary, AppendReply{state_.view.epoch, state_.verified_levels()}});
   }
 }
@@ -94,13 +94,13 @@ void Follower::learn_commit(uint64_t index) {
 
 void Follower::peer_ready(NodeId node, ReplicaOutput& out) const {
   if (node != state_.view.primary || state_.role == ReplicaRole::kInactive) return;
-  if (!state_.agreement.is_shown()) send_tail(out);
+  if (!state_.agreement.is_proven()) send_tail(out);
 }
 
 void Follower::heartbeat(TimeNs now, ReplicaOutput& out) {
   // A doubtful replica that has all known commits reports its tail again, so that the primary can say Restored.
   const bool asks = state_.doubt != 0 && state_.verified_levels().durable >= state_.agreement.known_commit();
-  if (!state_.agreement.is_shown() || asks) send_tail(out);
+  if (!state_.agreement.is_proven() || asks) send_tail(out);
   state_.timer.commit_is_told();
   // Who serves reads asks all members for promises.
   const bool reads = state_.view.read_anywhere && state_.role == ReplicaRole::kBackup;

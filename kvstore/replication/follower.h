@@ -2,7 +2,7 @@
 //
 //    primary                             follower
 //    StartView    ------------------->   where does your log end?
-//                 <-------------------   TailReport; repeated until an Append shows where the logs agree
+//                 <-------------------   TailReport; repeated until an Append proves where the logs agree
 //    Append       ------------------->   takes over the primary's entries, in place of its own that differ
 //                 <-------------------   AppendReply: what its log has of the entries that agree
 //    SnapshotNeeded ----------------->   fetches a snapshot, but first makes sure that the primary knows its log

@@ -57,7 +57,7 @@ auto fields_of(OneOf<Heartbeat> auto& m) {
   return std::tie(m.epoch, m.sent_ns, m.commit_index);
 }
 auto fields_of(OneOf<HeartbeatReply> auto& m) {
-  return std::tie(m.epoch, m.echo_ns, m.levels, m.granted);
+  return std::tie(m.epoch, m.echo_ns, m.levels, m.promises);
 }
 auto fields_of(OneOf<Confirm, ConfirmReply> auto& m) {
   return std::tie(m.epoch, m.round);

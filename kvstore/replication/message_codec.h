@@ -14,7 +14,7 @@
 //                            u16 flags, payload }
 //    4 AppendReply       u64 epoch, levels
 //    5 Heartbeat         u64 epoch, i64 sent at, u64 commit index
-//    6 HeartbeatReply    u64 epoch, i64 sent at (the heartbeat's), levels, u8 granted
+//    6 HeartbeatReply    u64 epoch, i64 sent at (the heartbeat's), levels, u8 promises
 //    7 Confirm           u64 epoch, u64 round
 //    8 ConfirmReply      u64 epoch, u64 round
 //    9 Release           u64 epoch

@@ -63,8 +63,8 @@ struct Heartbeat {
 
 struct HeartbeatReply {
   uint64_t epoch = 0;
-  TimeNs echo_ns = 0;  ///< Heartbeat::sent_ns
-  bool granted = false;
+  TimeNs echo_ns = 0;     ///< Heartbeat::sent_ns
+  bool promises = false;  ///< lease.h
   LogLevels levels;
 };
 

@@ -10,8 +10,8 @@
 //       +--report too far behind--> needs a snapshot  --report that agrees--> matched
 //
 // Rules
-//   - Acknowledged levels never fall while a reign lasts, but for entries behind `agreed` that were not durable: the
-//     peer may have lost them in a restart.
+//   - Acknowledged levels never fall while this replica leads, but for entries behind `agreed` that were not durable:
+//     the peer may have lost them in a restart.
 //   - A member whose report is shorter than what it acknowledged as durable is asked once more. The first report may be
 //     an old one that was overtaken. If the second is as short, the member has lost entries.
 //   - Nothing is sent after a full connection refused entries, until there is room or the peer answers.
@@ -46,7 +46,7 @@ class PeerLog {
     uint64_t last = 0;
   };
 
-  /// A new reign: nothing is known.
+  /// A new leadership: nothing is known.
   void forget();
   /// The connection to the peer broke.
   void disconnect() { is_matched_ = is_refused_ = false; }

@@ -44,7 +44,7 @@ struct PeerReplica {
   /// Silence before `since` does not count.
   void give_time(TimeNs since) { heard_ns = std::max(heard_ns, since); }
 
-  /// Nothing of a former reign counts, and no silence before `since`.
+  /// Nothing of a former leadership counts, and no silence before `since`.
   void start_anew(TimeNs since) {
     log.forget();
     latency.abandon();

@@ -48,12 +48,12 @@ void Replica::take_change(const View& view, TimeNs now) {
   state_.view = view;
   match_peers(now, true);
   if (state_.role == ReplicaRole::kLearner || state_.role == ReplicaRole::kInactive) {
-    if (state_.speaks()) state_.role = state_.role_in(state_.view);
+    if (state_.has_durable_epoch()) state_.role = state_.role_in(state_.view);
   }
 }
 
 void Replica::adopt(const View& view, TimeNs now, ReplicaOutput& out) {
-  const bool reigned = state_.leads();
+  const bool led = state_.leads();
   // A fork begins with the log of its primary. So this replica, as the fork's primary, lacks nothing.
   const bool is_primary = view.primary == state_.self.node;
   const bool forks = view.fork > fork_ && is_primary;
@@ -62,14 +62,14 @@ void Replica::adopt(const View& view, TimeNs now, ReplicaOutput& out) {
   if (state_.doubt != 0 && is_primary) state_.given_up_epoch = view.epoch;
   // The same primary goes on in the next epoch, and there was no other one between: acknowledgements stay valid.
   const ReplicaRole role = state_.role_in(view);
-  const bool reigns_on = reigned && view.epoch == state_.view.epoch + 1 && role == ReplicaRole::kPrimary;
+  const bool leads_on = led && view.epoch == state_.view.epoch + 1 && role == ReplicaRole::kPrimary;
   state_.view = view;
   state_.role = role;
-  match_peers(now, reigns_on);
+  match_peers(now, leads_on);
   OwnLog& log = state_.log;
   state_.agreement.begin(log.commit_index());
   if (mutant(ReplicaMutant::kBelieveUnverified)) state_.agreement.reach(log.last_index());
-  if (reigns_on) {
+  if (leads_on) {
     state_.agreement.reach(log.last_index());
     // Peers are silent until the new view is durable at them, so they get more time. A peer that was silent before does
     // not.
@@ -78,7 +78,7 @@ void Replica::adopt(const View& view, TimeNs now, ReplicaOutput& out) {
       peer.give_time(now + state_.options.first_word_ns);
     }
   } else {
-    reign_.end();
+    leadership_.end();
     state_.peers.forget_promises();
     if (role == ReplicaRole::kBackup && mutant(ReplicaMutant::kTruncateCommitted)) {
       log.truncate_after(std::max(log.entries().base().index, log.commit_index()));
@@ -86,7 +86,7 @@ void Replica::adopt(const View& view, TimeNs now, ReplicaOutput& out) {
     }
   }
   // A replica that stays a member need not be released: commits wait for its acknowledgement anyway.
-  if (reigned && !view.is_member(state_.self)) released_to_ = view.primary;
+  if (led && !view.is_member(state_.self)) released_to_ = view.primary;
   out.persist_view = view;
 }
 
@@ -103,7 +103,7 @@ void Replica::view_persisted(uint64_t epoch, TimeNs now, ReplicaOutput& out) {
   state_.role = state_.role_in(view);
   state_.timer.set(now);
   if (released_to_ != 0) out.messages.push_back({std::exchange(released_to_, 0), Release{view.epoch}});
-  if (state_.leads()) reign_.start(out);
+  if (state_.leads()) leadership_.start(out);
   if (state_.follows()) follower_.send_tail(out);
   tick(now, out);
 }
@@ -113,9 +113,9 @@ void Replica::view_persisted(uint64_t epoch, TimeNs now, ReplicaOutput& out) {
 /// A message is for the part that leads, for the part that follows, or for both: then it is the replica's.
 void Replica::on_message(const ReplicaId& from, const ReplicaMessage& message, TimeNs now, ReplicaOutput& out) {
   std::visit(Handlers{
-                 [&](const TailReport& tail) { reign_.on(from, tail, now, out); },
-                 [&](const AppendReply& reply) { reign_.on(from, reply, now, out); },
-                 [&](const ConfirmReply& reply) { reign_.on(from, reply, now, out); },
+                 [&](const TailReport& tail) { leadership_.on(from, tail, now, out); },
+                 [&](const AppendReply& reply) { leadership_.on(from, reply, now, out); },
+                 [&](const ConfirmReply& reply) { leadership_.on(from, reply, now, out); },
                  [&](const StartView& start) { follower_.on(from, start, now, out); },
                  [&](const Append& append) { follower_.on(from, append, now, out); },
                  [&](const SnapshotNeeded& needed) { follower_.on(from, needed, now, out); },
@@ -135,22 +135,22 @@ void Replica::on(const ReplicaId& from, const Heartbeat& heartbeat, TimeNs now, 
   if (sender == nullptr || state_.role == ReplicaRole::kInactive) return;
   const bool is_primary = from.node == state_.view.primary;
   if (is_primary) follower_.learn_commit(heartbeat.commit_index);
-  bool granted = (is_primary || (state_.view.read_anywhere && sender->member)) && !log_stalled_;
+  bool promises = (is_primary || (state_.view.read_anywhere && sender->member)) && !log_stalled_;
   // Backups that do not know of a joining learner yet do not ask for its promise. So a primary makes no promises while
   // a learner joins; without them no backup serves reads.
-  if (state_.leads() && state_.peers.is_anybody_joining()) granted = false;
-  if (granted) state_.promises.give(from.node, now + state_.options.lease.promised_ns());
+  if (state_.leads() && state_.peers.is_anybody_joining()) promises = false;
+  if (promises) state_.promises.give(from.node, now + state_.options.lease.promised_ns());
   out.messages.push_back(
-      {from.node, HeartbeatReply{state_.view.epoch, heartbeat.sent_ns, granted, state_.verified_levels()}});
+      {from.node, HeartbeatReply{state_.view.epoch, heartbeat.sent_ns, promises, state_.verified_levels()}});
 }
 
 void Replica::on(const ReplicaId& from, const HeartbeatReply& reply, TimeNs now, ReplicaOutput& out) {
   PeerReplica* const sender = state_.admit(from, reply.epoch, now, out);
   if (sender == nullptr) return;
-  if (reply.granted && reply.echo_ns <= now) {
+  if (reply.promises && reply.echo_ns <= now) {
     sender->held_until = std::max(sender->held_until, reply.echo_ns + state_.options.lease.held_ns());
   }
-  if (state_.leads()) reign_.take_levels(*sender, reply, now, out);
+  if (state_.leads()) leadership_.take_levels(*sender, reply, now, out);
 }
 
 void Replica::on(const ReplicaId& from, const Confirm& confirm, TimeNs now, ReplicaOutput& out) {
@@ -160,9 +160,9 @@ void Replica::on(const ReplicaId& from, const Confirm& confirm, TimeNs now, Repl
 
 void Replica::on(const ReplicaId& from, const Release& release, TimeNs now) {
   const bool current = release.epoch == state_.view.epoch && state_.peers.find(from.node) == nullptr;
-  if (!state_.speaks() || (!current && !mutant(ReplicaMutant::kReleaseTwice))) return;
+  if (!state_.has_durable_epoch() || (!current && !mutant(ReplicaMutant::kReleaseTwice))) return;
   state_.promises.release(from.node);
-  reign_.advance_commit(now);
+  leadership_.advance_commit(now);
 }
 
 // --- Connections
@@ -187,9 +187,9 @@ bool Replica::may_send(NodeId node) const {
 
 void Replica::peer_ready(NodeId node, TimeNs now, ReplicaOutput& out) {
   PeerReplica* const ready = state_.peers.find(node);
-  if (ready == nullptr || !state_.speaks()) return;
+  if (ready == nullptr || !state_.has_durable_epoch()) return;
   ready->log.end_refusal();
-  if (state_.leads()) return reign_.peer_ready(*ready, now, out);
+  if (state_.leads()) return leadership_.peer_ready(*ready, now, out);
   follower_.peer_ready(node, out);
 }
 
@@ -197,7 +197,7 @@ void Replica::peer_ready(NodeId node, TimeNs now, ReplicaOutput& out) {
 /// again, and so on for ever.
 void Replica::peer_has_room(NodeId node, TimeNs now, ReplicaOutput& out) {
   PeerReplica* const roomy = state_.peers.find(node);
-  if (roomy == nullptr || !state_.speaks()) return;
+  if (roomy == nullptr || !state_.has_durable_epoch()) return;
   roomy->log.end_refusal();
   const bool is_streaming = state_.leads() && roomy->log.is_matched();
   if (is_streaming || !std::exchange(roomy->asked_for_room, true)) peer_ready(node, now, out);
@@ -207,13 +207,13 @@ void Replica::peer_has_room(NodeId node, TimeNs now, ReplicaOutput& out) {
 
 void Replica::propose(Durability level, TimeNs now, ReplicaOutput& out) {
   SKUA_CHECK(state_.leads(), "only a primary proposes");
-  reign_.propose(level, now, out);
+  leadership_.propose(level, now, out);
 }
 
 void Replica::log_progress(const LogLevels& levels, TimeNs now, ReplicaOutput& out) {
   const LogLevels before = state_.log.levels();
   state_.log.set_levels(levels);
-  if (state_.leads()) return reign_.advance_commit(now);
+  if (state_.leads()) return leadership_.advance_commit(now);
   follower_.log_moved(before, out);
 }
 
@@ -229,7 +229,7 @@ void Replica::log_refused_after(uint64_t index, ReplicaOutput& out) {
   if (!state_.leads()) return;
   state_.given_up_epoch = state_.view.epoch;
   state_.role = ReplicaRole::kInactive;
-  reign_.end();
+  leadership_.end();
   state_.report(out, ReplicaReport::Kind::kNeedsEpoch, state_.self.node);
 }
 
@@ -243,7 +243,7 @@ void Replica::install_snapshot(EntryId base, TimeNs now, ReplicaOutput& out) {
   if (mutant(ReplicaMutant::kSnapshotOffByOne)) ++base.index;
   state_.log.install_snapshot(base, fit);
   state_.agreement.install_snapshot(base.index, last_index());
-  if (state_.follows() && state_.speaks()) follower_.send_tail(out);
+  if (state_.follows() && state_.has_durable_epoch()) follower_.send_tail(out);
   tick(now, out);
 }
 
@@ -252,11 +252,11 @@ void Replica::install_snapshot(EntryId base, TimeNs now, ReplicaOutput& out) {
 void Replica::paused(TimeNs from, TimeNs until) {
   const Pause pause{from, until};
   state_.peers.paused(pause);
-  reign_.paused(pause);
+  leadership_.paused(pause);
 }
 
 void Replica::tick(TimeNs now, ReplicaOutput& out) {
-  if (state_.leads()) reign_.advance_commit(now);
+  if (state_.leads()) leadership_.advance_commit(now);
   if (!state_.timer.take_if_due(now, state_.options.heartbeat_ns)) return;
   const uint64_t epoch = state_.view.epoch;
   state_.promises.drop_expired(now);
@@ -266,24 +266,24 @@ void Replica::tick(TimeNs now, ReplicaOutput& out) {
   if (state_.doubt != 0 && state_.view.is_member(state_.self)) {
     out.reports.push_back({ReplicaReport::Kind::kDoubtful, epoch, state_.self.node, 0, log().last()});
   }
-  if (!state_.speaks()) {
+  if (!state_.has_durable_epoch()) {
     out.fetch_view = true;
     return;
   }
-  if (state_.leads()) reign_.heartbeat(now, out);
+  if (state_.leads()) leadership_.heartbeat(now, out);
   if (state_.follows()) follower_.heartbeat(now, out);
   state_.report_silent(now, out);
-  if (state_.leads()) reign_.watch(now, out);
+  if (state_.leads()) leadership_.watch(now, out);
 }
 
 TimeNs Replica::wake_at() const {
-  return std::min(state_.timer.wake_at(), reign_.commits_at());
+  return std::min(state_.timer.wake_at(), leadership_.commits_at());
 }
 
 // --- What it knows
 
 bool Replica::can_propose() const {
-  return open() && state_.speaks() && state_.view.members.size() >= state_.view.min_insync;
+  return open() && state_.has_durable_epoch() && state_.view.members.size() >= state_.view.min_insync;
 }
 
 uint64_t Replica::needed_from() const {
@@ -301,10 +301,10 @@ std::optional<LogLevels> Replica::peer_levels(NodeId node) const {
 
 bool Replica::may_serve_read(TimeNs now) const {
   if (!state_.options.leases) return false;
-  if (state_.leads()) return reign_.is_open() && state_.peers.hold_promises(now);
+  if (state_.leads()) return leadership_.is_open() && state_.peers.hold_promises(now);
   // A doubtful backup may lack writes of any key.
   if (state_.role != ReplicaRole::kBackup || state_.doubt != 0 || !state_.view.read_anywhere) return false;
-  return state_.speaks() && state_.peers.hold_promises(now);
+  return state_.has_durable_epoch() && state_.peers.hold_promises(now);
 }
 
 TimeNs Replica::lease_until() const {
@@ -313,7 +313,7 @@ TimeNs Replica::lease_until() const {
 
 uint64_t Replica::begin_confirm(ReplicaOutput& out) {
   SKUA_CHECK(open(), "only an open primary confirms");
-  return reign_.begin_confirm(out);
+  return leadership_.begin_confirm(out);
 }
 
 }  // namespace skua::kv

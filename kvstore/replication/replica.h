@@ -13,7 +13,7 @@
 //        restart: inactive until the control plane has told the current view; a restarted primary needs a new epoch
 //
 // Rules (PacificA, with the epochs of Vertical Paxos)
-//   - A primary commits an entry of its own reign when every member has the entry with the durability that its writer
+//   - A primary commits an entry of its own when every member has the entry with the durability that its writer
 //     asked for. Entries of former primaries are committed together with the BARRIER, the first entry of each new
 //     primary.
 //   - A new primary's log is authoritative. Another replica drops its entries behind the last one that both logs have:
@@ -28,7 +28,7 @@
 //
 // Parts
 //   - Replica: views, time, promises, and whose part a message is.
-//   - Reign leads (reign.h), Follower follows (follower.h). Both work on one ReplicaState (replica_state.h).
+//   - Leadership leads (leadership.h), Follower follows (follower.h). Both work on one ReplicaState (replica_state.h).
 //   - Each rule about one thing is a class of its own: the own log (own_log.h), how far it agrees with the primary's
 //     (agreement.h), one peer and all peers (peer_replica.h, peer_replicas.h), a peer's log and what is sent to it
 //     (peer_log.h), promises (promises.h), entries that wait for commit (commit_queue.h), rounds of Confirm
@@ -43,8 +43,8 @@
 
 #include "kvstore/replication/epoch_history.h"
 #include "kvstore/replication/follower.h"
+#include "kvstore/replication/leadership.h"
 #include "kvstore/replication/messages.h"
-#include "kvstore/replication/reign.h"
 #include "kvstore/replication/replica_options.h"
 #include "kvstore/replication/replica_output.h"
 #include "kvstore/replication/replica_state.h"
@@ -126,12 +126,12 @@ class Replica {
   /// The replica may lack entries that it had acknowledged, and no primary has said Restored yet.
   [[nodiscard]] bool is_doubtful() const { return state_.doubt != 0; }
   /// This replica is the primary, and its barrier is committed.
-  [[nodiscard]] bool open() const { return state_.leads() && reign_.is_open(); }
+  [[nodiscard]] bool open() const { return state_.leads() && leadership_.is_open(); }
   /// open(), the epoch is durable, and the view has at least min_insync members. (Without a durable epoch the replica
   /// could make other entries in the same epoch after a restart.)
   [[nodiscard]] bool can_propose() const;
   /// The Append for entries first..last: those of a Send, or of a part of one.
-  [[nodiscard]] Append make_append(uint64_t first, uint64_t last) const { return reign_.make_append(first, last); }
+  [[nodiscard]] Append make_append(uint64_t first, uint64_t last) const { return leadership_.make_append(first, last); }
   /// The lowest index of an entry that must stay readable, because a peer may still need it or it is not committed
   /// here; last_index() + 1 if there is none.
   [[nodiscard]] uint64_t needed_from() const;
@@ -146,7 +146,7 @@ class Replica {
   /// Begins a round of Confirm, or joins one that has not begun. The read may be answered when confirmed_round() has
   /// reached the result. Only while open().
   [[nodiscard]] uint64_t begin_confirm(ReplicaOutput& out);
-  [[nodiscard]] uint64_t confirmed_round() const { return reign_.confirmed_round(); }
+  [[nodiscard]] uint64_t confirmed_round() const { return leadership_.confirmed_round(); }
   /// When the lease ends unless it is renewed; 0: there is no lease.
   [[nodiscard]] TimeNs lease_until() const;
 
@@ -160,7 +160,7 @@ class Replica {
   void on(const ReplicaId& from, const Release& release, TimeNs now);
 
   ReplicaState state_;
-  Reign reign_{state_};
+  Leadership leadership_{state_};
   Follower follower_{state_};
 
   const uint64_t restart_epoch_;  // epoch of the view that was durable at the start

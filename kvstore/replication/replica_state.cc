@@ -37,7 +37,7 @@ PeerReplica* ReplicaState::admit(const ReplicaId& from, uint64_t epoch, TimeNs n
     out.fetch_view = true;
     return nullptr;
   }
-  if (!speaks()) return nullptr;
+  if (!has_durable_epoch()) return nullptr;
   PeerReplica* const sender = peers.find(from);
   if (epoch < view.epoch && !(mutant(ReplicaMutant::kSkipEpochCheck) && sender != nullptr)) {
     out.messages.push_back({from.node, StaleEpoch{view}});

@@ -2,7 +2,7 @@
 //
 //    Replica    views, time, promises, and whose part a message is
 //      |-- ReplicaState   view, role, own log, peers, promises      (here)
-//      |-- Reign          the primary's part                        (reign.h)
+//      |-- Leadership     the primary's part                        (leadership.h)
 //      +-- Follower       the part of backups and learners          (follower.h)
 //
 // Who changes it: Replica alone changes the view, the epochs, the role and the promises, before or after it calls a
@@ -41,7 +41,7 @@ struct ReplicaState {
   ReplicaState& operator=(const ReplicaState&) = delete;
 
   /// The view's epoch is durable here. Before that the replica sends nothing in it.
-  [[nodiscard]] bool speaks() const { return view.epoch != 0 && persisted_epoch == view.epoch; }
+  [[nodiscard]] bool has_durable_epoch() const { return view.epoch != 0 && persisted_epoch == view.epoch; }
   [[nodiscard]] bool leads() const { return role == ReplicaRole::kPrimary; }
   [[nodiscard]] bool follows() const { return role == ReplicaRole::kBackup || role == ReplicaRole::kLearner; }
   /// The role that this replica has in a view, as soon as the view is durable.

@@ -320,8 +320,8 @@ void ShardReplica::watch() {
 
 /// The view has a new epoch, or this replica is not the primary any more.
 void ShardReplica::change_epoch() {
-  const bool reigns_on = leading_ && replica_.open();
-  if (!reigns_on) {
+  const bool leads_on = leading_ && replica_.open();
+  if (!leads_on) {
     if (std::exchange(leading_, false)) shard_.follow();
     for (Waiter& waiter : std::exchange(waiters_, {})) waiter.done(false);
   }

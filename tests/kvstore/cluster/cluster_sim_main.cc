@@ -28,7 +28,7 @@ const NamedMutant kMutants[] = {
     of_replica("ack-before-durable", ReplicaMutant::kAckBeforeDurable),
     of_replica("serve-after-lease", ReplicaMutant::kServeAfterLease),
     of_replica("skip-epoch-check", ReplicaMutant::kSkipEpochCheck),
-    of_replica("no-grant-wait", ReplicaMutant::kNoGrantWait),
+    of_replica("no-promise-wait", ReplicaMutant::kNoPromiseWait),
     of_replica("learner-hole", ReplicaMutant::kLearnerHole),
     of_replica("truncate-committed", ReplicaMutant::kTruncateCommitted),
     of_replica("commit-at-majority", ReplicaMutant::kCommitAtMajority),

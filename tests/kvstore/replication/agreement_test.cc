@@ -8,22 +8,22 @@ namespace {
 TEST(Agreement, OnlyCommittedEntriesAgreeWhenAnEpochBegins) {
   Agreement agreement(3);
   EXPECT_EQ(agreement.acknowledged({9, 8, 2}), (LogLevels{3, 3, 2}));
-  agreement.show(7);
+  agreement.prove(7);
   EXPECT_EQ(agreement.acknowledged({9, 8, 2}), (LogLevels{7, 7, 2}));
-  EXPECT_TRUE(agreement.is_shown());
+  EXPECT_TRUE(agreement.is_proven());
   agreement.begin(5);
   EXPECT_EQ(agreement.verified(), 5U);
-  EXPECT_FALSE(agreement.is_shown());
+  EXPECT_FALSE(agreement.is_proven());
 }
 
 TEST(Agreement, CommitsWhatAgreesAndIsWritten) {
   Agreement agreement(3);
   agreement.hear_of_commit(9);
-  EXPECT_EQ(agreement.commit_index(8), 3U) << "nothing has shown that the entries behind 3 are the primary's";
-  agreement.show(7);
+  EXPECT_EQ(agreement.commit_index(8), 3U) << "nothing has proven that the entries behind 3 are the primary's";
+  agreement.prove(7);
   EXPECT_EQ(agreement.commit_index(8), 7U);
   EXPECT_EQ(agreement.commit_index(5), 5U) << "the others may be lost in a restart";
-  agreement.show(12);
+  agreement.prove(12);
   EXPECT_EQ(agreement.commit_index(12), 9U) << "the primary has committed no more";
   agreement.hear_of_commit(4);
   EXPECT_EQ(agreement.known_commit(), 9U);
@@ -31,23 +31,23 @@ TEST(Agreement, CommitsWhatAgreesAndIsWritten) {
 
 TEST(Agreement, EntriesThatTheLogHasLostDoNotAgree) {
   Agreement agreement(3);
-  agreement.show(7);
+  agreement.prove(7);
   agreement.cut(5);
   EXPECT_EQ(agreement.verified(), 5U);
   agreement.install_snapshot(9, 9);
   EXPECT_EQ(agreement.verified(), 9U) << "a snapshot is committed";
   EXPECT_EQ(agreement.known_commit(), 9U);
-  agreement.show(14);
+  agreement.prove(14);
   agreement.install_snapshot(10, 12);
   EXPECT_EQ(agreement.verified(), 12U);
 }
 
 TEST(Agreement, IsWithdrawnOnce) {
   Agreement agreement(3);
-  agreement.show(7);
+  agreement.prove(7);
   EXPECT_TRUE(agreement.withdraw());
   EXPECT_FALSE(agreement.withdraw());
-  EXPECT_EQ(agreement.verified(), 7U) << "what was shown stays true";
+  EXPECT_EQ(agreement.verified(), 7U) << "what was proven stays true";
 }
 
 TEST(Agreement, AGapIsToldOnceInATime) {

@@ -54,7 +54,7 @@ TEST(PeerReplicas, ANodeWithOtherStorageIsAnotherReplica) {
   EXPECT_EQ(peers.find(NodeId{2})->log.acked(), LogLevels{});
 }
 
-TEST(PeerReplicas, AcknowledgementsCountInOneReign) {
+TEST(PeerReplicas, AcknowledgementsCountInOneLeadership) {
   PeerReplicas peers = peers_of(five());
   PeerReplica& peer = *peers.find(NodeId{2});
   peer.log.acknowledge(LogLevels::all(7));
@@ -156,7 +156,7 @@ TEST(PeerReplica, CannotHaveMoreThanThePrimary) {
   EXPECT_EQ(peer.log.acked(), LogLevels::all(12));
 }
 
-TEST(PeerReplica, StartsAnewInANewReign) {
+TEST(PeerReplica, StartsAnewInANewLeadership) {
   PeerReplica peer;
   ASSERT_EQ(peer.log.take_report(EntryId{5, 1}, 1, true), PeerLog::Report::kAgrees);
   peer.log.refuse(4);

@@ -4,9 +4,9 @@
 //   - an Output is carried out in order: view, truncate, append, messages. When the log refuses, the messages of that Output
 //     are not sent (they acknowledge what is not there), and log_refused_after() is told.
 //   - a message has the ReplicaId that sent it; one of an earlier process of the sender is dropped once a later one was heard
-//   - whenever a call leaves the replica not open(), everything that waits for this reign is forgotten: proposed entries (their
+//   - whenever a call leaves the replica not open(), everything that waits for it is forgotten: proposed entries (their
 //     clients learn nothing), sampled reads, rounds of Confirm
-//   - reads: sample, then ask, within one reign (primary) or epoch (backup). A condition that does not hold is an entry
+//   - reads: sample, then ask, within one leadership (primary) or epoch (backup). A condition that does not hold is an entry
 //     without effect, so it needs no lease.
 //   - acknowledgements wait for members.size() >= min_insync
 //   - the state is flushed only as far as the log is durable, the log trimmed only as far as the state is flushed
@@ -127,7 +127,7 @@ class ReplicaDriver final : public ShardStorage::Sink {
   TimeNs flush_at_ = 0;
   TimeNs snapshot_until_ = 0;
   bool was_open_ = false;
-  uint64_t reign_ = 0;
+  uint64_t leadership_ = 0;  // counts those of this replica
   std::deque<Pending> pending_;
   std::deque<Read> confirming_;
 };

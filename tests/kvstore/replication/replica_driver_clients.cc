@@ -20,7 +20,7 @@ void ReplicaDriver::redirect(const ClientRequest& request) {
 
 /// What a sampled read belongs to; 0: nobody may be answered.
 uint64_t ReplicaDriver::term() const {
-  if (replica_.open()) return reign_ * 2 + 1;
+  if (replica_.open()) return leadership_ * 2 + 1;
   const bool serves = replica_.role() == ReplicaRole::kBackup && replica_.view().read_anywhere;
   return serves ? replica_.view().epoch * 2 : 0;
 }
@@ -127,7 +127,7 @@ LogEntry ReplicaDriver::evaluate(const ClientRequest& request) const {
     if (pending.entry.has_effect && pending.entry.key == operation.key) value = pending.entry.value;
   }
   LogEntry entry;
-  entry.epoch = replica_.log().last().epoch;  // the barrier's, also in later epochs of this reign
+  entry.epoch = replica_.log().last().epoch;  // the barrier's, also in later epochs of this leadership
   entry.request = request.id;
   entry.key = operation.key;
   entry.has_effect = true;
@@ -155,7 +155,7 @@ void ReplicaDriver::acknowledge(const ClientRequest& request, int64_t result, ui
 
 void ReplicaDriver::settle_clients() {
   if (!replica_.open()) {
-    if (was_open_) ++reign_;
+    if (was_open_) ++leadership_;
     was_open_ = false;
     pending_.clear();
     confirming_.clear();

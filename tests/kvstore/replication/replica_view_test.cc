@@ -166,8 +166,8 @@ TEST(Replica, TooFewMembersForANewEntryAreNotAReasonToLookAgain) {
   EXPECT_EQ(group[1].commit_index(), 1U) << "all members have the entry, and they are too few";
 }
 
-/// Round 1 of the second reign has the number that round 1 of the first one had, which nobody confirmed.
-TEST(Replica, AnAnswerToAnEarlierReignsRoundDoesNotCount) {
+/// Round 1 of the second leadership has the number that round 1 of the first one had, which nobody confirmed.
+TEST(Replica, AnAnswerToAFormerLeadershipsRoundDoesNotCount) {
   Group group({1, 2, 3});
   group.view(view_of(1, 1, {1, 2, 3}));
   group.pass(kSecond);
@@ -189,7 +189,7 @@ TEST(Replica, AnAnswerToAnEarlierReignsRoundDoesNotCount) {
   EXPECT_EQ(again, first);
   group.take(1, out);
   group.settle();
-  EXPECT_LT(group[1].confirmed_round(), again) << "2 has not answered in this reign";
+  EXPECT_LT(group[1].confirmed_round(), again) << "2 has not answered in this leadership";
 }
 
 }  // namespace

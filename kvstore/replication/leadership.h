@@ -1,4 +1,4 @@
-// Reign: the part of a replica that leads, from the barrier of a primary to the end of its reign.
+// Leadership: the part of a replica that leads, from its barrier until another replica leads.
 //
 //    start() -- the barrier is logged --> all have it and what is before it: open -- propose() ... --> end()
 //
@@ -14,8 +14,8 @@
 // primaries, is committed even then, so that reads can be served.
 //
 // `state` must outlive it. Thread: that of the replica. A message that makes no sense is ignored.
-#ifndef SKUA_KVSTORE_REPLICATION_REIGN_H_
-#define SKUA_KVSTORE_REPLICATION_REIGN_H_
+#ifndef SKUA_KVSTORE_REPLICATION_LEADERSHIP_H_
+#define SKUA_KVSTORE_REPLICATION_LEADERSHIP_H_
 
 #include <cstdint>
 
@@ -32,14 +32,14 @@
 
 namespace skua::kv {
 
-class Reign {
+class Leadership {
  public:
-  explicit Reign(ReplicaState& state) : state_(state) {}
+  explicit Leadership(ReplicaState& state) : state_(state) {}
 
-  /// The view is durable: logs the barrier, unless the reign goes on from the epoch before, and tells the peers of the
-  /// view.
+  /// The view is durable: logs the barrier, unless this replica led already in the epoch before, and tells the peers
+  /// of the view.
   void start(ReplicaOutput& out);
-  /// The reign is over, or its epoch is given up. Nobody waits any more for what was not committed or confirmed.
+  /// Another replica leads, or the epoch is given up. Nobody waits any more for what was not committed or confirmed.
   void end();
   /// The barrier is committed.
   [[nodiscard]] bool is_open() const { return is_open_; }
@@ -88,7 +88,7 @@ class Reign {
 
   ReplicaState& state_;
   bool is_open_ = false;
-  uint64_t barrier_index_ = 0;  // 0: the reign has not begun
+  uint64_t barrier_index_ = 0;  // 0: this replica does not lead, or has not begun to
   CommitQueue waiting_;
   ConfirmRounds rounds_;
   GrayFailures gray_failures_;
@@ -96,4 +96,4 @@ class Reign {
 
 }  // namespace skua::kv
 
-#endif  // SKUA_KVSTORE_REPLICATION_REIGN_H_
+#endif  // SKUA_KVSTORE_REPLICATION_LEADERSHIP_H_

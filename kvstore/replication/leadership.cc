@@ -1,4 +1,4 @@
-#include "kvstore/replication/reign.h"
+#include "kvstore/replication/leadership.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,12 +7,12 @@
 
 namespace skua::kv {
 
-void Reign::start(ReplicaOutput& out) {
+void Leadership::start(ReplicaOutput& out) {
   if (barrier_index_ == 0) begin(out);
   for (const PeerReplica& peer : state_.peers) out.messages.push_back({peer.id.node, StartView{state_.view}});
 }
 
-void Reign::begin(ReplicaOutput& out) {
+void Leadership::begin(ReplicaOutput& out) {
   if (mutant(ReplicaMutant::kOpenBeforeBarrier)) is_open_ = true;
   state_.log.append(state_.view.epoch);
   state_.log.compact_runs();
@@ -22,7 +22,7 @@ void Reign::begin(ReplicaOutput& out) {
   waiting_.add(barrier_index_, Durability::kSync);
 }
 
-void Reign::end() {
+void Leadership::end() {
   is_open_ = false;
   barrier_index_ = 0;
   waiting_.clear();
@@ -31,7 +31,7 @@ void Reign::end() {
 
 // --- Entries
 
-void Reign::propose(Durability level, TimeNs now, ReplicaOutput& out) {
+void Leadership::propose(Durability level, TimeNs now, ReplicaOutput& out) {
   OwnLog& log = state_.log;
   log.append(log.entries().last().epoch);
   state_.agreement.reach(log.last_index());
@@ -46,8 +46,8 @@ void Reign::propose(Durability level, TimeNs now, ReplicaOutput& out) {
 }
 
 /// Sends the entries that the peer lacks, as far as its window allows.
-void Reign::stream(PeerReplica& peer, TimeNs now, ReplicaOutput& out) {
-  if (!state_.speaks() || peer.log.is_refused()) return;
+void Leadership::stream(PeerReplica& peer, TimeNs now, ReplicaOutput& out) {
+  if (!state_.has_durable_epoch() || peer.log.is_refused()) return;
   const uint64_t last = state_.log.last_index();
   if (peer.log.is_out_of_reach(state_.log.first_available(), last)) {
     peer.log.need_snapshot();
@@ -63,7 +63,7 @@ void Reign::stream(PeerReplica& peer, TimeNs now, ReplicaOutput& out) {
   }
 }
 
-Append Reign::make_append(uint64_t first, uint64_t last) const {
+Append Leadership::make_append(uint64_t first, uint64_t last) const {
   const EpochHistory& entries = state_.log.entries();
   Append made;
   made.epoch = state_.view.epoch;
@@ -74,21 +74,21 @@ Append Reign::make_append(uint64_t first, uint64_t last) const {
   return made;
 }
 
-bool Reign::is_acked(const CommitQueue::Entry& entry) const {
+bool Leadership::is_acked(const CommitQueue::Entry& entry) const {
   if (!state_.log.levels().reaches(entry.index, entry.level)) return false;
   const size_t missing = state_.peers.missing(entry);
   if (mutant(ReplicaMutant::kCommitAtMajority)) return missing <= (state_.view.members.size() - 1) / 2;
   return missing == 0;
 }
 
-bool Reign::may_commit_oldest() const {
+bool Leadership::may_commit_oldest() const {
   if (waiting_.empty() || !is_acked(waiting_.oldest())) return false;
   return state_.view.members.size() >= state_.view.min_insync || waiting_.oldest().index <= barrier_index_;
 }
 
-void Reign::advance_commit(TimeNs now) {
-  if (!state_.speaks() || !state_.leads()) return;
-  if (now < state_.promises.end_outside(state_.peers) && !mutant(ReplicaMutant::kNoGrantWait)) return;
+void Leadership::advance_commit(TimeNs now) {
+  if (!state_.has_durable_epoch() || !state_.leads()) return;
+  if (now < state_.promises.end_outside(state_.peers) && !mutant(ReplicaMutant::kNoPromiseWait)) return;
   const uint64_t before = state_.log.commit_index();
   while (may_commit_oldest()) {
     state_.log.commit(waiting_.oldest().index);
@@ -102,15 +102,15 @@ void Reign::advance_commit(TimeNs now) {
   state_.timer.tell_commit_by(now + state_.options.tell_commit_ns);
 }
 
-TimeNs Reign::commits_at() const {
-  if (!state_.leads() || !state_.speaks() || !may_commit_oldest()) return kTimeNever;
+TimeNs Leadership::commits_at() const {
+  if (!state_.leads() || !state_.has_durable_epoch() || !may_commit_oldest()) return kTimeNever;
   return state_.promises.end_outside(state_.peers);
 }
 
 // --- The others' logs
 
-void Reign::on(const ReplicaId& from, const TailReport& tail, TimeNs now, ReplicaOutput& out) {
-  if (tail.epoch < state_.view.epoch && state_.speaks() && state_.leads()) {
+void Leadership::on(const ReplicaId& from, const TailReport& tail, TimeNs now, ReplicaOutput& out) {
+  if (tail.epoch < state_.view.epoch && state_.has_durable_epoch() && state_.leads()) {
     out.messages.push_back({from.node, StartView{state_.view}});
     return;
   }
@@ -137,7 +137,7 @@ void Reign::on(const ReplicaId& from, const TailReport& tail, TimeNs now, Replic
   advance_commit(now);
 }
 
-void Reign::on(const ReplicaId& from, const AppendReply& reply, TimeNs now, ReplicaOutput& out) {
+void Leadership::on(const ReplicaId& from, const AppendReply& reply, TimeNs now, ReplicaOutput& out) {
   PeerReplica* const sender = state_.admit(from, reply.epoch, now, out);
   if (sender == nullptr || !state_.leads()) return;
   sender->acknowledge(reply.levels, state_.log.last_index(), now);
@@ -146,7 +146,7 @@ void Reign::on(const ReplicaId& from, const AppendReply& reply, TimeNs now, Repl
   advance_commit(now);
 }
 
-void Reign::take_levels(PeerReplica& sender, const HeartbeatReply& reply, TimeNs now, ReplicaOutput& out) {
+void Leadership::take_levels(PeerReplica& sender, const HeartbeatReply& reply, TimeNs now, ReplicaOutput& out) {
   sender.acknowledge(reply.levels, state_.log.last_index(), now);
   tell_restored(sender, out);
   const uint64_t base = state_.log.entries().base().index;
@@ -156,32 +156,32 @@ void Reign::take_levels(PeerReplica& sender, const HeartbeatReply& reply, TimeNs
   advance_commit(now);
 }
 
-void Reign::peer_ready(PeerReplica& peer, TimeNs now, ReplicaOutput& out) {
+void Leadership::peer_ready(PeerReplica& peer, TimeNs now, ReplicaOutput& out) {
   if (peer.log.is_matched()) return stream(peer, now, out);
   if (!peer.log.needs_snapshot()) out.messages.push_back({peer.id.node, StartView{state_.view}});
 }
 
 /// Sends an Append without entries. Its `prev` is the last entry that the peer's report and this log have in common.
-void Reign::tell_agreed(PeerReplica& peer, TimeNs now, ReplicaOutput& out) const {
+void Leadership::tell_agreed(PeerReplica& peer, TimeNs now, ReplicaOutput& out) const {
   out.messages.push_back({peer.id.node, make_append(peer.log.agreed() + 1, peer.log.agreed())});
   peer.log.note_sent(now);
 }
 
 /// Sends Restored if the peer's doubt is over. If the message is lost, the peer's next report has the doubt again.
-void Reign::tell_restored(PeerReplica& peer, ReplicaOutput& out) const {
+void Leadership::tell_restored(PeerReplica& peer, ReplicaOutput& out) const {
   if (!peer.is_restored()) return;
   out.messages.push_back({peer.id.node, Restored{state_.view.epoch, std::exchange(peer.doubt, 0)}});
 }
 
 // --- Rounds of Confirm
 
-uint64_t Reign::begin_confirm(ReplicaOutput& out) {
+uint64_t Leadership::begin_confirm(ReplicaOutput& out) {
   const uint64_t round = rounds_.want();
   begin_round(out);
   return round;
 }
 
-void Reign::begin_round(ReplicaOutput& out) {
+void Leadership::begin_round(ReplicaOutput& out) {
   if (!rounds_.begin()) return;
   ask_round(out);
   end_round(out);
@@ -189,8 +189,8 @@ void Reign::begin_round(ReplicaOutput& out) {
 
 /// Sends Confirm to the required peers that have not answered. Does nothing before the view is durable; the next
 /// heartbeat asks again.
-void Reign::ask_round(ReplicaOutput& out) const {
-  if (!state_.speaks() || !rounds_.is_under_way()) return;
+void Leadership::ask_round(ReplicaOutput& out) const {
+  if (!state_.has_durable_epoch() || !rounds_.is_under_way()) return;
   for (const PeerReplica& peer : state_.peers) {
     if (!peer.is_required() || peer.confirmed >= rounds_.asked()) continue;
     out.messages.push_back({peer.id.node, Confirm{state_.view.epoch, rounds_.asked()}});
@@ -198,13 +198,13 @@ void Reign::ask_round(ReplicaOutput& out) const {
 }
 
 /// Ends the round if all required peers have answered. A peer whose answer was missing may no longer be required.
-void Reign::end_round(ReplicaOutput& out) {
+void Leadership::end_round(ReplicaOutput& out) {
   if (!rounds_.is_under_way() || !state_.peers.have_answered(rounds_.asked())) return;
   rounds_.finish();
   begin_round(out);
 }
 
-void Reign::on(const ReplicaId& from, const ConfirmReply& reply, TimeNs now, ReplicaOutput& out) {
+void Leadership::on(const ReplicaId& from, const ConfirmReply& reply, TimeNs now, ReplicaOutput& out) {
   PeerReplica* const sender = state_.admit(from, reply.epoch, now, out);
   if (sender == nullptr || !state_.leads()) return;
   sender->confirmed = std::max(sender->confirmed, std::min(reply.round, rounds_.asked()));
@@ -213,7 +213,7 @@ void Reign::on(const ReplicaId& from, const ConfirmReply& reply, TimeNs now, Rep
 
 // --- With each heartbeat
 
-void Reign::heartbeat(TimeNs now, ReplicaOutput& out) {
+void Leadership::heartbeat(TimeNs now, ReplicaOutput& out) {
   end_round(out);
   ask_round(out);
   for (PeerReplica& peer : state_.peers) {
@@ -227,13 +227,13 @@ void Reign::heartbeat(TimeNs now, ReplicaOutput& out) {
   }
 }
 
-void Reign::watch(TimeNs now, ReplicaOutput& out) {
+void Leadership::watch(TimeNs now, ReplicaOutput& out) {
   report_slow(now, out);
   report_hung(now, out);
   report_learners(now, out);
 }
 
-void Reign::report_slow(TimeNs now, ReplicaOutput& out) {
+void Leadership::report_slow(TimeNs now, ReplicaOutput& out) {
   const size_t members = state_.view.members.size();
   if (!is_open_ || members <= state_.view.min_insync || members < 3) return;
   for (PeerReplica& peer : state_.peers) {
@@ -244,7 +244,7 @@ void Reign::report_slow(TimeNs now, ReplicaOutput& out) {
 
 /// Reports a node whose disk hangs: such a node still answers heartbeats. Checks also before the primary is open,
 /// because the former primary's hung disk may be the reason for the new view.
-void Reign::report_hung(TimeNs now, ReplicaOutput& out) {
+void Leadership::report_hung(TimeNs now, ReplicaOutput& out) {
   NodeId behind = 0;
   uint64_t index = 0;
   if (!waiting_.empty()) {
@@ -257,7 +257,7 @@ void Reign::report_hung(TimeNs now, ReplicaOutput& out) {
   state_.report(out, is_self ? ReplicaReport::Kind::kNeedsEpoch : ReplicaReport::Kind::kSlow, behind);
 }
 
-void Reign::report_learners(TimeNs now, ReplicaOutput& out) const {
+void Leadership::report_learners(TimeNs now, ReplicaOutput& out) const {
   if (!is_open_) return;
   const bool hole = mutant(ReplicaMutant::kLearnerHole);
   for (const PeerReplica& peer : state_.peers) {
