@@ -46,7 +46,7 @@ void ClusterCore::committed(const Changes& changes, TimeNs now) {
 
 void ClusterCore::reload(ClusterState state, TimeNs now) {
   state_ = std::move(state);
-  views_.touch();
+  views_.note_change();
   match_status_to_state(now);
 }
 
@@ -127,7 +127,7 @@ void ClusterCore::note_unserved(const NodeHeartbeat& event) {
   NodeStatus& status = status_[event.uuid];
   if (status.unserved == unserved) return;
   status.unserved = std::move(unserved);
-  views_.touch();
+  views_.note_change();
 }
 
 Decision ClusterCore::on(const ReplicaReport& event, TimeNs now) {
@@ -173,7 +173,7 @@ void ClusterCore::set_liveness(const std::string& uuid, Liveness to, Decision& d
   NodeStatus& status = status_[uuid];
   if (status.liveness == to) return;
   decision.liveness_changes.push_back({uuid, status.liveness, to});
-  views_.touch();
+  views_.note_change();
   status.liveness = to;
 }
 
@@ -195,7 +195,7 @@ void ClusterCore::match_status_to_state(TimeNs now) {
   std::erase_if(status_, [&](const auto& entry) { return !state_.nodes.contains(entry.first); });
   for (auto& [uuid, status] : status_) {
     if (check_node_allowed(uuid, state_).ok()) continue;
-    if (status.liveness != Liveness::kSuspected) views_.touch();
+    if (status.liveness != Liveness::kSuspected) views_.note_change();
     status.liveness = Liveness::kSuspected;
     status.trouble = revoked_trouble(uuid);
   }

@@ -65,7 +65,7 @@ bool primary_works(const ViewContext& context, const ShardAssignment& record) {
          !context.doubtful(record, record.primary->node_uuid);
 }
 
-bool is_plain(const ViewContext& context, const ShardAssignment& record) {
+bool is_single_copy(const ViewContext& context, const ShardAssignment& record) {
   return record.backups.empty() && record.learners.empty() && record.leaving.empty() && !context.replicated(record);
 }
 

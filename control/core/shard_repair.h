@@ -16,7 +16,7 @@ namespace skua::control {
 using NextRecord = std::optional<ShardAssignment>;
 
 /// Whether the shard belongs to a table with one replica, has at most one member, and no change of it is under way.
-[[nodiscard]] bool is_plain(const ViewContext& context, const ShardAssignment& record);
+[[nodiscard]] bool is_single_copy(const ViewContext& context, const ShardAssignment& record);
 
 /// Whether the primary is alive, serves its data, and is not doubtful.
 [[nodiscard]] bool primary_works(const ViewContext& context, const ShardAssignment& record);

@@ -108,12 +108,12 @@ class ViewManager::Planner {
 
   void visit(const ShardAssignment& record) {
     if (full() || planned_.contains(key_of(record))) return;
-    const bool plain = is_plain(context_, record);
-    const bool incomplete = !plain && lacks_learners(context_, record);
+    const bool single = is_single_copy(context_, record);
+    const bool incomplete = !single && lacks_learners(context_, record);
     const DurationNs incomplete_for = manager_.history_.incomplete.lasting(key_of(record), incomplete, context_.now);
-    if (!plain) watch(record);
+    if (!single) watch(record);
     auto next = unfit_primary(record);
-    if (!next) next = plain ? lost_primary(record) : step(record, incomplete_for);
+    if (!next) next = single ? lost_primary(record) : step(record, incomplete_for);
     if (next) propose(record, *std::move(next));
   }
 
@@ -265,9 +265,9 @@ class ViewManager::Planner {
 
 void ViewManager::note(const ViewContext& context, const ReplicaReport& report) {
   for (const Doubt& doubt : report.doubts) {
-    if (doubts_.note(context, report.uuid, doubt)) touch();
+    if (doubts_.note(context, report.uuid, doubt)) note_change();
   }
-  if (accusations_.note(context, report.uuid, report.suspicions)) touch();
+  if (accusations_.note(context, report.uuid, report.suspicions)) note_change();
   for (const CaughtUp& fact : report.caught_up) {
     const ShardAssignment* record = record_at(context, fact.shard);
     if (record == nullptr || find_learner(*record, fact.learner) == nullptr) continue;
@@ -281,7 +281,7 @@ void ViewManager::note(const ViewContext& context, const ReplicaReport& report) 
     if (learner == nullptr || fact.join == 0 || learner->join != fact.join) continue;
     ready_[fact.shard.shard] = {fact.shard.epoch, fact.learner, fact.join};
   }
-  if (!report.caught_up.empty() || !report.join_ready.empty()) touch();
+  if (!report.caught_up.empty() || !report.join_ready.empty()) note_change();
 }
 
 std::vector<ShardAssignment> ViewManager::plan(const ViewContext& context, std::vector<std::string>* reasons) {
@@ -293,7 +293,7 @@ std::vector<ShardAssignment> ViewManager::plan(const ViewContext& context, std::
   std::vector<ShardAssignment> records = planner.run();
   if (reasons != nullptr) *reasons = planner.take_reasons();
   // The next plan looks at all shards again, whether or not these records are stored.
-  if (!records.empty()) touch();
+  if (!records.empty()) note_change();
   return records;
 }
 
@@ -315,7 +315,7 @@ void ViewManager::committed(const ViewContext& context, const std::vector<ShardA
       setback.at = context.now;
     }
   }
-  touch();
+  note_change();
 }
 
 bool ViewManager::may_join(const ViewContext& context, const ShardKey& shard) const {

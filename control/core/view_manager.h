@@ -63,7 +63,7 @@ class ViewManager {
   [[nodiscard]] const Doubts& doubts() const { return doubts_; }
 
   /// Something on which plans depend has changed: the next plan() looks at all shards.
-  void touch() { dirty_ = true; }
+  void note_change() { dirty_ = true; }
 
  private:
   struct JoinFact {
