@@ -15,10 +15,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::string claim_text(const absl::Status& status) {
-  return std::string(status.message());
-}
-
 ClaimAnswer stands(const std::string& address, const NodeInfo& node) {
   return {.address = address, .answered = true, .uuid = node.uuid, .incarnation = node.incarnation};
 }
@@ -73,11 +69,11 @@ TEST_F(ClaimsTest, StrangerWhoServesNothingIsNotRegistered) {
   const NodeInfo stranger = test_node(2);
   const Decision silent = claim(stranger, {nobody(stranger.grpc_address)});
   EXPECT_EQ(silent.status.code(), StatusCode::kUnavailable);
-  EXPECT_THAT(claim_text(silent.status),
+  EXPECT_THAT(message_of(silent.status),
               AllOf(HasSubstr("nobody answered"), HasSubstr("connection refused"), HasSubstr("--advertise-host")));
   const Decision other = claim(stranger, {stands(stranger.grpc_address, test_node(3))});
   EXPECT_EQ(other.status.code(), StatusCode::kAlreadyExists);
-  EXPECT_THAT(claim_text(other.status), HasSubstr(test_uuid(3)));
+  EXPECT_THAT(message_of(other.status), HasSubstr(test_uuid(3)));
   EXPECT_THAT(other.ask, IsEmpty());
   EXPECT_FALSE(core.state().nodes.contains(stranger.uuid));
 }
@@ -87,7 +83,7 @@ TEST_F(ClaimsTest, LiveNodeIsNotEvictedByAClaim) {
   EXPECT_THAT(decision.ask, ElementsAre("host-1:7500"));
   const Decision refused = claim(test_node(1, 2), {stands(test_node(1, 1))});
   EXPECT_EQ(refused.status.code(), StatusCode::kAlreadyExists);
-  EXPECT_THAT(claim_text(refused.status),
+  EXPECT_THAT(message_of(refused.status),
               AllOf(HasSubstr("at host-1:7500 answers"), HasSubstr("incarnation 1"), HasSubstr("try again")));
   EXPECT_EQ(known(), test_node(1));
 }
@@ -139,7 +135,7 @@ TEST_F(ClaimsTest, MoveIsRefusedWhileTheOldProcessAnswersThoughItIsNotHeard) {
   EXPECT_THAT(claim(moved()).ask, ElementsAre("host-9:7500", "host-1:7500"));
   const Decision refused = claim(moved(), {stands(moved()), stands(test_node(1))});
   EXPECT_EQ(refused.status.code(), StatusCode::kAlreadyExists);
-  EXPECT_THAT(claim_text(refused.status), HasSubstr("still answers at host-1:7500"));
+  EXPECT_THAT(message_of(refused.status), HasSubstr("still answers at host-1:7500"));
   EXPECT_TRUE(claim(moved(), {stands(moved()), nobody("host-1:7500")}).status.ok());
   EXPECT_EQ(known().grpc_address, "host-9:7500");
 }
@@ -169,7 +165,7 @@ TEST_F(ClaimsTest, IncarnationsOutOfReachAreRefused) {
     node.incarnation = far;
     const absl::Status status = claim(node, {stands(node)}).status;
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << far;
-    EXPECT_THAT(claim_text(status), AllOf(HasSubstr("65536"), HasSubstr("skuactl node remove " + node.uuid)));
+    EXPECT_THAT(message_of(status), AllOf(HasSubstr("65536"), HasSubstr("skuactl node remove " + node.uuid)));
   }
   const NodeInfo near = test_node(1, 1 + kIncarnationStepMax);
   EXPECT_TRUE(claim(near, {stands(near)}).status.ok());
@@ -186,7 +182,7 @@ TEST_F(ClaimsTest, StorageIsNotOrphanedByAnUnprovenOrFarClaim) {
   node.storage_incarnation = uint64_t{1} << 63;
   const absl::Status far = claim(node, {stands(node)}).status;
   EXPECT_EQ(far.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(claim_text(far), HasSubstr("storage incarnation"));
+  EXPECT_THAT(message_of(far), HasSubstr("storage incarnation"));
   node.storage_incarnation = 1;
   EXPECT_TRUE(claim(node, {stands(node)}).status.ok());
   EXPECT_EQ(known().storage_incarnation, 1u);
@@ -217,7 +213,7 @@ TEST_F(SecretClaimsTest, ANodeThatIsDownIsNobodyElses) {
     const Decision refused = claim(node, {stands(node), nobody("host-1:7500")});
     EXPECT_EQ(refused.status.code(), StatusCode::kFailedPrecondition);
     EXPECT_THAT(refused.ask, IsEmpty());
-    EXPECT_THAT(claim_text(refused.status),
+    EXPECT_THAT(message_of(refused.status),
                 AllOf(HasSubstr("identity.toml"), HasSubstr("skuactl node remove " + node.uuid),
                       testing::Not(HasSubstr(owner(1).secret))));
   }
@@ -274,7 +270,7 @@ TEST_F(ClaimsTest, UuidThatBeginsAsAnotherIsRefused) {
     twin.uuid = test_uuid(1).substr(0, 13) + std::string(rest);
     const absl::Status status = claim(twin, {stands(twin)}).status;
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-    EXPECT_THAT(claim_text(status),
+    EXPECT_THAT(message_of(status),
                 AllOf(HasSubstr(test_uuid(1)), HasSubstr("eight bytes"), HasSubstr("empty data directory")));
   }
   NodeInfo other = test_node(2);
@@ -285,18 +281,18 @@ TEST_F(ClaimsTest, UuidThatBeginsAsAnotherIsRefused) {
 TEST_F(ClaimsTest, RefusalsKeepTheInstanceToThemselvesAndShowNoRawBytes) {
   NodeInfo node = test_node(2);
   node.uuid = "not a uuid\n\x1b[31m" + std::string(10'000, 'x');
-  const std::string refusal = claim_text(claim(node).status);
+  const std::string refusal = message_of(claim(node).status);
   EXPECT_THAT(refusal, testing::Not(HasSubstr(node.instance)));
   EXPECT_THAT(refusal, testing::Not(HasSubstr("\x1b")));
   EXPECT_LT(refusal.size(), 1000u);
   node = test_node(2);
   node.instance = "a secret that is no uuid";
-  EXPECT_THAT(claim_text(claim(node).status), testing::Not(HasSubstr(node.instance)));
+  EXPECT_THAT(message_of(claim(node).status), testing::Not(HasSubstr(node.instance)));
   node = test_node(2);
   node.host = "two\nlines";
-  EXPECT_THAT(claim_text(claim(node).status), testing::Not(HasSubstr("\n")));
+  EXPECT_THAT(message_of(claim(node).status), testing::Not(HasSubstr("\n")));
   node.versions = {40, 41};
-  EXPECT_THAT(claim_text(claim(node).status), testing::Not(HasSubstr("\n")));
+  EXPECT_THAT(message_of(claim(node).status), testing::Not(HasSubstr("\n")));
 }
 
 TEST(Claims, AreTakenAtTheirWordWhereNobodyCanBeAsked) {

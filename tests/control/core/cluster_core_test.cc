@@ -12,16 +12,8 @@ namespace skua::control {
 namespace {
 
 using absl::StatusCode;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::string text(const absl::Status& status) {
-  return std::string(status.message());
-}
-
-// Registration
-// ----------------------------------------------------------------------------------------------------
 
 TEST(Register, NewNodeIsAliveAndInTheMap) {
   TestCluster cluster;
@@ -62,9 +54,9 @@ TEST(Register, CopyAtAnotherAddressIsRefusedWhileTheFirstLives) {
   copy.host = "host-9";
   const absl::Status status = cluster.register_node(copy);
   EXPECT_EQ(status.code(), StatusCode::kAlreadyExists);
-  EXPECT_THAT(text(status), HasSubstr("host-1:7500"));
-  EXPECT_THAT(text(status), HasSubstr("empty data directory"));
-  EXPECT_THAT(text(status), HasSubstr("try again in 3.0 s"));
+  EXPECT_THAT(message_of(status), HasSubstr("host-1:7500"));
+  EXPECT_THAT(message_of(status), HasSubstr("empty data directory"));
+  EXPECT_THAT(message_of(status), HasSubstr("try again in 3.0 s"));
 
   // The node moved: once its old process is silent for long enough, the new address is taken.
   cluster.advance(4 * kSecond);
@@ -160,8 +152,8 @@ TEST(Register, SameIncarnationOfAnotherProcessIsRefused) {
   copy.instance = test_uuid(77);
   const absl::Status status = cluster.register_node(copy);
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(text(status), HasSubstr("identity of another process"));
-  EXPECT_THAT(text(status), HasSubstr("host-1"));
+  EXPECT_THAT(message_of(status), HasSubstr("identity of another process"));
+  EXPECT_THAT(message_of(status), HasSubstr("host-1"));
 }
 
 TEST(Register, OlderIncarnationIsRefused) {
@@ -170,16 +162,16 @@ TEST(Register, OlderIncarnationIsRefused) {
   cluster.advance(10 * kSecond);
   const absl::Status status = cluster.register_node(test_node(1, 4));
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(text(status), HasSubstr("old copy"));
+  EXPECT_THAT(message_of(status), HasSubstr("old copy"));
 }
 
 TEST(Register, ForeignClusterIsRefused) {
   TestCluster cluster;
   const absl::Status status = cluster.step(RegisterNode{"other-cluster", test_node(1), 0}).status;
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(text(status), HasSubstr("other-cluster"));
-  EXPECT_THAT(text(status), HasSubstr(kClusterId));
-  EXPECT_THAT(text(status), HasSubstr("empty data directory"));
+  EXPECT_THAT(message_of(status), HasSubstr("other-cluster"));
+  EXPECT_THAT(message_of(status), HasSubstr(kClusterId));
+  EXPECT_THAT(message_of(status), HasSubstr("empty data directory"));
   EXPECT_THAT(cluster.core.state().nodes, IsEmpty());
 }
 
@@ -189,9 +181,9 @@ TEST(Register, DisjointVersionsAreRefusedWithBothRanges) {
   node.versions = {7, 9};
   const absl::Status status = cluster.register_node(node);
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(text(status), HasSubstr("7 to 9"));
-  EXPECT_THAT(text(status), HasSubstr("1 to 1"));
-  EXPECT_THAT(text(status), HasSubstr("Upgrade"));
+  EXPECT_THAT(message_of(status), HasSubstr("7 to 9"));
+  EXPECT_THAT(message_of(status), HasSubstr("1 to 1"));
+  EXPECT_THAT(message_of(status), HasSubstr("Upgrade"));
 }
 
 TEST(Register, MalformedDescriptionsAreRefused) {
@@ -240,9 +232,6 @@ TEST(Register, FewerWorkersMoveTheirShardsWithinTheNode) {
   EXPECT_EQ(per_worker[1], 4);
   EXPECT_TRUE(build_shard_map(cluster.core.state()).valid());
 }
-
-// Heartbeats and liveness
-// -----------------------------------------------------------------------------------------
 
 TEST(Heartbeat, KeepsANodeAliveAndSilenceSuspectsIt) {
   TestCluster cluster;
@@ -296,7 +285,7 @@ TEST(Heartbeat, ReplacedProcessIsToldToStop) {
   ASSERT_TRUE(cluster.register_node(test_node(1, 2)).ok());
   const absl::Status status = cluster.heartbeat(test_node(1, 1));
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(text(status), HasSubstr("Stop this process"));
+  EXPECT_THAT(message_of(status), HasSubstr("Stop this process"));
 }
 
 TEST(Restart, NodesAreUnknownUntilTheyAreHeardOf) {
@@ -322,188 +311,6 @@ TEST(Restart, UnknownNodeCountsAsAliveForIdentity) {
   NodeInfo copy = test_node(1, 2);
   copy.grpc_address = "host-9:7500";
   EXPECT_EQ(after.register_node(copy).code(), StatusCode::kAlreadyExists);
-}
-
-// Leave
-// -----------------------------------------------------------------------------------------------------------
-
-TEST(Leave, RemovesANodeWithoutShards) {
-  TestCluster cluster;
-  ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
-  EXPECT_TRUE(cluster.step(NodeLeave{test_uuid(1), test_node(1).instance, false}).status.ok());
-  EXPECT_THAT(cluster.core.state().nodes, IsEmpty());
-  EXPECT_FALSE(cluster.core.node_status(test_uuid(1)).has_value());
-  EXPECT_EQ(cluster.heartbeat(test_node(1)).code(), StatusCode::kNotFound);
-}
-
-TEST(Leave, IsRefusedWhileTheNodeOwnsShards) {
-  TestCluster cluster;
-  ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
-  ASSERT_TRUE(cluster.create_table("orders", 4).ok());
-  const absl::Status status = cluster.step(NodeLeave{test_uuid(1), test_node(1).instance, false}).status;
-  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(text(status), HasSubstr("4 shards of orders"));
-  EXPECT_THAT(text(status), HasSubstr("force"));
-}
-
-TEST(Leave, ByForceLeavesShardsWithoutOwnerInANewEpoch) {
-  TestCluster cluster;
-  ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
-  ASSERT_TRUE(cluster.create_table("t", 1).ok());
-  ASSERT_TRUE(cluster.step(NodeLeave{test_uuid(1), test_node(1).instance, true}).status.ok());
-  const ShardAssignment& shard = cluster.core.state().shards.begin()->second;
-  EXPECT_FALSE(shard.primary.has_value());
-  EXPECT_EQ(shard.epoch, 2u);
-  const ShardMap map = build_shard_map(cluster.core.state());
-  EXPECT_TRUE(map.valid());
-  EXPECT_FALSE(map.owner(1, 0).has_value());
-}
-
-TEST(Leave, OperatorMustStopTheNodeFirst) {
-  TestCluster cluster;
-  ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
-  EXPECT_EQ(cluster.step(NodeLeave{test_uuid(1), "", true}).status.code(), StatusCode::kFailedPrecondition);
-  cluster.advance(4 * kSecond);
-  EXPECT_TRUE(cluster.step(NodeLeave{test_uuid(1), "", false}).status.ok());
-}
-
-TEST(Leave, WaitsForNewsAfterARestart) {
-  TestCluster before;
-  ASSERT_TRUE(before.register_node(test_node(1)).ok());
-  TestCluster after(before.core.state());
-  EXPECT_EQ(after.step(NodeLeave{test_uuid(1), "", true}).status.code(), StatusCode::kUnavailable);
-}
-
-TEST(Leave, UnknownNode) {
-  TestCluster cluster;
-  EXPECT_EQ(cluster.step(NodeLeave{test_uuid(1), "", false}).status.code(), StatusCode::kNotFound);
-}
-
-// Tables
-// ----------------------------------------------------------------------------------------------------------
-
-TEST(CreateTable, PlacesOverLiveNodesOnly) {
-  TestCluster cluster;
-  for (uint64_t n = 1; n <= 3; ++n) ASSERT_TRUE(cluster.register_node(test_node(n)).ok());
-  cluster.advance(2 * kSecond);
-  ASSERT_TRUE(cluster.heartbeat(test_node(1)).ok());
-  ASSERT_TRUE(cluster.heartbeat(test_node(2)).ok());
-  cluster.advance(2 * kSecond);
-  ASSERT_TRUE(cluster.create_table("t", 8).ok());
-  EXPECT_EQ(cluster.core.state().owned_shard_count(test_uuid(1)), 4u);
-  EXPECT_EQ(cluster.core.state().owned_shard_count(test_uuid(2)), 4u);
-  EXPECT_EQ(cluster.core.state().owned_shard_count(test_uuid(3)), 0u);
-}
-
-TEST(CreateTable, DefaultsToAFewShardsPerWorker) {
-  TestCluster cluster;
-  for (uint64_t n = 1; n <= 3; ++n) ASSERT_TRUE(cluster.register_node(test_node(n)).ok());
-  const Decision decision = cluster.step(CreateTable{"t", 0, false});
-  ASSERT_TRUE(decision.status.ok());
-  EXPECT_EQ(decision.table->shard_count, 6 * kDefaultShardsPerWorker);
-}
-
-TEST(CreateTable, NeverReusesAnId) {
-  TestCluster cluster;
-  ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
-  ASSERT_TRUE(cluster.create_table("t", 1).ok());
-  const TableId first = cluster.core.state().find_table("t")->id;
-  ASSERT_TRUE(cluster.step(DropTable{"t"}).status.ok());
-  ASSERT_TRUE(cluster.create_table("t", 1).ok());
-  EXPECT_GT(cluster.core.state().find_table("t")->id, first);
-}
-
-TEST(CreateTable, ExistingNameIsRefusedUnlessAskedFor) {
-  TestCluster cluster;
-  ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
-  ASSERT_TRUE(cluster.create_table("t", 3).ok());
-  const uint64_t revision = cluster.revision();
-  EXPECT_EQ(cluster.create_table("t", 3).code(), StatusCode::kAlreadyExists);
-  EXPECT_EQ(cluster.step(CreateTable{"t", 4, true}).status.code(), StatusCode::kAlreadyExists);
-  const Decision found = cluster.step(CreateTable{"t", 3, true});
-  EXPECT_TRUE(found.status.ok());
-  EXPECT_EQ(found.table->shard_count, 3u);
-  EXPECT_TRUE(cluster.step(CreateTable{"t", 0, true}).status.ok());
-  EXPECT_EQ(cluster.revision(), revision);
-}
-
-TEST(CreateTable, HashTagsAreKeptAndWanted) {
-  TestCluster cluster;
-  ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
-  CreateTable tagged{"tagged", 3, true};
-  tagged.hash_tags = true;
-  ASSERT_TRUE(cluster.step(tagged).status.ok());
-  EXPECT_TRUE(cluster.core.state().find_table("tagged")->hash_tags);
-  EXPECT_TRUE(build_shard_map(cluster.core.state()).tables[0].hash_tags);
-  EXPECT_TRUE(cluster.step(tagged).status.ok()) << "it is there, as wanted";
-  EXPECT_TRUE(cluster.step(CreateTable{"tagged", 3, true}).status.ok()) << "nothing was said of tags";
-  ASSERT_TRUE(cluster.create_table("plain", 3).ok());
-  tagged.name = "plain";
-  const absl::Status refused = cluster.step(tagged).status;
-  EXPECT_EQ(refused.code(), StatusCode::kAlreadyExists);
-  EXPECT_THAT(refused.message(), HasSubstr("without hash tags"));
-}
-
-TEST(CreateTable, BadNamesAndSizesAreRefused) {
-  TestCluster cluster;
-  ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
-  for (const std::string& name :
-       {std::string(), std::string("a b"), std::string("a/b"), std::string(kTableNameMax + 1, 'x')}) {
-    EXPECT_EQ(cluster.create_table(name, 1).code(), StatusCode::kInvalidArgument) << name;
-  }
-  EXPECT_TRUE(cluster.create_table(std::string(kTableNameMax, 'x'), 1).ok());
-  EXPECT_EQ(cluster.create_table("t", kShardsPerTableMax + 1).code(), StatusCode::kInvalidArgument);
-  EXPECT_TRUE(cluster.create_table("t", kShardsPerTableMax).ok());
-}
-
-TEST(CreateTable, StopsAtTheShardLimit) {
-  TestCluster cluster;
-  ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
-  for (size_t i = 0; i < kShardsMax / kShardsPerTableMax; ++i) {
-    ASSERT_TRUE(cluster.create_table("t" + std::to_string(i), kShardsPerTableMax).ok());
-  }
-  EXPECT_EQ(cluster.create_table("more", 1).code(), StatusCode::kResourceExhausted);
-}
-
-TEST(CreateTable, WithoutLiveNodesSaysWhatToDo) {
-  TestCluster cluster;
-  const absl::Status status = cluster.create_table("t", 1);
-  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(text(status), HasSubstr("Start a skuad"));
-}
-
-TEST(DropTable, RemovesTheTableAndItsShardsOnly) {
-  TestCluster cluster;
-  ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
-  ASSERT_TRUE(cluster.create_table("a", 3).ok());
-  ASSERT_TRUE(cluster.create_table("b", 2).ok());
-  EXPECT_TRUE(cluster.step(DropTable{"a"}).status.ok());
-  EXPECT_EQ(cluster.core.state().find_table("a"), nullptr);
-  EXPECT_EQ(cluster.core.state().shards.size(), 2u);
-}
-
-TEST(DropTable, UnknownTableNamesTheOthers) {
-  TestCluster cluster;
-  ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
-  ASSERT_TRUE(cluster.create_table("orders", 1).ok());
-  const absl::Status status = cluster.step(DropTable{"order"}).status;
-  EXPECT_EQ(status.code(), StatusCode::kNotFound);
-  EXPECT_THAT(text(status), HasSubstr("here are: orders"));
-}
-
-TEST(LaggingOwners, ShrinksAsNodesApplyTheMap) {
-  TestCluster cluster;
-  ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
-  ASSERT_TRUE(cluster.register_node(test_node(2)).ok());
-  ASSERT_TRUE(cluster.create_table("t", 4).ok());
-  const TableId id = cluster.core.state().find_table("t")->id;
-  EXPECT_THAT(lagging_owners(cluster.core.context(), id, cluster.revision()), ElementsAre(test_uuid(1), test_uuid(2)));
-  ASSERT_TRUE(cluster.heartbeat(test_node(1), cluster.revision()).ok());
-  EXPECT_THAT(lagging_owners(cluster.core.context(), id, cluster.revision()), ElementsAre(test_uuid(2)));
-  ASSERT_TRUE(cluster.heartbeat(test_node(2), cluster.revision() - 1).ok());
-  EXPECT_THAT(lagging_owners(cluster.core.context(), id, cluster.revision()), ElementsAre(test_uuid(2)));
-  ASSERT_TRUE(cluster.heartbeat(test_node(2), cluster.revision() + 1).ok());
-  EXPECT_THAT(lagging_owners(cluster.core.context(), id, cluster.revision()), IsEmpty());
 }
 
 }  // namespace

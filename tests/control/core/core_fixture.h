@@ -36,6 +36,10 @@ inline ClusterState empty_cluster() {
   return state;
 }
 
+inline std::string message_of(const absl::Status& status) {
+  return std::string(status.message());
+}
+
 /// Decides and commits.
 class TestCluster {
  public:

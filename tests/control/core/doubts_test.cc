@@ -15,10 +15,6 @@ using testing::HasSubstr;
 using testing::Not;
 using Numbers = std::set<uint64_t>;
 
-std::string text(const absl::Status& status) {
-  return std::string(status.message());
-}
-
 /// A shard of three members, the primary first.
 struct Doubtful : ReplicatedCluster {
   explicit Doubtful(uint64_t nodes = 3, uint32_t replicas = 3, ViewOptions views = eager_views())
@@ -291,7 +287,7 @@ TEST(Doubts, AreForgottenWhenTheyAreNotRepeated) {
   cluster.doubt(cluster.m[1], 1, 7);
   cluster.pass(10 * kSecond);
   const auto transfer = [&] { return cluster.step(TransferPrimary{"t", 0, test_uuid(cluster.m[1])}).status; };
-  EXPECT_THAT(text(transfer()), AllOf(HasSubstr("lost power"), HasSubstr("until it has caught up")));
+  EXPECT_THAT(message_of(transfer()), AllOf(HasSubstr("lost power"), HasSubstr("until it has caught up")));
   EXPECT_EQ(transfer().code(), absl::StatusCode::kFailedPrecondition);
   cluster.trust(cluster.m[1]);
   cluster.pass(2 * kSecond);
@@ -369,7 +365,7 @@ TEST(Doubts, AnOperatorMayGoOnWithoutWhoIsAway) {
   cluster.silence(cluster.m[2]);
   cluster.pass(4 * kSecond);
   cluster.doubt(cluster.m[0], 1, 7);
-  EXPECT_THAT(text(recover(cluster.m[0])), HasSubstr("Nothing needs to be forced"));
+  EXPECT_THAT(message_of(recover(cluster.m[0])), HasSubstr("Nothing needs to be forced"));
   cluster.doubt(cluster.m[1], 1, 6);
   EXPECT_TRUE(recover(cluster.m[0]).ok());
   EXPECT_EQ(cluster.members(), Numbers{cluster.m[0]});

@@ -44,6 +44,9 @@ class ReplicatedCluster : public TestCluster {
     for (const Replica& replica : members_of(record(shard))) result.insert(number(replica));
     return result;
   }
+  /// How many shards the node leads, and of how many it is a member or a learner.
+  size_t led_by(uint64_t n) const { return core.state().owned_shard_count(test_uuid(n)); }
+  size_t held_by(uint64_t n) const { return core.state().replica_count(test_uuid(n)); }
   /// A node that has no part in the shard.
   uint64_t outsider(uint32_t shard = 0) const {
     for (const NodeInfo& node : info) {
