@@ -1,5 +1,4 @@
 #include "kvstore/node/node.h"
-#include "kvstore/storage/shard_files.h"
 
 #include <algorithm>
 #include <ctime>
@@ -8,25 +7,14 @@
 
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
-#include "control/core/protocol_version.h"
-#include "control/core/uuid.h"
 #include "kvstore/node/admin_service.h"
 #include "kvstore/node/node_impl.h"
+#include "kvstore/storage/shard_files.h"
 #include "kvstore/types/features.h"
 #include "rpc/transport/sealed/seal.h"
 
 namespace skua::kv {
 namespace {
-
-control::PacketSafety safety_of(rpc::PacketProtection packets) {
-  switch (packets) {
-    case rpc::PacketProtection::kDefault: break;
-    case rpc::PacketProtection::kOff: return control::PacketSafety::kOff;
-    case rpc::PacketProtection::kAuthenticate: return control::PacketSafety::kAuthenticate;
-    case rpc::PacketProtection::kEncrypt: return control::PacketSafety::kEncrypt;
-  }
-  return control::PacketSafety::kUnknown;
-}
 
 /// Replaces the host of "host:port".
 std::string with_host(const std::string& address, const std::string& host) {
@@ -38,10 +26,6 @@ std::string with_host(const std::string& address, const std::string& host) {
 /// Bytes under way on one link to another node's worker. They are ahead of the next heartbeat on that link, so more of
 /// them would delay the heartbeat too much.
 constexpr size_t kPeerBytesMax = size_t{8} << 20;
-
-// The map's rights are those of the service.
-static_assert(control::kRightRead == kRightRead && control::kRightWrite == kRightWrite);
-static_assert(control::kRightScan == kRightScan && control::kRightsAll < kRightsUnlimited);
 
 }  // namespace
 
@@ -113,35 +97,6 @@ void NodeImpl::note_no_room(const absl::Status& why) {
     no_room_ = trouble;
   }
   log(LogSeverity::kError, trouble);
-}
-
-/// Tells the control plane that no shard of this node is served, and why.
-void NodeImpl::tell_no_room() {
-  std::map<ShardId, UnservedShard> unserved;
-  const absl::Status why = absl::ResourceExhaustedError("the disk is full");
-  if (const auto shards = engine_->list_shards(files::shards_dir(options_.data_dir)); shards.ok()) {
-    for (const ShardId id : *shards) unserved[id] = {why, true};
-  }
-  if (const auto views = read_views(files_); views.ok()) {
-    for (const auto& [id, view] : *views) unserved[id] = {why, true};
-  }
-  std::string trouble;
-  {
-    const std::lock_guard lock(mutex_);
-    trouble = no_room_;
-  }
-  tell_storage(trouble, unserved);
-}
-
-/// Thread: the storage watch's; before the watch exists, registered()'s or start()'s.
-void NodeImpl::tell_storage(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved) {
-  std::vector<control::ShardRef> refs;
-  refs.reserve(unserved.size());
-  for (const auto& [id, shard] : unserved) refs.push_back({{id.table_id, id.shard}, std::string(shard.why.message())});
-  const std::lock_guard lock(mutex_);
-  if (agent_ == nullptr) return;
-  agent_->set_trouble(trouble);
-  agent_->set_unserved(std::move(refs));
 }
 
 absl::Status NodeImpl::make_transports(const std::string& cluster_id) {
@@ -281,67 +236,6 @@ absl::StatusOr<SnapshotSource::Exported> NodeImpl::export_snapshot(ShardId id, c
   return exported;
 }
 
-/// Runs on the worker's thread.
-void NodeImpl::tell_copies(uint32_t worker, const std::vector<CopyProgress>& copies) {
-  const std::lock_guard lock(mutex_);
-  std::vector<control::CopyReport> all = copies_->report(worker, copies);
-  if (agent_ != nullptr) agent_->set_copies(std::move(all));
-}
-
-void NodeImpl::make_map_cache(const std::string& cluster_id) {
-  map_cache_ = std::make_unique<control::ShardMapCache>(
-      control::ShardMapCacheOptions{.control_address = options_.control_address,
-                                    .credentials = options_.credentials,
-                                    .cluster_id = cluster_id,
-                                    .on_change =
-                                        [this](std::shared_ptr<const control::ShardMap> map) {
-                                          shut_out(map->denied);
-                                          set_grants(*map);
-                                          set_quotas(*map);
-                                          std::map<NodeId, std::string> uuids;
-                                          for (const control::MapNode& node : map->nodes)
-                                            uuids[node_id_of(node.uuid)] = node.uuid;
-                                          findings_.set_nodes(std::move(uuids));
-                                          note_map(*map);
-                                          manager_->set_map(std::move(map));
-                                        },
-                                    .on_trouble =
-                                        [this](const absl::Status& status) {
-                                          if (!status.ok())
-                                            log(LogSeverity::kWarning, absl::StrCat("shard map: ", status.message()));
-                                        }});
-}
-
-/// Here and not with what the shard manager does: that may be busy with disks, and sessions shall end at once.
-void NodeImpl::shut_out(const std::vector<std::string>& denied) {
-  if (denied == denied_) return;
-  denied_ = denied;
-  log(LogSeverity::kInfo, absl::StrCat("the list of revoked identities changed count=", denied.size()));
-  // Not under the lock: a worker whose mailbox is full may wait for the lock itself.
-  for (Worker* const worker : workers()) worker->set_denied(denied);
-}
-
-/// Before the shards of this map are served, so that none of a table with grants is open for a moment.
-void NodeImpl::set_grants(const control::ShardMap& map) {
-  if (!closed_tables_.follow(map)) return;
-  log(LogSeverity::kInfo, absl::StrCat("the grants changed closed_tables=", closed_tables_.tables().size()));
-  const auto compiled = std::make_shared<const Grants>(closed_tables_.tables());
-  for (Worker* const worker : workers()) worker->set_grants(compiled);
-}
-
-void NodeImpl::set_quotas(const control::ShardMap& map) {
-  if (map.quotas == quotas_) return;
-  quotas_ = map.quotas;
-  log(LogSeverity::kInfo, absl::StrCat("the quotas of clients changed count=", quotas_.size()));
-  std::vector<ClientQuota> list;
-  list.reserve(quotas_.size());
-  for (const auto& [principal, quota] : quotas_) {
-    list.push_back({principal, quota.operations_per_s, quota.bytes_per_s, quota.sessions, quota.client_ids});
-  }
-  const auto compiled = std::make_shared<const Quotas>(list, options_.workers);
-  for (Worker* const worker : workers()) worker->set_quotas(compiled);
-}
-
 absl::Status NodeImpl::start_grpc() {
   admin_ = make_admin_service([this] { return metrics(); });
   auto server = control::BootstrapServer::start(options_.grpc_address, *this, {admin_.get()}, options_.credentials,
@@ -351,89 +245,6 @@ absl::Status NodeImpl::start_grpc() {
   advertised_address_ = with_host(grpc_->address(), options_.advertise_host);
   log(LogSeverity::kInfo, absl::StrCat("gRPC listening address=", grpc_->address()));
   return absl::OkStatus();
-}
-
-void NodeImpl::start_agent() {
-  control::NodeAgentOptions agent;
-  agent.control_address = options_.control_address;
-  agent.credentials = options_.credentials;
-  agent.cluster_id = options_.cluster_id;
-  agent.node = {.uuid = options_.node_uuid,
-                .incarnation = incarnation_,
-                .instance = options_.instance,
-                .grpc_address = advertised_address_,
-                .host = options_.host,
-                .worker_count = options_.workers,
-                .versions = control::kProtocolVersions,
-                .zone = options_.zone,
-                .storage_incarnation = recovery_.state().storage_incarnation,
-                .replication_version = control::kReplicationVersion,
-                .secret = options_.secret};
-  agent.security = {options_.admission, safety_of(options_.packets)};
-  agent.on_registered = [this](const control::Registration& registration) { registered(registration); };
-  agent.on_refused = [this](const absl::Status& status) { fatal(status); };
-  agent.on_trouble = [this](const absl::Status& status) {
-    if (status.ok()) {
-      log(LogSeverity::kInfo, absl::StrCat("control plane is there again address=", options_.control_address));
-    } else {
-      log(LogSeverity::kWarning,
-          absl::StrCat("waiting for the control plane address=", options_.control_address, ": ", status.message()));
-    }
-  };
-  agent.on_map_revision = [this](uint64_t revision) {
-    if (map_cache_ != nullptr) map_cache_->expect(revision);  // null if registered() has failed
-  };
-  agent.on_clock = [this](const std::string& trouble) {
-    if (trouble.empty()) log(LogSeverity::kInfo, "the clocks of this node and of the control plane agree again");
-    if (!trouble.empty()) log(LogSeverity::kWarning, trouble);
-  };
-  {
-    const std::lock_guard lock(mutex_);  // the storage watch may be running already
-    agent_ = std::make_unique<control::NodeAgent>(std::move(agent));
-  }
-  if (joined_) {
-    follow_map();
-  } else if (!options_.cluster_id.empty()) {
-    tell_no_room();
-  }
-  agent_->start();
-}
-
-/// Runs after the first and each later registration, on a thread that the agent has for it. Heartbeats continue
-/// meanwhile.
-void NodeImpl::registered(const control::Registration& registration) {
-  log(LogSeverity::kInfo, absl::StrCat("registered cluster=", registration.cluster_id, " (", registration.cluster_name,
-                                       ") incarnation=", incarnation_));
-  has_registered_.store(true);
-  {
-    const std::lock_guard lock(mutex_);
-    if (joined_ || fatal_told_) return;
-  }
-  const uint64_t registered_storage = recovery_.state().storage_incarnation;
-  if (absl::Status joined = join(registration); !joined.ok()) return fatal(joined);
-  auto recovered = recover_when_there_is_room(registration.cluster_id);
-  if (absl::IsCancelled(recovered.status())) return;
-  if (!recovered.ok()) return fatal(recovered.status());
-  if (recovery_.state().storage_incarnation != registered_storage) {
-    return fatal(absl::InternalError(
-        "replicas here are damaged, which was found after the node had registered: start it again"));
-  }
-  absl::Status started = start_workers(registration.cluster_id, *std::move(recovered));
-  if (!started.ok()) return fatal(started);
-  follow_map();
-}
-
-/// Joins the first cluster: records it in the data directory and creates the transports. Nothing to do if the cluster
-/// was known at start.
-absl::Status NodeImpl::join(const control::Registration& registration) {
-  if (!options_.cluster_id.empty()) return absl::OkStatus();
-  absl::Status adopted = options_.adopt_cluster ? options_.adopt_cluster(registration.cluster_id) : absl::OkStatus();
-  return adopted.ok() ? make_transports(registration.cluster_id) : adopted;
-}
-
-void NodeImpl::follow_map() {
-  manager_->start();
-  map_cache_->start();
 }
 
 void NodeImpl::fatal(const absl::Status& status) {

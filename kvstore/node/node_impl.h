@@ -1,5 +1,10 @@
-// The implementation of Node: starts, connects and stops what a node consists of. What is done to the data directory
-// before the workers start is NodeRecovery, copies of shards are NodeCopies.
+// The implementation of Node:
+//
+//    node.cc              starts, connects and stops what a node consists of
+//    node_membership.cc   the node's part in the cluster: registration, shard maps, what the control plane is told
+//    node_health.cc       what the node says of itself: counters, whether it lives and may get work
+//
+// What is done to the data directory before the workers start is NodeRecovery, copies of shards are NodeCopies.
 #ifndef SKUA_KVSTORE_NODE_NODE_IMPL_H_
 #define SKUA_KVSTORE_NODE_NODE_IMPL_H_
 
@@ -18,7 +23,7 @@
 #include "control/client/node_agent.h"
 #include "control/client/shard_map_cache.h"
 #include "control/server/bootstrap_server.h"
-#include "kvstore/node/closed_tables.h"
+#include "kvstore/node/client_rules.h"
 #include "kvstore/node/memory_watch.h"
 #include "kvstore/node/node.h"
 #include "kvstore/node/node_copies.h"
@@ -68,9 +73,8 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   void tell_storage(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved);
   [[nodiscard]] ReplicationEvents replication_events(uint32_t worker);
   void make_map_cache(const std::string& cluster_id);
-  void shut_out(const std::vector<std::string>& denied);
-  void set_grants(const control::ShardMap& map);
-  void set_quotas(const control::ShardMap& map);
+  void take_map(std::shared_ptr<const control::ShardMap> map);
+  void follow_rules(const control::ShardMap& map);
   [[nodiscard]] std::vector<Worker*> workers();
   [[nodiscard]] WorkerAnswers poll_workers();
   void note_map(const control::ShardMap& map);
@@ -96,9 +100,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   std::atomic<uint32_t> learning_shards_{0};  // shards whose replica here is catching up, by the newest map
   std::atomic<bool> has_registered_{false};
   WorkerPoll poll_{kWorkerAnswerTimeoutNs};
-  std::vector<std::string> denied_;        // used by the map cache's thread only
-  ClosedTables closed_tables_;             // likewise
-  std::vector<control::MapQuota> quotas_;  // likewise
+  ClientRules client_rules_{options_.workers};  // used by the map cache's thread only
   std::atomic<bool> fatal_told_{false};
 
   // Members are destroyed in reverse order of declaration. So each member is declared before its users.
