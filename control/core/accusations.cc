@@ -12,15 +12,15 @@ namespace {
 constexpr size_t kReasonBytesMax = 100;
 
 /// The next view, without backup `uuid`.
-ShardAssignment without_backup(const ViewContext& context, const ShardAssignment& record, const std::string& uuid) {
+ShardRecord without_backup(const ViewContext& context, const ShardRecord& record, const std::string& uuid) {
   const std::string& primary = record.primary->node_uuid;
   return next_view(record, primary, context.leader_incarnation(record, primary, member_count(record) - 1), {uuid});
 }
 
 /// The next view after the primary said that it cannot go on in this epoch: another member leads, or if none can, the
 /// same primary in a new epoch.
-std::optional<ShardAssignment> resigned(const ViewContext& context, const ReplicaLoads& loads,
-                                        const ViewHistory& history, const ShardAssignment& record) {
+std::optional<ShardRecord> resigned(const ViewContext& context, const ReplicaLoads& loads, const ViewHistory& history,
+                                    const ShardRecord& record) {
   const std::string& primary = record.primary->node_uuid;
   if (!history.primary_is_stable(context, key_of(record))) return std::nullopt;
   const std::string next = choose_primary(context, loads, record, {primary}).value_or(primary);
@@ -31,7 +31,7 @@ std::optional<ShardAssignment> resigned(const ViewContext& context, const Replic
 /// doubtful, also the members that have not accused. One of these could turn out to be doubtful, too, when the primary,
 /// perhaps the only member that has everything, is already removed.
 template <typename Accusers>
-std::set<std::string> kept_from_leading(const ViewContext& context, const ShardAssignment& record,
+std::set<std::string> kept_from_leading(const ViewContext& context, const ShardRecord& record,
                                         const Accusers& accusers) {
   std::set<std::string> kept{record.primary->node_uuid};
   const bool sure = std::any_of(accusers.begin(), accusers.end(),
@@ -56,7 +56,7 @@ void ViewHistory::Timer::forget_unknown(const ClusterState& state) {
   std::erase_if(since_, [&](const auto& entry) { return !state.shards.contains(entry.first); });
 }
 
-void ViewHistory::observe(const ViewContext& context, const ShardAssignment& before, const ShardAssignment& after) {
+void ViewHistory::observe(const ViewContext& context, const ShardRecord& before, const ShardRecord& after) {
   if (before.epoch == after.epoch) return;
   const ShardKey shard = key_of(after);
   if (before.primary && after.primary && before.primary->node_uuid != after.primary->node_uuid) {
@@ -146,7 +146,7 @@ void Accusations::note(const ViewContext& context, const std::string& accuser, c
   for (const ShardAtEpoch& at : suspicion.shards) {
     const auto found = context.state.shards.find(at.shard);
     if (found == context.state.shards.end() || found->second.epoch != at.epoch) continue;
-    const ShardAssignment& record = found->second;
+    const ShardRecord& record = found->second;
     const Replica* witness = find_member(record, accuser);
     if (witness == nullptr || !context.valid(*witness)) continue;
     if (suspicion.accused == accuser && !is_primary(record, accuser)) continue;
@@ -189,8 +189,8 @@ std::set<ShardKey> Accusations::accused_shards() const {
   return keys;
 }
 
-std::optional<ShardAssignment> Accusations::judge(const ViewContext& context, const ReplicaLoads& loads,
-                                                  const ViewHistory& history, const ShardAssignment& record) const {
+std::optional<ShardRecord> Accusations::judge(const ViewContext& context, const ReplicaLoads& loads,
+                                              const ViewHistory& history, const ShardRecord& record) const {
   const auto found = shards_.find(key_of(record));
   if (found == shards_.end() || found->second.epoch != record.epoch || !record.primary) return std::nullopt;
   // A doubtful primary does not lead. A member that the others accuse may be the only one that has everything.
@@ -212,7 +212,7 @@ std::optional<ShardAssignment> Accusations::judge(const ViewContext& context, co
   return std::nullopt;
 }
 
-std::string Accusations::why(const ShardAssignment& record, const ShardAssignment& next) const {
+std::string Accusations::why(const ShardRecord& record, const ShardRecord& next) const {
   const auto found = shards_.find(key_of(record));
   if (found == shards_.end()) return {};
   std::string others;  // accusations that were not believed
@@ -230,9 +230,9 @@ std::string Accusations::why(const ShardAssignment& record, const ShardAssignmen
   return absl::StrCat(others, ", but the control plane hears it");
 }
 
-std::optional<ShardAssignment> Accusations::judge_primary(const ViewContext& context, const ReplicaLoads& loads,
-                                                          const ViewHistory& history, const ShardAssignment& record,
-                                                          const std::map<std::string, Times>& accusers) const {
+std::optional<ShardRecord> Accusations::judge_primary(const ViewContext& context, const ReplicaLoads& loads,
+                                                      const ViewHistory& history, const ShardRecord& record,
+                                                      const std::map<std::string, Times>& accusers) const {
   const std::string& primary = record.primary->node_uuid;
   const ShardKey shard = key_of(record);
   bool all = true;
@@ -270,9 +270,9 @@ std::optional<ShardAssignment> Accusations::judge_primary(const ViewContext& con
   return std::nullopt;
 }
 
-std::optional<ShardAssignment> Accusations::judge_backup(const ViewContext& context, const ViewHistory& history,
-                                                         const ShardAssignment& record, const std::string& accused,
-                                                         const std::map<std::string, Times>& accusers) const {
+std::optional<ShardRecord> Accusations::judge_backup(const ViewContext& context, const ViewHistory& history,
+                                                     const ShardRecord& record, const std::string& accused,
+                                                     const std::map<std::string, Times>& accusers) const {
   if (find_member(record, accused) == nullptr) return std::nullopt;
   if (!accusers.contains(record.primary->node_uuid)) {
     // An accusation by doubtful members alone does not count: it could remove the last member that has everything.

@@ -42,7 +42,7 @@ namespace skua::control {
 class ViewHistory {
  public:
   /// The record `after` was committed in place of `before`.
-  void observe(const ViewContext& context, const ShardAssignment& before, const ShardAssignment& after);
+  void observe(const ViewContext& context, const ShardRecord& before, const ShardRecord& after);
   /// Forgets events that are too old to matter, and shards that no longer exist.
   void prune(const ViewContext& context);
 
@@ -93,10 +93,10 @@ class Accusations {
   [[nodiscard]] std::set<ShardKey> accused_shards() const;
 
   /// The record that the accusations in this shard demand now; nothing if they do not count, or not yet.
-  [[nodiscard]] std::optional<ShardAssignment> judge(const ViewContext& context, const ReplicaLoads& loads,
-                                                     const ViewHistory& history, const ShardAssignment& record) const;
+  [[nodiscard]] std::optional<ShardRecord> judge(const ViewContext& context, const ReplicaLoads& loads,
+                                                 const ViewHistory& history, const ShardRecord& record) const;
   /// Why judge() returned `next`, for people.
-  [[nodiscard]] std::string why(const ShardAssignment& record, const ShardAssignment& next) const;
+  [[nodiscard]] std::string why(const ShardRecord& record, const ShardRecord& next) const;
 
  private:
   struct Times {
@@ -110,12 +110,12 @@ class Accusations {
     std::map<std::string, std::map<std::string, Times>> accused;
   };
 
-  [[nodiscard]] std::optional<ShardAssignment> judge_primary(const ViewContext& context, const ReplicaLoads& loads,
-                                                             const ViewHistory& history, const ShardAssignment& record,
-                                                             const std::map<std::string, Times>& accusers) const;
-  [[nodiscard]] std::optional<ShardAssignment> judge_backup(const ViewContext& context, const ViewHistory& history,
-                                                            const ShardAssignment& record, const std::string& accused,
-                                                            const std::map<std::string, Times>& accusers) const;
+  [[nodiscard]] std::optional<ShardRecord> judge_primary(const ViewContext& context, const ReplicaLoads& loads,
+                                                         const ViewHistory& history, const ShardRecord& record,
+                                                         const std::map<std::string, Times>& accusers) const;
+  [[nodiscard]] std::optional<ShardRecord> judge_backup(const ViewContext& context, const ViewHistory& history,
+                                                        const ShardRecord& record, const std::string& accused,
+                                                        const std::map<std::string, Times>& accusers) const;
 
   /// All accused of one accuser: (shard, node).
   using Accused = std::set<std::pair<ShardKey, std::string>>;

@@ -153,7 +153,7 @@ Decision ClusterCore::on(const Tick&, TimeNs now) {
 
 void ClusterCore::plan_views(TimeNs now, Decision& decision) {
   std::vector<std::string> reasons;
-  std::vector<ShardAssignment> records = views_.plan(context(now), &reasons);
+  std::vector<ShardRecord> records = views_.plan(context(now), &reasons);
   if (records.empty()) return;
   decision.changes = next_changes(state_);
   decision.changes.put_shards = std::move(records);

@@ -24,7 +24,7 @@ Decision refused_precondition(const std::string& message) {
 }
 
 /// The shard's record after this node, which may be the only member, has been removed from it.
-ShardAssignment without_node(const ViewContext& context, const ShardAssignment& record, const std::string& uuid) {
+ShardRecord without_node(const ViewContext& context, const ShardRecord& record, const std::string& uuid) {
   if (find_member(record, uuid) == nullptr) return without_learner(record, uuid);
   if (member_count(record) == 1) return orphaned(record);
   std::string leader = record.primary->node_uuid;
@@ -49,7 +49,7 @@ absl::Status no_such_node(const std::string& uuid, const ClusterState& state) {
 }
 
 /// The shard's record, or the error that says why there is none.
-absl::StatusOr<ShardAssignment> find_shard(const std::string& table, uint32_t shard, const ClusterState& state) {
+absl::StatusOr<ShardRecord> find_shard(const std::string& table, uint32_t shard, const ClusterState& state) {
   const Table* found = state.find_table(table);
   if (found == nullptr) return no_such_table(table, state);
   if (shard >= found->shard_count) {
@@ -61,7 +61,7 @@ absl::StatusOr<ShardAssignment> find_shard(const std::string& table, uint32_t sh
 }
 
 /// A decision that changes this record.
-Decision changed(ShardAssignment record, const ClusterState& state) {
+Decision changed(ShardRecord record, const ClusterState& state) {
   Decision decision;
   decision.changes = next_changes(state);
   decision.changes.put_shards.push_back(std::move(record));

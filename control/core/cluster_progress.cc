@@ -39,12 +39,11 @@ std::vector<std::string> lagging_owners(const ViewContext& context, TableId tabl
 }
 
 uint32_t available_shard_count(const ViewContext& context, TableId table) {
-  return count_shards(table, context.state,
-                      [&](const ShardAssignment& record) { return primary_works(context, record); });
+  return count_shards(table, context.state, [&](const ShardRecord& record) { return primary_works(context, record); });
 }
 
 uint32_t settled_shard_count(const ViewContext& context, TableId table) {
-  return count_shards(table, context.state, [&](const ShardAssignment& record) { return is_settled(context, record); });
+  return count_shards(table, context.state, [&](const ShardRecord& record) { return is_settled(context, record); });
 }
 
 std::vector<std::string> shard_troubles(const ViewContext& context, size_t max) {

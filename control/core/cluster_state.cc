@@ -29,7 +29,7 @@ size_t ClusterState::staying_shard_count(const std::string& uuid) const {
 size_t ClusterState::replica_count(const std::string& uuid) const {
   const auto here = [&](const Replica& replica) { return replica.node_uuid == uuid; };
   return static_cast<size_t>(std::count_if(shards.begin(), shards.end(), [&](const auto& entry) {
-    const ShardAssignment& shard = entry.second;
+    const ShardRecord& shard = entry.second;
     return (shard.primary && here(*shard.primary)) || std::any_of(shard.backups.begin(), shard.backups.end(), here) ||
            std::any_of(shard.learners.begin(), shard.learners.end(), [&](const Learner& l) { return here(l.replica); });
   }));
@@ -45,7 +45,7 @@ void apply(const Changes& changes, ClusterState& state) {
     state.grants.erase(id);
     state.shards.erase(state.shards.lower_bound({id, 0}), state.shards.lower_bound({id + 1, 0}));
   }
-  for (const ShardAssignment& shard : changes.put_shards) {
+  for (const ShardRecord& shard : changes.put_shards) {
     state.shards[{shard.table_id, shard.shard}] = shard;
   }
   if (changes.put_denied) state.denied = *changes.put_denied;

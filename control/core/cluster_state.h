@@ -1,12 +1,12 @@
 // The control plane's durable state: nodes, tables, and the owner of each shard.
 //
-//   ClusterState ── nodes:  uuid            -> NodeInfo          who may own shards, and where they are reached
+//   ClusterState ── nodes: uuid             -> NodeInfo          who may own shards, and where they are reached
 //                ── tables: id              -> Table             a name and a fixed number of shards
-//                ── shards: (table, shard)  -> ShardAssignment   epoch, primary, later backups
-//                ── denied: role/name                        identities that are revoked (revocation.h)
-//                ── grants: table id      -> TableGrants     which clients may use the table (grants.h)
-//                ── quotas: role/name      -> Quota           how much of a node a client may use (quotas.h)
-//                ── join_tokens: hash      -> JoinTokenRecord who may get a certificate (join_tokens.h)
+//                ── shards: (table, shard)  -> ShardRecord       epoch, primary, backups, learners
+//                ── denied: role/name                            identities that are revoked (revocation.h)
+//                ── grants: table id        -> TableGrants       which clients may use the table (grants.h)
+//                ── quotas: role/name       -> Quota             how much of a node a client may use (quotas.h)
+//                ── join_tokens: hash       -> JoinTokenRecord   who may get a certificate (join_tokens.h)
 //                ── map_revision            +1 with each change that clients or nodes must hear of
 //
 // All of it is durable. It changes only by `Changes` that were committed to the metadata store before. ClusterCore has
@@ -103,7 +103,7 @@ struct Learner {
 
 /// A shard's record: its view (who serves it, in which epoch) and the changes under way. control/core/view_rules.h says
 /// which record may follow which.
-struct ShardAssignment {
+struct ShardRecord {
   TableId table_id = 0;
   uint32_t shard = 0;
   /// Starts at 1; +1 for every change of the primary or of the members. Each data-path request carries it.
@@ -126,7 +126,7 @@ struct ShardAssignment {
   /// before a new view names it. 0: any process (a shard that never had more than one member).
   uint64_t primary_incarnation = 0;
 
-  friend bool operator==(const ShardAssignment&, const ShardAssignment&) = default;
+  friend bool operator==(const ShardRecord&, const ShardRecord&) = default;
 };
 
 using ShardKey = std::pair<TableId, uint32_t>;
@@ -176,7 +176,7 @@ struct ClusterState {
   TableId next_table_id = 1;
   std::map<std::string, NodeInfo> nodes;
   std::map<TableId, Table> tables;
-  std::map<ShardKey, ShardAssignment> shards;
+  std::map<ShardKey, ShardRecord> shards;
   /// Identities that are not let in: revocation.h.
   std::set<std::string> denied;
   /// Tables that are open to all clients are not in it: grants.h.
@@ -202,7 +202,7 @@ struct Changes {
   std::vector<Table> put_tables;
   /// Deletes the tables' shards, too.
   std::vector<TableId> delete_tables;
-  std::vector<ShardAssignment> put_shards;
+  std::vector<ShardRecord> put_shards;
   /// The reason of each put_shards element, for people; not stored. May have fewer elements.
   std::vector<std::string> reasons;
   /// The whole new list, if it changes.

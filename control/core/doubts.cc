@@ -10,7 +10,7 @@ namespace skua::control {
 bool Doubts::note(const ViewContext& context, const std::string& sender, const Doubt& doubt) {
   const auto found = context.state.shards.find(doubt.shard.shard);
   if (found == context.state.shards.end()) return false;
-  const ShardAssignment& record = found->second;
+  const ShardRecord& record = found->second;
   const Replica* member = find_member(record, sender);
   if (member == nullptr || !context.valid(*member)) return false;
   if (std::max(doubt.shard.epoch, doubt.last_epoch) > record.epoch) return false;
@@ -44,7 +44,7 @@ void Doubts::note_return(const std::string& uuid, TimeNs now) {
 void Doubts::prune(const ViewContext& context) {
   std::erase_if(shards_, [&](const auto& entry) { return !context.state.shards.contains(entry.first); });
   for (auto& [shard, of_shard] : shards_) {
-    const ShardAssignment& record = context.state.shards.at(shard);
+    const ShardRecord& record = context.state.shards.at(shard);
     match_fork(context, record, of_shard);
     std::erase_if(of_shard.nodes, [&](const auto& said) {
       const Replica* member = find_member(record, said.first);
@@ -55,11 +55,11 @@ void Doubts::prune(const ViewContext& context) {
   std::erase_if(shards_, [](const auto& entry) { return entry.second.nodes.empty() && entry.second.fork_epoch == 0; });
 }
 
-bool Doubts::contains(const ViewContext& context, const ShardAssignment& record, const std::string& uuid) const {
+bool Doubts::contains(const ViewContext& context, const ShardRecord& record, const std::string& uuid) const {
   return find(context, record, uuid) != nullptr;
 }
 
-std::optional<std::string> Doubts::longest_of_all(const ViewContext& context, const ShardAssignment& record) const {
+std::optional<std::string> Doubts::longest_of_all(const ViewContext& context, const ShardRecord& record) const {
   const auto of_shard = shards_.find({record.table_id, record.shard});
   if (of_shard == shards_.end()) return std::nullopt;
   // After a fork its only member gets time to learn of it and to end its doubt.
@@ -86,7 +86,7 @@ std::optional<std::string> Doubts::longest_of_all(const ViewContext& context, co
   return all_repeated < all_began ? std::nullopt : longest;
 }
 
-void Doubts::match_fork(const ViewContext& context, const ShardAssignment& record, OfShard& of_shard) {
+void Doubts::match_fork(const ViewContext& context, const ShardRecord& record, OfShard& of_shard) {
   if (of_shard.fork != record.fork) of_shard = {record.fork, record.epoch, context.now, {}};
 }
 
@@ -94,8 +94,7 @@ bool Doubts::is_over(const ViewContext& context, const std::string& uuid, const 
   return context.status(uuid).heard_ns - said.expected > context.options.accusation_ttl_ns;
 }
 
-const Doubts::Said* Doubts::find(const ViewContext& context, const ShardAssignment& record,
-                                 const std::string& uuid) const {
+const Doubts::Said* Doubts::find(const ViewContext& context, const ShardRecord& record, const std::string& uuid) const {
   const auto of_shard = shards_.find({record.table_id, record.shard});
   if (of_shard == shards_.end() || of_shard->second.fork != record.fork) return nullptr;
   const auto said = of_shard->second.nodes.find(uuid);

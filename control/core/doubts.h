@@ -51,12 +51,11 @@ class Doubts {
   void prune(const ViewContext& context);
 
   /// Whether the node is doubtful about the shard.
-  [[nodiscard]] bool contains(const ViewContext& context, const ShardAssignment& record, const std::string& uuid) const;
+  [[nodiscard]] bool contains(const ViewContext& context, const ShardRecord& record, const std::string& uuid) const;
 
   /// The member with the longest log, if all members of the shard are alive, have their storage and are doubtful, and
   /// the primary is so in the record's epoch.
-  [[nodiscard]] std::optional<std::string> longest_of_all(const ViewContext& context,
-                                                          const ShardAssignment& record) const;
+  [[nodiscard]] std::optional<std::string> longest_of_all(const ViewContext& context, const ShardRecord& record) const;
 
  private:
   struct Said {
@@ -78,11 +77,10 @@ class Doubts {
   };
 
   /// Forgets the doubts from before a fork.
-  static void match_fork(const ViewContext& context, const ShardAssignment& record, OfShard& of_shard);
+  static void match_fork(const ViewContext& context, const ShardRecord& record, OfShard& of_shard);
   /// The node has been heard of for too long without a repetition of the doubt.
   [[nodiscard]] static bool is_over(const ViewContext& context, const std::string& uuid, const Said& said);
-  [[nodiscard]] const Said* find(const ViewContext& context, const ShardAssignment& record,
-                                 const std::string& uuid) const;
+  [[nodiscard]] const Said* find(const ViewContext& context, const ShardRecord& record, const std::string& uuid) const;
 
   std::map<ShardKey, OfShard> shards_;
 };

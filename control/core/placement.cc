@@ -9,7 +9,7 @@
 
 namespace skua::control {
 
-Placer::Placer(const std::vector<PlacementNode>& candidates, const std::map<ShardKey, ShardAssignment>& existing,
+Placer::Placer(const std::vector<PlacementNode>& candidates, const std::map<ShardKey, ShardRecord>& existing,
                TableId table) {
   std::vector<PlacementNode> sorted = candidates;
   std::sort(sorted.begin(), sorted.end(),
@@ -48,8 +48,8 @@ void Placer::add(Slot& slot, bool of_table) {
   }
 }
 
-std::vector<ShardAssignment> moved_off_missing_workers(const NodeInfo& node, const ClusterState& state) {
-  std::vector<ShardAssignment> moved;
+std::vector<ShardRecord> moved_off_missing_workers(const NodeInfo& node, const ClusterState& state) {
+  std::vector<ShardRecord> moved;
   std::optional<Placer> placer;
   std::optional<TableId> placer_table;
   for (const auto& [key, shard] : state.shards) {

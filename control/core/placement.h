@@ -35,8 +35,7 @@ struct PlacementNode {
 class Placer {
  public:
   /// The shards in `existing` count towards the load, except shards on nodes that are not candidates.
-  Placer(const std::vector<PlacementNode>& candidates, const std::map<ShardKey, ShardAssignment>& existing,
-         TableId table);
+  Placer(const std::vector<PlacementNode>& candidates, const std::map<ShardKey, ShardRecord>& existing, TableId table);
 
   /// The owner for one more shard of the table. Only if has_candidates() (checked).
   Replica place();
@@ -68,7 +67,7 @@ class Placer {
 
 /// The records of the node's shards that are on workers beyond its worker_count, on other workers of it. A shard's data
 /// belongs to the node, not to a worker: any worker can open it.
-[[nodiscard]] std::vector<ShardAssignment> moved_off_missing_workers(const NodeInfo& node, const ClusterState& state);
+[[nodiscard]] std::vector<ShardRecord> moved_off_missing_workers(const NodeInfo& node, const ClusterState& state);
 
 }  // namespace skua::control
 

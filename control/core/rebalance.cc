@@ -33,7 +33,7 @@ const NodeInfo* lightest_node(const ViewContext& context, const ReplicaLoads& lo
 }
 
 /// The best node to move the replica on `from` to, or null.
-const NodeInfo* better_place(const ViewContext& context, const ReplicaLoads& loads, const ShardAssignment& record,
+const NodeInfo* better_place(const ViewContext& context, const ReplicaLoads& loads, const ShardRecord& record,
                              const NodeInfo& from, const NodeInfo& lightest) {
   const size_t from_load = loads.of(from.uuid).replicas;
   const size_t conflicts = zone_conflicts(context, record, from.zone, from.uuid);
@@ -55,8 +55,8 @@ const NodeInfo* better_place(const ViewContext& context, const ReplicaLoads& loa
   return best;
 }
 
-std::optional<ShardAssignment> better_replicas(const ViewContext& context, const ReplicaLoads& loads,
-                                               const ShardAssignment& record, const NodeInfo& lightest) {
+std::optional<ShardRecord> better_replicas(const ViewContext& context, const ReplicaLoads& loads,
+                                           const ShardRecord& record, const NodeInfo& lightest) {
   // Backups first: moving the primary's replica also changes the primary.
   std::vector<Replica> members = record.backups;
   members.push_back(*record.primary);
@@ -69,8 +69,8 @@ std::optional<ShardAssignment> better_replicas(const ViewContext& context, const
   return std::nullopt;
 }
 
-std::optional<ShardAssignment> better_primary(const ViewContext& context, const ReplicaLoads& loads,
-                                              const ShardAssignment& record) {
+std::optional<ShardRecord> better_primary(const ViewContext& context, const ReplicaLoads& loads,
+                                          const ShardRecord& record) {
   const NodeInfo& from = *context.node(record.primary->node_uuid);
   const auto next = choose_primary(context, loads, record, {from.uuid});
   if (!next || !context.heard(*next)) return std::nullopt;
@@ -79,14 +79,14 @@ std::optional<ShardAssignment> better_primary(const ViewContext& context, const 
   return next_view(record, to.uuid, context.leader_incarnation(record, to.uuid, member_count(record)), {});
 }
 
-bool may_move(const ViewContext& context, const ShardAssignment& record) {
+bool may_move(const ViewContext& context, const ShardRecord& record) {
   return context.replicated(record) && is_settled(context, record);
 }
 
 }  // namespace
 
-std::vector<ShardAssignment> rebalance_replicas(const ViewContext& context, ReplicaLoads& loads, size_t max) {
-  std::vector<ShardAssignment> records;
+std::vector<ShardRecord> rebalance_replicas(const ViewContext& context, ReplicaLoads& loads, size_t max) {
+  std::vector<ShardRecord> records;
   for (const auto& [key, record] : context.state.shards) {
     if (records.size() >= max || loads.learners() >= context.options.learners_max) break;
     if (!may_move(context, record)) continue;
@@ -100,9 +100,9 @@ std::vector<ShardAssignment> rebalance_replicas(const ViewContext& context, Repl
   return records;
 }
 
-std::vector<ShardAssignment> rebalance_primaries(const ViewContext& context, ReplicaLoads& loads,
-                                                 const ViewHistory& history, size_t max) {
-  std::vector<ShardAssignment> records;
+std::vector<ShardRecord> rebalance_primaries(const ViewContext& context, ReplicaLoads& loads,
+                                             const ViewHistory& history, size_t max) {
+  std::vector<ShardRecord> records;
   for (const auto& [key, record] : context.state.shards) {
     if (records.size() >= max) break;
     if (!may_move(context, record) || !history.primary_is_stable(context, key)) continue;

@@ -21,12 +21,11 @@
 namespace skua::control {
 
 /// At most `max` moves of replicas from heavily to lightly loaded nodes, as new records. Updates `loads`.
-[[nodiscard]] std::vector<ShardAssignment> rebalance_replicas(const ViewContext& context, ReplicaLoads& loads,
-                                                              size_t max);
+[[nodiscard]] std::vector<ShardRecord> rebalance_replicas(const ViewContext& context, ReplicaLoads& loads, size_t max);
 
 /// At most `max` transfers of primaries, as new records. Updates `loads`.
-[[nodiscard]] std::vector<ShardAssignment> rebalance_primaries(const ViewContext& context, ReplicaLoads& loads,
-                                                               const ViewHistory& history, size_t max);
+[[nodiscard]] std::vector<ShardRecord> rebalance_primaries(const ViewContext& context, ReplicaLoads& loads,
+                                                           const ViewHistory& history, size_t max);
 
 }  // namespace skua::control
 

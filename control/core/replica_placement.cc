@@ -30,7 +30,7 @@ bool better(const Candidate& a, const Candidate& b) {
 /// The best node that may hold another replica of the shard and for which `allowed` returns true; or null.
 template <typename Allowed>
 const NodeInfo* best_node(const ViewContext& context, const ReplicaLoads& loads, const ReplicaLoads* of_table,
-                          const ShardAssignment& record, const Allowed& allowed) {
+                          const ShardRecord& record, const Allowed& allowed) {
   std::optional<Candidate> best;
   for (const auto& [uuid, node] : context.state.nodes) {
     if (!context.alive(uuid) || node.draining || !node.replicates()) continue;
@@ -48,7 +48,7 @@ ReplicaLoads::ReplicaLoads(const ClusterState& state) {
   for (const auto& [key, record] : state.shards) count(record, true);
 }
 
-void ReplicaLoads::replace(const ShardAssignment& before, const ShardAssignment& after) {
+void ReplicaLoads::replace(const ShardRecord& before, const ShardRecord& after) {
   count(before, false);
   count(after, true);
 }
@@ -59,7 +59,7 @@ const NodeLoad& ReplicaLoads::of(const std::string& uuid) const {
   return found == nodes_.end() ? kNothing : found->second;
 }
 
-void ReplicaLoads::count(const ShardAssignment& record, bool up) {
+void ReplicaLoads::count(const ShardRecord& record, bool up) {
   const auto move = [up](size_t& value) { value += up ? size_t{1} : ~size_t{0}; };
   const auto hold = [&](const Replica& replica) -> NodeLoad& {
     NodeLoad& load = nodes_[replica.node_uuid];
@@ -80,7 +80,7 @@ bool lighter(size_t a, uint32_t a_workers, size_t b, uint32_t b_workers) {
   return a * std::max(b_workers, 1u) < b * std::max(a_workers, 1u);
 }
 
-size_t zone_conflicts(const ViewContext& context, const ShardAssignment& record, const std::string& zone,
+size_t zone_conflicts(const ViewContext& context, const ShardRecord& record, const std::string& zone,
                       const std::string& except) {
   size_t conflicts = 0;
   const auto look = [&](const std::string& uuid) {
@@ -108,8 +108,8 @@ Replica replica_on(const NodeInfo& node, const ReplicaLoads& loads) {
   return replica;
 }
 
-std::optional<Replica> choose_learner(const ViewContext& context, const ReplicaLoads& loads,
-                                      const ShardAssignment& record, const std::set<std::string>& avoid) {
+std::optional<Replica> choose_learner(const ViewContext& context, const ReplicaLoads& loads, const ShardRecord& record,
+                                      const std::set<std::string>& avoid) {
   if (loads.learners() >= context.options.learners_max) return std::nullopt;
   const NodeInfo* node = best_node(context, loads, nullptr, record, [&](const std::string& uuid) {
     return context.heard(uuid) && !avoid.contains(uuid) &&
@@ -120,7 +120,7 @@ std::optional<Replica> choose_learner(const ViewContext& context, const ReplicaL
 }
 
 std::optional<std::string> choose_primary(const ViewContext& context, const ReplicaLoads& loads,
-                                          const ShardAssignment& record, const std::set<std::string>& except) {
+                                          const ShardRecord& record, const std::set<std::string>& except) {
   const NodeInfo* best = nullptr;
   const auto rank = [&](const std::string& uuid) {
     return std::tuple(!context.replicates(uuid), !context.heard(uuid), context.unwanted(record, uuid));
@@ -146,12 +146,12 @@ std::optional<std::string> choose_primary(const ViewContext& context, const Repl
   return best->uuid;
 }
 
-std::vector<ShardAssignment> place_table(const ViewContext& context, const Table& table) {
+std::vector<ShardRecord> place_table(const ViewContext& context, const Table& table) {
   ReplicaLoads loads(context.state);
   ReplicaLoads of_table{ClusterState{}};
-  std::vector<ShardAssignment> records;
+  std::vector<ShardRecord> records;
   for (uint32_t shard = 0; shard < table.shard_count; ++shard) {
-    ShardAssignment record{table.id, shard, 1, std::nullopt};
+    ShardRecord record{table.id, shard, 1, std::nullopt};
     record.change = 1;
     for (uint32_t i = 0; i < table.replicas; ++i) {
       const NodeInfo* node = best_node(context, loads, &of_table, record, [](const std::string&) { return true; });

@@ -40,15 +40,15 @@ class ReplicaLoads {
   explicit ReplicaLoads(const ClusterState& state);
 
   /// replace(): the record `after` replaces `before`. add(): the first record of a shard.
-  void replace(const ShardAssignment& before, const ShardAssignment& after);
-  void add(const ShardAssignment& record) { count(record, true); }
+  void replace(const ShardRecord& before, const ShardRecord& after);
+  void add(const ShardRecord& record) { count(record, true); }
 
   [[nodiscard]] const NodeLoad& of(const std::string& uuid) const;
   /// Number of learners in the whole cluster.
   [[nodiscard]] size_t learners() const { return learners_; }
 
  private:
-  void count(const ShardAssignment& record, bool up);
+  void count(const ShardRecord& record, bool up);
 
   std::map<std::string, NodeLoad> nodes_;
   size_t learners_ = 0;
@@ -58,13 +58,13 @@ class ReplicaLoads {
 [[nodiscard]] bool lighter(size_t a, uint32_t a_workers, size_t b, uint32_t b_workers);
 
 /// Number of the shard's learners and of its members that are to stay, except node `except`, that are in `zone`.
-[[nodiscard]] size_t zone_conflicts(const ViewContext& context, const ShardAssignment& record, const std::string& zone,
+[[nodiscard]] size_t zone_conflicts(const ViewContext& context, const ShardRecord& record, const std::string& zone,
                                     const std::string& except = {});
 
 /// The best node for one more replica. It must have been heard of just now, be able to replicate, not be draining, have
 /// no part in the shard, not be in `avoid`, and have room for a learner. Nothing if there is none.
 [[nodiscard]] std::optional<Replica> choose_learner(const ViewContext& context, const ReplicaLoads& loads,
-                                                    const ShardAssignment& record, const std::set<std::string>& avoid);
+                                                    const ShardRecord& record, const std::set<std::string>& avoid);
 
 /// The replica for this node, on its least loaded worker.
 [[nodiscard]] Replica replica_on(const NodeInfo& node, const ReplicaLoads& loads);
@@ -73,12 +73,11 @@ class ReplicaLoads {
 /// in this order: members that can replicate, were heard of just now, are to stay, lead few shards for their number of
 /// workers. Nothing if there is none.
 [[nodiscard]] std::optional<std::string> choose_primary(const ViewContext& context, const ReplicaLoads& loads,
-                                                        const ShardAssignment& record,
-                                                        const std::set<std::string>& except);
+                                                        const ShardRecord& record, const std::set<std::string>& except);
 
 /// The first records of all shards of a new table. The table must not want more replicas than there are nodes that are
 /// alive, not draining and able to replicate (checked). Cost: shards x replicas x nodes.
-[[nodiscard]] std::vector<ShardAssignment> place_table(const ViewContext& context, const Table& table);
+[[nodiscard]] std::vector<ShardRecord> place_table(const ViewContext& context, const Table& table);
 
 }  // namespace skua::control
 

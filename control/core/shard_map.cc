@@ -14,7 +14,7 @@ std::optional<MapReplica> to_map(const ShardMap& map, const Replica& replica) {
   return MapReplica{static_cast<uint32_t>(node - map.nodes.data()), replica.worker, replica.storage_incarnation};
 }
 
-MapShard to_map(const ShardMap& map, const ShardAssignment& shard) {
+MapShard to_map(const ShardMap& map, const ShardRecord& shard) {
   MapShard result{.epoch = shard.epoch, .primary = std::nullopt, .backups = {}};
   result.change = shard.change;
   result.fork = shard.fork;

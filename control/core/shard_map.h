@@ -57,7 +57,7 @@ struct MapLearner {
   friend bool operator==(const MapLearner&, const MapLearner&) = default;
 };
 
-/// A shard's record, as in ShardAssignment.
+/// A shard's record, as in ShardRecord.
 struct MapShard {
   uint64_t epoch = 0;
   /// Nothing if the shard has no owner (its last node was removed by force).

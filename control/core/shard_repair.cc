@@ -7,7 +7,7 @@ namespace skua::control {
 namespace {
 
 /// Number of members that have their data and are to stay.
-size_t kept_count(const ViewContext& context, const ShardAssignment& record) {
+size_t kept_count(const ViewContext& context, const ShardRecord& record) {
   size_t kept = 0;
   for (const Replica& member : members_of(record)) {
     if (context.valid(member) && !context.unwanted(record, member.node_uuid)) ++kept;
@@ -16,7 +16,7 @@ size_t kept_count(const ViewContext& context, const ShardAssignment& record) {
 }
 
 /// Number of those members that are alive, serve the shard, and are not doubtful.
-size_t standing_count(const ViewContext& context, const ShardAssignment& record) {
+size_t standing_count(const ViewContext& context, const ShardRecord& record) {
   size_t standing = 0;
   for (const Replica& member : members_of(record)) {
     const std::string& uuid = member.node_uuid;
@@ -27,21 +27,21 @@ size_t standing_count(const ViewContext& context, const ShardAssignment& record)
 }
 
 /// The shard has fewer members than writes need.
-bool takes_no_writes(const ViewContext& context, const ShardAssignment& record) {
+bool takes_no_writes(const ViewContext& context, const ShardRecord& record) {
   const auto table = context.state.tables.find(record.table_id);
   return table != context.state.tables.end() && member_count(record) < table->second.min_insync;
 }
 
 /// The next view: `primary` leads, and `removed` are no members any more.
-ShardAssignment view(const ViewContext& context, const ShardAssignment& record, const std::string& primary,
-                     const std::set<std::string>& removed) {
+ShardRecord view(const ViewContext& context, const ShardRecord& record, const std::string& primary,
+                 const std::set<std::string>& removed) {
   const size_t members = member_count(record) - removed.size();
   return next_view(record, primary, context.leader_incarnation(record, primary, members), removed);
 }
 
 /// The member to remove if there is one too many: a backup that shares its zone with the most others; among equals the
 /// one on the most loaded node.
-std::string one_too_many(const ViewContext& context, const ReplicaLoads& loads, const ShardAssignment& record) {
+std::string one_too_many(const ViewContext& context, const ReplicaLoads& loads, const ShardRecord& record) {
   const NodeInfo* worst = nullptr;
   size_t worst_conflicts = 0;
   for (const Replica& backup : record.backups) {
@@ -60,16 +60,16 @@ std::string one_too_many(const ViewContext& context, const ReplicaLoads& loads, 
 
 }  // namespace
 
-bool primary_works(const ViewContext& context, const ShardAssignment& record) {
+bool primary_works(const ViewContext& context, const ShardRecord& record) {
   return record.primary && context.valid(*record.primary) && context.serves(record, record.primary->node_uuid) &&
          !context.doubtful(record, record.primary->node_uuid);
 }
 
-bool is_single_copy(const ViewContext& context, const ShardAssignment& record) {
+bool is_single_copy(const ViewContext& context, const ShardRecord& record) {
   return record.backups.empty() && record.learners.empty() && record.leaving.empty() && !context.replicated(record);
 }
 
-NextRecord replace_lost_primary(const ViewContext& context, const ReplicaLoads& loads, const ShardAssignment& record) {
+NextRecord replace_lost_primary(const ViewContext& context, const ReplicaLoads& loads, const ShardRecord& record) {
   if (!record.primary) return std::nullopt;
   const std::string& primary = record.primary->node_uuid;
   const NodeInfo* node = context.node(primary);
@@ -94,7 +94,7 @@ NextRecord replace_lost_primary(const ViewContext& context, const ReplicaLoads& 
   return std::nullopt;
 }
 
-NextRecord replace_unfit_primary(const ViewContext& context, const ReplicaLoads& loads, const ShardAssignment& record) {
+NextRecord replace_unfit_primary(const ViewContext& context, const ReplicaLoads& loads, const ShardRecord& record) {
   if (!record.primary) return std::nullopt;
   const std::string& primary = record.primary->node_uuid;
   if (!context.doubtful(record, primary) && !context.unserved(record, primary)) return std::nullopt;
@@ -104,19 +104,19 @@ NextRecord replace_unfit_primary(const ViewContext& context, const ReplicaLoads&
   return next ? NextRecord(view(context, record, *next, {})) : std::nullopt;
 }
 
-NextRecord go_on_after_doubt(const ViewContext& context, const ShardAssignment& record) {
+NextRecord go_on_after_doubt(const ViewContext& context, const ShardRecord& record) {
   if (context.doubts == nullptr || !record.primary) return std::nullopt;
   const auto longest = context.doubts->longest_of_all(context, record);
   return longest ? NextRecord(recovered_from(context, record, *find_member(record, *longest))) : std::nullopt;
 }
 
-ShardAssignment recovered_from(const ViewContext& context, const ShardAssignment& record, const Replica& replica) {
+ShardRecord recovered_from(const ViewContext& context, const ShardRecord& record, const Replica& replica) {
   const NodeInfo& node = *context.node(replica.node_uuid);
   const Replica sole{node.uuid, std::min(replica.worker, node.worker_count - 1), node.storage_incarnation};
   return forked(record, sole, context.leader_incarnation(record, node.uuid, 1));
 }
 
-NextRecord remove_lost_backups(const ViewContext& context, const ShardAssignment& record) {
+NextRecord remove_lost_backups(const ViewContext& context, const ShardRecord& record) {
   // Without a working primary the view stays, so that people see which members there were.
   if (!primary_works(context, record)) return std::nullopt;
   std::set<std::string> lost;
@@ -128,7 +128,7 @@ NextRecord remove_lost_backups(const ViewContext& context, const ShardAssignment
 }
 
 NextRecord release_members(const ViewContext& context, const ReplicaLoads& loads, const ViewHistory& history,
-                           const ShardAssignment& record) {
+                           const ShardRecord& record) {
   if (!primary_works(context, record)) return std::nullopt;
   const std::string& primary = record.primary->node_uuid;
   const bool enough = standing_count(context, record) >= context.wanted_replicas(record);
@@ -152,7 +152,7 @@ NextRecord release_members(const ViewContext& context, const ReplicaLoads& loads
   return std::nullopt;
 }
 
-NextRecord drop_learners(const ViewContext& context, const ShardAssignment& record) {
+NextRecord drop_learners(const ViewContext& context, const ShardRecord& record) {
   const bool useless =
       !context.replicated(record) || standing_count(context, record) >= context.wanted_replicas(record);
   for (const Learner& learner : record.learners) {
@@ -167,17 +167,17 @@ NextRecord drop_learners(const ViewContext& context, const ShardAssignment& reco
   return std::nullopt;
 }
 
-bool lacks_members(const ViewContext& context, const ShardAssignment& record) {
+bool lacks_members(const ViewContext& context, const ShardRecord& record) {
   return context.replicated(record) && kept_count(context, record) < context.wanted_replicas(record);
 }
 
-bool lacks_learners(const ViewContext& context, const ShardAssignment& record) {
+bool lacks_learners(const ViewContext& context, const ShardRecord& record) {
   return context.replicated(record) &&
          kept_count(context, record) + record.learners.size() < context.wanted_replicas(record);
 }
 
 NextRecord add_learner(const ViewContext& context, const ReplicaLoads& loads, const ViewHistory& history,
-                       const ShardAssignment& record, DurationNs incomplete_for) {
+                       const ShardRecord& record, DurationNs incomplete_for) {
   if (!context.replicated(record) && !record.leaving.empty()) return without_leaving(record);
   if (!primary_works(context, record) || !lacks_learners(context, record)) return std::nullopt;
   // A former member waits before it comes back, because it may fail again and hold up writes. Where no writes can go on,

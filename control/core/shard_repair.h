@@ -13,51 +13,50 @@
 
 namespace skua::control {
 
-using NextRecord = std::optional<ShardAssignment>;
+using NextRecord = std::optional<ShardRecord>;
 
 /// Whether the shard belongs to a table with one replica, has at most one member, and no change of it is under way.
-[[nodiscard]] bool is_single_copy(const ViewContext& context, const ShardAssignment& record);
+[[nodiscard]] bool is_single_copy(const ViewContext& context, const ShardRecord& record);
 
 /// Whether the primary is alive, serves its data, and is not doubtful.
-[[nodiscard]] bool primary_works(const ViewContext& context, const ShardAssignment& record);
+[[nodiscard]] bool primary_works(const ViewContext& context, const ShardRecord& record);
 
 /// If the primary has lost its storage, has stopped, or has restarted: another member leads. A restarted primary leads
 /// again if no other member can.
 [[nodiscard]] NextRecord replace_lost_primary(const ViewContext& context, const ReplicaLoads& loads,
-                                              const ShardAssignment& record);
+                                              const ShardRecord& record);
 
 /// If the primary is doubtful or cannot open its data, and another member can lead: that member leads, and the old
 /// primary stays a member.
 [[nodiscard]] NextRecord replace_unfit_primary(const ViewContext& context, const ReplicaLoads& loads,
-                                               const ShardAssignment& record);
+                                               const ShardRecord& record);
 
 /// If all members are there and doubtful: the member with the longest log goes on alone, in a new fork.
-[[nodiscard]] NextRecord go_on_after_doubt(const ViewContext& context, const ShardAssignment& record);
+[[nodiscard]] NextRecord go_on_after_doubt(const ViewContext& context, const ShardRecord& record);
 
 /// The record after a recovery: this replica goes on alone, in a new fork, with the data that its node has.
-[[nodiscard]] ShardAssignment recovered_from(const ViewContext& context, const ShardAssignment& record,
-                                             const Replica& replica);
+[[nodiscard]] ShardRecord recovered_from(const ViewContext& context, const ShardRecord& record, const Replica& replica);
 
 /// Removes backups whose storage was lost or whose node has stopped.
-[[nodiscard]] NextRecord remove_lost_backups(const ViewContext& context, const ShardAssignment& record);
+[[nodiscard]] NextRecord remove_lost_backups(const ViewContext& context, const ShardRecord& record);
 
 /// Removes members that are not to stay when there are enough others, or one that is more than needed. A primary that
 /// is not to stay stops leading before that.
 [[nodiscard]] NextRecord release_members(const ViewContext& context, const ReplicaLoads& loads,
-                                         const ViewHistory& history, const ShardAssignment& record);
+                                         const ViewHistory& history, const ShardRecord& record);
 
 /// Removes a learner that is not needed, cannot become a member, or has been gone for long. Ends the attempt to join of
 /// a learner that is gone.
-[[nodiscard]] NextRecord drop_learners(const ViewContext& context, const ShardAssignment& record);
+[[nodiscard]] NextRecord drop_learners(const ViewContext& context, const ShardRecord& record);
 
 /// Adds a learner, or ends a move that cannot be completed. `incomplete_for`: how long there have been too few members
 /// and learners.
 [[nodiscard]] NextRecord add_learner(const ViewContext& context, const ReplicaLoads& loads, const ViewHistory& history,
-                                     const ShardAssignment& record, DurationNs incomplete_for);
+                                     const ShardRecord& record, DurationNs incomplete_for);
 
 /// Whether the shard has too few members that are to stay; whether it has too few of these and learners together.
-[[nodiscard]] bool lacks_members(const ViewContext& context, const ShardAssignment& record);
-[[nodiscard]] bool lacks_learners(const ViewContext& context, const ShardAssignment& record);
+[[nodiscard]] bool lacks_members(const ViewContext& context, const ShardRecord& record);
+[[nodiscard]] bool lacks_learners(const ViewContext& context, const ShardRecord& record);
 
 }  // namespace skua::control
 

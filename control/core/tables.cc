@@ -158,7 +158,7 @@ Decision decide(const CreateTable& event, const ViewContext& context) {
     return decision;
   }
   for (uint32_t shard = 0; shard < wanted; ++shard) {
-    ShardAssignment record{decision.table->id, shard, 1, placer.place()};
+    ShardRecord record{decision.table->id, shard, 1, placer.place()};
     record.primary->storage_incarnation = state.nodes.at(record.primary->node_uuid).storage_incarnation;
     record.change = 1;
     decision.changes.put_shards.push_back(std::move(record));

@@ -38,11 +38,11 @@ struct ViewContext {
   }
   [[nodiscard]] bool alive(const std::string& uuid) const { return status(uuid).liveness == Liveness::kAlive; }
   /// The node says that it cannot open its data of this shard.
-  [[nodiscard]] bool unserved(const ShardAssignment& record, const std::string& uuid) const {
+  [[nodiscard]] bool unserved(const ShardRecord& record, const std::string& uuid) const {
     return status(uuid).unserved.contains({record.table_id, record.shard});
   }
   /// The node is alive and has not reported that it cannot open this shard.
-  [[nodiscard]] bool serves(const ShardAssignment& record, const std::string& uuid) const {
+  [[nodiscard]] bool serves(const ShardRecord& record, const std::string& uuid) const {
     return alive(uuid) && !unserved(record, uuid);
   }
   /// The node was heard of within fresh_ns: even if others accuse it, it is not dead.
@@ -68,24 +68,24 @@ struct ViewContext {
     return info != nullptr && info->replicates();
   }
   /// The node should not stay a member of the shard.
-  [[nodiscard]] bool unwanted(const ShardAssignment& record, const std::string& uuid) const {
+  [[nodiscard]] bool unwanted(const ShardRecord& record, const std::string& uuid) const {
     return is_leaving(record, uuid) || draining(uuid);
   }
   /// Number of members that a shard should have; 1 if the table is unknown.
-  [[nodiscard]] size_t wanted_replicas(const ShardAssignment& record) const {
+  [[nodiscard]] size_t wanted_replicas(const ShardRecord& record) const {
     const auto found = state.tables.find(record.table_id);
     return found == state.tables.end() ? 1 : found->second.replicas;
   }
   /// The table has more than one replica, so nodes copy its shards. A shard of a table with one replica stays on its
   /// node.
-  [[nodiscard]] bool replicated(const ShardAssignment& record) const { return wanted_replicas(record) > 1; }
+  [[nodiscard]] bool replicated(const ShardRecord& record) const { return wanted_replicas(record) > 1; }
   /// The member may lack writes that it acknowledged, so it cannot lead (doubts.h).
-  [[nodiscard]] bool doubtful(const ShardAssignment& record, const std::string& uuid) const {
+  [[nodiscard]] bool doubtful(const ShardRecord& record, const std::string& uuid) const {
     return doubts != nullptr && doubts->contains(*this, record, uuid);
   }
   /// The value of primary_incarnation for a view with this primary and this many members: the primary's process, or 0
   /// for an unreplicated shard with one member.
-  [[nodiscard]] uint64_t leader_incarnation(const ShardAssignment& record, const std::string& primary,
+  [[nodiscard]] uint64_t leader_incarnation(const ShardRecord& record, const std::string& primary,
                                             size_t members) const {
     const NodeInfo* info = node(primary);
     return info == nullptr || (members == 1 && !replicated(record)) ? 0 : info->incarnation;

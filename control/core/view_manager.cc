@@ -16,18 +16,18 @@
 namespace skua::control {
 namespace {
 
-const ShardAssignment* record_at(const ViewContext& context, const ShardAtEpoch& at) {
+const ShardRecord* record_at(const ViewContext& context, const ShardAtEpoch& at) {
   const auto found = context.state.shards.find(at.shard);
   return found == context.state.shards.end() || found->second.epoch != at.epoch ? nullptr : &found->second;
 }
 
 /// Whether the node's registered process leads this view.
-bool leads(const ViewContext& context, const ShardAssignment& record, const std::string& uuid) {
+bool leads(const ViewContext& context, const ShardRecord& record, const std::string& uuid) {
   if (!is_primary(record, uuid) || !context.valid(*record.primary)) return false;
   return record.primary_incarnation == 0 || record.primary_incarnation == context.node(uuid)->incarnation;
 }
 
-const Learner* joining_learner(const ShardAssignment& record) {
+const Learner* joining_learner(const ShardRecord& record) {
   const auto found = std::find_if(record.learners.begin(), record.learners.end(),
                                   [](const Learner& learner) { return learner.join != 0; });
   return found == record.learners.end() ? nullptr : &*found;
@@ -38,7 +38,7 @@ std::string node_list(const std::vector<std::string>& uuids) {
 }
 
 /// Why members' doubts keep the shard from being served; empty if they do not.
-std::string doubt_trouble(const ViewContext& context, const ShardAssignment& record) {
+std::string doubt_trouble(const ViewContext& context, const ShardRecord& record) {
   std::vector<std::string> doubtful;
   std::vector<std::string> awaited;
   bool all = true;
@@ -63,7 +63,7 @@ std::string doubt_trouble(const ViewContext& context, const ShardAssignment& rec
 }
 
 /// Why the shard is not served, if its primary is alive but says that it cannot open its data.
-std::string unserved_trouble(const ViewContext& context, const ShardAssignment& record) {
+std::string unserved_trouble(const ViewContext& context, const ShardRecord& record) {
   const std::string& primary = record.primary->node_uuid;
   const NodeStatus& status = context.status(primary);
   const auto said = status.unserved.find({record.table_id, record.shard});
@@ -92,7 +92,7 @@ class ViewManager::Planner {
   Planner(ViewManager& manager, const ViewContext& context)
       : manager_(manager), context_(context), loads_(context.state) {}
 
-  std::vector<ShardAssignment> run() {
+  std::vector<ShardRecord> run() {
     for (const ShardKey& key : manager_.accusations_.accused_shards()) visit(context_.state.shards.at(key));
     for (const auto& [key, record] : context_.state.shards) {
       if (full()) break;
@@ -106,7 +106,7 @@ class ViewManager::Planner {
  private:
   [[nodiscard]] bool full() const { return records_.size() >= context_.options.records_per_change_max; }
 
-  void visit(const ShardAssignment& record) {
+  void visit(const ShardRecord& record) {
     if (full() || planned_.contains(key_of(record))) return;
     const bool single = is_single_copy(context_, record);
     const bool incomplete = !single && lacks_learners(context_, record);
@@ -117,7 +117,7 @@ class ViewManager::Planner {
     if (next) propose(record, *std::move(next));
   }
 
-  void watch(const ShardAssignment& record) {
+  void watch(const ShardRecord& record) {
     const bool moving = !record.leaving.empty() && !record.learners.empty();
     if (moving) ++moves_;
     if (!moving && !is_settled(context_, record)) manager_.trouble_at_ = context_.now;
@@ -131,7 +131,7 @@ class ViewManager::Planner {
   }
 
   /// Applies the first rule that matches, after those of unfit_primary(). Sets `why_`.
-  NextRecord step(const ShardAssignment& record, DurationNs incomplete_for) {
+  NextRecord step(const ShardRecord& record, DurationNs incomplete_for) {
     const ViewHistory& history = manager_.history_;
     if (auto next = manager_.accusations_.judge(context_, loads_, history, record)) {
       why_ = manager_.accusations_.why(record, *next);
@@ -156,7 +156,7 @@ class ViewManager::Planner {
     return next;
   }
 
-  NextRecord unfit_primary(const ShardAssignment& record) {
+  NextRecord unfit_primary(const ShardRecord& record) {
     if (auto next = replace_unfit_primary(context_, loads_, record)) {
       const std::string& primary = record.primary->node_uuid;
       why_ = absl::StrCat("its primary ", short_uuid(primary),
@@ -167,7 +167,7 @@ class ViewManager::Planner {
     return because("all members lost power: the longest log goes on", go_on_after_doubt(context_, record));
   }
 
-  NextRecord lost_primary(const ShardAssignment& record) {
+  NextRecord lost_primary(const ShardRecord& record) {
     auto next = replace_lost_primary(context_, loads_, record);
     if (!next) return next;
     const std::string& primary = record.primary->node_uuid;
@@ -178,14 +178,14 @@ class ViewManager::Planner {
     return next;
   }
 
-  [[nodiscard]] std::string why_released(const ShardAssignment& record) const {
+  [[nodiscard]] std::string why_released(const ShardRecord& record) const {
     for (const Replica& member : members_of(record)) {
       if (context_.draining(member.node_uuid)) return absl::StrCat(short_uuid(member.node_uuid), " is drained");
     }
     return record.leaving.empty() ? "a replica more than needed" : "move";
   }
 
-  NextRecord promote(const ShardAssignment& record) const {
+  NextRecord promote(const ShardRecord& record) const {
     const auto fact = manager_.ready_.find(key_of(record));
     if (fact == manager_.ready_.end() || fact->second.epoch != record.epoch) return std::nullopt;
     const Learner* learner = find_learner(record, fact->second.learner);
@@ -198,7 +198,7 @@ class ViewManager::Planner {
                     context_.leader_incarnation(record, record.primary->node_uuid, member_count(record) + 1));
   }
 
-  NextRecord begin_join(const ShardAssignment& record) const {
+  NextRecord begin_join(const ShardRecord& record) const {
     const auto facts = manager_.caught_up_.find(key_of(record));
     if (facts == manager_.caught_up_.end() || joining_learner(record) != nullptr) return std::nullopt;
     if (!primary_works(context_, record) || !manager_.may_join(context_, key_of(record))) return std::nullopt;
@@ -212,7 +212,7 @@ class ViewManager::Planner {
     return std::nullopt;
   }
 
-  NextRecord end_long_join(const ShardAssignment& record) const {
+  NextRecord end_long_join(const ShardRecord& record) const {
     const auto since = manager_.joining_since_.find(key_of(record));
     if (since == manager_.joining_since_.end()) return std::nullopt;
     const Learner* joining = joining_learner(record);
@@ -236,11 +236,11 @@ class ViewManager::Planner {
     if (records_.empty() && moves_ == 0) {
       records_ = rebalance_primaries(context_, loads_, manager_.history_, options.transfers_max);
     }
-    for (const ShardAssignment& record : records_) check(context_.state.shards.at(key_of(record)), record);
+    for (const ShardRecord& record : records_) check(context_.state.shards.at(key_of(record)), record);
     reasons_.assign(records_.size(), "balance");
   }
 
-  void propose(const ShardAssignment& before, ShardAssignment after) {
+  void propose(const ShardRecord& before, ShardRecord after) {
     check(before, after);
     loads_.replace(before, after);
     planned_.insert(key_of(after));
@@ -248,7 +248,7 @@ class ViewManager::Planner {
     reasons_.push_back(std::exchange(why_, {}));
   }
 
-  static void check(const ShardAssignment& before, const ShardAssignment& after) {
+  static void check(const ShardRecord& before, const ShardRecord& after) {
     const std::string broken = check_successor(before, after);
     SKUA_CHECK(broken.empty(), broken.c_str());
   }
@@ -256,7 +256,7 @@ class ViewManager::Planner {
   ViewManager& manager_;
   const ViewContext& context_;
   ReplicaLoads loads_;
-  std::vector<ShardAssignment> records_;
+  std::vector<ShardRecord> records_;
   std::vector<std::string> reasons_;
   std::string why_;  // the reason of the record that is about to be proposed
   std::set<ShardKey> planned_;
@@ -269,13 +269,13 @@ void ViewManager::note(const ViewContext& context, const ReplicaReport& report) 
   }
   if (accusations_.note(context, report.uuid, report.suspicions)) note_change();
   for (const CaughtUp& fact : report.caught_up) {
-    const ShardAssignment* record = record_at(context, fact.shard);
+    const ShardRecord* record = record_at(context, fact.shard);
     if (record == nullptr || find_learner(*record, fact.learner) == nullptr) continue;
     if (!leads(context, *record, report.uuid) && report.uuid != fact.learner) continue;
     caught_up_[fact.shard.shard][fact.learner] = {fact.shard.epoch, context.now};
   }
   for (const JoinReady& fact : report.join_ready) {
-    const ShardAssignment* record = record_at(context, fact.shard);
+    const ShardRecord* record = record_at(context, fact.shard);
     if (record == nullptr || !leads(context, *record, report.uuid)) continue;
     const Learner* learner = find_learner(*record, fact.learner);
     if (learner == nullptr || fact.join == 0 || learner->join != fact.join) continue;
@@ -284,24 +284,24 @@ void ViewManager::note(const ViewContext& context, const ReplicaReport& report) 
   if (!report.caught_up.empty() || !report.join_ready.empty()) note_change();
 }
 
-std::vector<ShardAssignment> ViewManager::plan(const ViewContext& context, std::vector<std::string>* reasons) {
+std::vector<ShardRecord> ViewManager::plan(const ViewContext& context, std::vector<std::string>* reasons) {
   if (!dirty_ && context.now < next_scan_ && accusations_.empty()) return {};
   prune(context);
   dirty_ = false;
   next_scan_ = context.now + context.options.scan_interval_ns;
   Planner planner(*this, context);
-  std::vector<ShardAssignment> records = planner.run();
+  std::vector<ShardRecord> records = planner.run();
   if (reasons != nullptr) *reasons = planner.take_reasons();
   // The next plan looks at all shards again, whether or not these records are stored.
   if (!records.empty()) note_change();
   return records;
 }
 
-void ViewManager::committed(const ViewContext& context, const std::vector<ShardAssignment>& records) {
-  for (const ShardAssignment& after : records) {
+void ViewManager::committed(const ViewContext& context, const std::vector<ShardRecord>& records) {
+  for (const ShardRecord& after : records) {
     const auto found = context.state.shards.find(key_of(after));
     if (found == context.state.shards.end()) continue;
-    const ShardAssignment& before = found->second;
+    const ShardRecord& before = found->second;
     history_.observe(context, before, after);
     const Learner* was = joining_learner(before);
     if (was == nullptr) continue;
@@ -345,7 +345,7 @@ void ViewManager::prune(const ViewContext& context) {
   });
 }
 
-std::string shard_trouble(const ViewContext& context, const ShardAssignment& record) {
+std::string shard_trouble(const ViewContext& context, const ShardRecord& record) {
   if (!record.primary) return "its last member was removed by force; drop the table";
   const std::string& primary = record.primary->node_uuid;
   std::vector<Replica> members = members_of(record);
@@ -368,7 +368,7 @@ std::string shard_trouble(const ViewContext& context, const ShardAssignment& rec
       member_count(record) > 1 ? "; another member takes over when it misses it" : "; start that node again");
 }
 
-bool is_settled(const ViewContext& context, const ShardAssignment& record) {
+bool is_settled(const ViewContext& context, const ShardRecord& record) {
   if (!primary_works(context, record) || !record.learners.empty() || !record.leaving.empty()) return false;
   if (member_count(record) != context.wanted_replicas(record)) return false;
   const std::vector<Replica> members = members_of(record);

@@ -53,11 +53,10 @@ class ViewManager {
   /// The records to be stored next: at most one per shard, and at most ViewOptions::records_per_change_max. Empty if
   /// everything is as it should be, or must wait for time or reports. `reasons`, if not null, gets each record's
   /// reason, for people.
-  [[nodiscard]] std::vector<ShardAssignment> plan(const ViewContext& context,
-                                                  std::vector<std::string>* reasons = nullptr);
+  [[nodiscard]] std::vector<ShardRecord> plan(const ViewContext& context, std::vector<std::string>* reasons = nullptr);
 
   /// These records were stored and are about to become part of the state. `context` still has the state before them.
-  void committed(const ViewContext& context, const std::vector<ShardAssignment>& records);
+  void committed(const ViewContext& context, const std::vector<ShardRecord>& records);
 
   /// The doubts, for the contexts that are passed to this manager.
   [[nodiscard]] const Doubts& doubts() const { return doubts_; }
@@ -102,11 +101,11 @@ class ViewManager {
 };
 
 /// Why nobody serves this shard, and what to do about it; empty if its primary is alive and serves its data.
-[[nodiscard]] std::string shard_trouble(const ViewContext& context, const ShardAssignment& record);
+[[nodiscard]] std::string shard_trouble(const ViewContext& context, const ShardRecord& record);
 
 /// Whether the shard has all its members, on live nodes that serve it and are not draining, no member is doubtful, and
 /// no change is under way.
-[[nodiscard]] bool is_settled(const ViewContext& context, const ShardAssignment& record);
+[[nodiscard]] bool is_settled(const ViewContext& context, const ShardRecord& record);
 
 }  // namespace skua::control
 

@@ -8,26 +8,26 @@
 namespace skua::control {
 namespace {
 
-ShardAssignment successor(const ShardAssignment& record) {
-  ShardAssignment next = record;
+ShardRecord successor(const ShardRecord& record) {
+  ShardRecord next = record;
   next.change += 1;
   return next;
 }
 
-void end_joins(ShardAssignment& record) {
+void end_joins(ShardRecord& record) {
   for (Learner& learner : record.learners) learner.join = 0;
 }
 
-void drop_learner(ShardAssignment& record, const std::string& uuid) {
+void drop_learner(ShardRecord& record, const std::string& uuid) {
   std::erase_if(record.learners, [&](const Learner& learner) { return learner.replica.node_uuid == uuid; });
 }
 
 /// Removes nodes that are no longer members from `leaving`.
-void keep_leaving_members(ShardAssignment& record) {
+void keep_leaving_members(ShardRecord& record) {
   std::erase_if(record.leaving, [&](const std::string& uuid) { return find_member(record, uuid) == nullptr; });
 }
 
-Learner& learner_at(ShardAssignment& record, const std::string& uuid) {
+Learner& learner_at(ShardRecord& record, const std::string& uuid) {
   const auto found = std::find_if(record.learners.begin(), record.learners.end(),
                                   [&](const Learner& learner) { return learner.replica.node_uuid == uuid; });
   SKUA_CHECK(found != record.learners.end(), "not a learner of this shard");
@@ -46,12 +46,12 @@ std::set<Name> names(const std::vector<Replica>& replicas) {
   return result;
 }
 
-bool same_view(const ShardAssignment& a, const ShardAssignment& b) {
+bool same_view(const ShardRecord& a, const ShardRecord& b) {
   return a.primary == b.primary && a.backups == b.backups && a.primary_incarnation == b.primary_incarnation &&
          a.fork == b.fork;
 }
 
-std::string check_members(const ShardAssignment& before, const ShardAssignment& after) {
+std::string check_members(const ShardRecord& before, const ShardRecord& after) {
   const std::set<Name> old = names(members_of(before));
   if (after.primary && !old.contains(name_of(*after.primary))) return "the new primary was no member";
   for (const Name& member : names(members_of(after))) {
@@ -63,7 +63,7 @@ std::string check_members(const ShardAssignment& before, const ShardAssignment& 
   return {};
 }
 
-std::string check_joins(const ShardAssignment& before, const ShardAssignment& after) {
+std::string check_joins(const ShardRecord& before, const ShardRecord& after) {
   uint64_t next = before.next_join;
   for (const Learner& learner : after.learners) {
     if (learner.join == 0) continue;
@@ -78,11 +78,11 @@ std::string check_joins(const ShardAssignment& before, const ShardAssignment& af
 
 }  // namespace
 
-ShardKey key_of(const ShardAssignment& record) {
+ShardKey key_of(const ShardRecord& record) {
   return {record.table_id, record.shard};
 }
 
-std::vector<Replica> members_of(const ShardAssignment& record) {
+std::vector<Replica> members_of(const ShardRecord& record) {
   std::vector<Replica> members;
   members.reserve(member_count(record));
   if (record.primary) members.push_back(*record.primary);
@@ -90,34 +90,34 @@ std::vector<Replica> members_of(const ShardAssignment& record) {
   return members;
 }
 
-size_t member_count(const ShardAssignment& record) {
+size_t member_count(const ShardRecord& record) {
   return record.backups.size() + (record.primary ? 1 : 0);
 }
 
-const Replica* find_member(const ShardAssignment& record, const std::string& uuid) {
+const Replica* find_member(const ShardRecord& record, const std::string& uuid) {
   if (is_primary(record, uuid)) return &*record.primary;
   const auto found = std::find_if(record.backups.begin(), record.backups.end(),
                                   [&](const Replica& backup) { return backup.node_uuid == uuid; });
   return found == record.backups.end() ? nullptr : &*found;
 }
 
-const Learner* find_learner(const ShardAssignment& record, const std::string& uuid) {
+const Learner* find_learner(const ShardRecord& record, const std::string& uuid) {
   const auto found = std::find_if(record.learners.begin(), record.learners.end(),
                                   [&](const Learner& learner) { return learner.replica.node_uuid == uuid; });
   return found == record.learners.end() ? nullptr : &*found;
 }
 
-bool is_primary(const ShardAssignment& record, const std::string& uuid) {
+bool is_primary(const ShardRecord& record, const std::string& uuid) {
   return record.primary && record.primary->node_uuid == uuid;
 }
 
-bool is_leaving(const ShardAssignment& record, const std::string& uuid) {
+bool is_leaving(const ShardRecord& record, const std::string& uuid) {
   return std::find(record.leaving.begin(), record.leaving.end(), uuid) != record.leaving.end();
 }
 
-ShardAssignment next_view(const ShardAssignment& record, const std::string& primary, uint64_t incarnation,
-                          const std::set<std::string>& removed) {
-  ShardAssignment next = successor(record);
+ShardRecord next_view(const ShardRecord& record, const std::string& primary, uint64_t incarnation,
+                      const std::set<std::string>& removed) {
+  ShardRecord next = successor(record);
   next.epoch += 1;
   next.primary.reset();
   next.backups.clear();
@@ -135,8 +135,8 @@ ShardAssignment next_view(const ShardAssignment& record, const std::string& prim
   return next;
 }
 
-ShardAssignment promoted(const ShardAssignment& record, const std::string& learner, uint64_t incarnation) {
-  ShardAssignment next = successor(record);
+ShardRecord promoted(const ShardRecord& record, const std::string& learner, uint64_t incarnation) {
+  ShardRecord next = successor(record);
   const Learner joining = learner_at(next, learner);
   SKUA_CHECK(joining.join != 0 && record.primary, "only a joining learner of a served shard becomes a member");
   next.epoch += 1;
@@ -147,8 +147,8 @@ ShardAssignment promoted(const ShardAssignment& record, const std::string& learn
   return next;
 }
 
-ShardAssignment forked(const ShardAssignment& record, const Replica& sole, uint64_t incarnation) {
-  ShardAssignment next = successor(record);
+ShardRecord forked(const ShardRecord& record, const Replica& sole, uint64_t incarnation) {
+  ShardRecord next = successor(record);
   next.epoch += 1;
   next.fork += 1;
   next.primary = sole;
@@ -160,8 +160,8 @@ ShardAssignment forked(const ShardAssignment& record, const Replica& sole, uint6
   return next;
 }
 
-ShardAssignment orphaned(const ShardAssignment& record) {
-  ShardAssignment next = successor(record);
+ShardRecord orphaned(const ShardRecord& record) {
+  ShardRecord next = successor(record);
   next.epoch += 1;
   next.primary.reset();
   next.backups.clear();
@@ -171,47 +171,47 @@ ShardAssignment orphaned(const ShardAssignment& record) {
   return next;
 }
 
-ShardAssignment with_learner(const ShardAssignment& record, const Replica& replica) {
+ShardRecord with_learner(const ShardRecord& record, const Replica& replica) {
   SKUA_CHECK(find_member(record, replica.node_uuid) == nullptr && find_learner(record, replica.node_uuid) == nullptr,
              "a node has one part in a shard");
-  ShardAssignment next = successor(record);
+  ShardRecord next = successor(record);
   next.learners.push_back({replica, 0});
   return next;
 }
 
-ShardAssignment without_learner(const ShardAssignment& record, const std::string& uuid) {
-  ShardAssignment next = successor(record);
+ShardRecord without_learner(const ShardRecord& record, const std::string& uuid) {
+  ShardRecord next = successor(record);
   drop_learner(next, uuid);
   return next;
 }
 
-ShardAssignment with_join(const ShardAssignment& record, const std::string& learner) {
-  ShardAssignment next = successor(record);
+ShardRecord with_join(const ShardRecord& record, const std::string& learner) {
+  ShardRecord next = successor(record);
   learner_at(next, learner).join = next.next_join++;
   return next;
 }
 
-ShardAssignment without_join(const ShardAssignment& record, const std::string& learner) {
-  ShardAssignment next = successor(record);
+ShardRecord without_join(const ShardRecord& record, const std::string& learner) {
+  ShardRecord next = successor(record);
   learner_at(next, learner).join = 0;
   return next;
 }
 
-ShardAssignment with_move(const ShardAssignment& record, const std::string& from, const Replica& to) {
+ShardRecord with_move(const ShardRecord& record, const std::string& from, const Replica& to) {
   SKUA_CHECK(find_member(record, from) != nullptr, "only a member can be moved");
-  ShardAssignment next = with_learner(record, to);
+  ShardRecord next = with_learner(record, to);
   if (!is_leaving(record, from)) next.leaving.push_back(from);
   return next;
 }
 
-ShardAssignment without_leaving(const ShardAssignment& record) {
-  ShardAssignment next = successor(record);
+ShardRecord without_leaving(const ShardRecord& record) {
+  ShardRecord next = successor(record);
   next.leaving.clear();
   return next;
 }
 
-ShardAssignment with_worker(const ShardAssignment& record, const std::string& uuid, uint32_t worker) {
-  ShardAssignment next = successor(record);
+ShardRecord with_worker(const ShardRecord& record, const std::string& uuid, uint32_t worker) {
+  ShardRecord next = successor(record);
   for (Learner& learner : next.learners) {
     if (learner.replica.node_uuid == uuid) learner.replica.worker = worker;
   }
@@ -229,7 +229,7 @@ ShardAssignment with_worker(const ShardAssignment& record, const std::string& uu
   return next;
 }
 
-bool is_well_formed(const ShardAssignment& record) {
+bool is_well_formed(const ShardRecord& record) {
   std::set<std::string> nodes;
   for (const Replica& member : members_of(record)) {
     if (!nodes.insert(member.node_uuid).second) return false;
@@ -242,7 +242,7 @@ bool is_well_formed(const ShardAssignment& record) {
                      [&](const Learner& learner) { return nodes.insert(learner.replica.node_uuid).second; });
 }
 
-std::string check_successor(const ShardAssignment& before, const ShardAssignment& after) {
+std::string check_successor(const ShardRecord& before, const ShardRecord& after) {
   if (before.table_id != after.table_id || before.shard != after.shard) return "another shard's record";
   if (after.change != before.change + 1) return "`change` did not grow by one";
   // A new epoch with the same view is allowed. It ends everything that is under way in the old epoch.

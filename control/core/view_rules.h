@@ -34,43 +34,43 @@
 
 namespace skua::control {
 
-[[nodiscard]] ShardKey key_of(const ShardAssignment& record);
+[[nodiscard]] ShardKey key_of(const ShardRecord& record);
 /// The primary, if there is one, and the backups.
-[[nodiscard]] std::vector<Replica> members_of(const ShardAssignment& record);
-[[nodiscard]] size_t member_count(const ShardAssignment& record);
+[[nodiscard]] std::vector<Replica> members_of(const ShardRecord& record);
+[[nodiscard]] size_t member_count(const ShardRecord& record);
 /// The member or learner on this node, or null. Points into the record.
-[[nodiscard]] const Replica* find_member(const ShardAssignment& record, const std::string& uuid);
-[[nodiscard]] const Learner* find_learner(const ShardAssignment& record, const std::string& uuid);
-[[nodiscard]] bool is_primary(const ShardAssignment& record, const std::string& uuid);
-[[nodiscard]] bool is_leaving(const ShardAssignment& record, const std::string& uuid);
+[[nodiscard]] const Replica* find_member(const ShardRecord& record, const std::string& uuid);
+[[nodiscard]] const Learner* find_learner(const ShardRecord& record, const std::string& uuid);
+[[nodiscard]] bool is_primary(const ShardRecord& record, const std::string& uuid);
+[[nodiscard]] bool is_leaving(const ShardRecord& record, const std::string& uuid);
 
 /// A new epoch: the member `primary` leads as process `incarnation`, and the members on the nodes in `removed` are
 /// removed. Ends every attempt to join.
-[[nodiscard]] ShardAssignment next_view(const ShardAssignment& record, const std::string& primary, uint64_t incarnation,
-                                        const std::set<std::string>& removed);
+[[nodiscard]] ShardRecord next_view(const ShardRecord& record, const std::string& primary, uint64_t incarnation,
+                                    const std::set<std::string>& removed);
 /// A new epoch in which the joining learner is a member. Ends other attempts to join.
-[[nodiscard]] ShardAssignment promoted(const ShardAssignment& record, const std::string& learner, uint64_t incarnation);
+[[nodiscard]] ShardRecord promoted(const ShardRecord& record, const std::string& learner, uint64_t incarnation);
 /// A new epoch and fork with `sole` as the only member.
-[[nodiscard]] ShardAssignment forked(const ShardAssignment& record, const Replica& sole, uint64_t incarnation);
+[[nodiscard]] ShardRecord forked(const ShardRecord& record, const Replica& sole, uint64_t incarnation);
 /// A new epoch without any member: nobody serves the shard.
-[[nodiscard]] ShardAssignment orphaned(const ShardAssignment& record);
+[[nodiscard]] ShardRecord orphaned(const ShardRecord& record);
 
-[[nodiscard]] ShardAssignment with_learner(const ShardAssignment& record, const Replica& replica);
-[[nodiscard]] ShardAssignment without_learner(const ShardAssignment& record, const std::string& uuid);
+[[nodiscard]] ShardRecord with_learner(const ShardRecord& record, const Replica& replica);
+[[nodiscard]] ShardRecord without_learner(const ShardRecord& record, const std::string& uuid);
 /// Begins an attempt to join, with a new number.
-[[nodiscard]] ShardAssignment with_join(const ShardAssignment& record, const std::string& learner);
-[[nodiscard]] ShardAssignment without_join(const ShardAssignment& record, const std::string& learner);
+[[nodiscard]] ShardRecord with_join(const ShardRecord& record, const std::string& learner);
+[[nodiscard]] ShardRecord without_join(const ShardRecord& record, const std::string& learner);
 /// `to` becomes a learner, and member `from` is to leave when `to` is a member.
-[[nodiscard]] ShardAssignment with_move(const ShardAssignment& record, const std::string& from, const Replica& to);
+[[nodiscard]] ShardRecord with_move(const ShardRecord& record, const std::string& from, const Replica& to);
 /// The replica on this node moves to another worker. A new epoch if it is a member.
-[[nodiscard]] ShardAssignment with_worker(const ShardAssignment& record, const std::string& uuid, uint32_t worker);
-[[nodiscard]] ShardAssignment without_leaving(const ShardAssignment& record);
+[[nodiscard]] ShardRecord with_worker(const ShardRecord& record, const std::string& uuid, uint32_t worker);
+[[nodiscard]] ShardRecord without_leaving(const ShardRecord& record);
 
 /// Whether no node has two parts in the shard, there are no backups without a primary, and all leaving nodes are
 /// members.
-[[nodiscard]] bool is_well_formed(const ShardAssignment& record);
+[[nodiscard]] bool is_well_formed(const ShardRecord& record);
 /// Checks the rules above for two records. Empty if `after` may follow `before`, else the rule that is broken.
-[[nodiscard]] std::string check_successor(const ShardAssignment& before, const ShardAssignment& after);
+[[nodiscard]] std::string check_successor(const ShardRecord& before, const ShardRecord& after);
 
 }  // namespace skua::control
 

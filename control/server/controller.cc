@@ -90,7 +90,7 @@ std::string describe_views(const Changes& changes, const ClusterState& state) {
   const auto why = [&](size_t i) { return i < changes.reasons.size() ? changes.reasons[i] : std::string(); };
   std::string text = "views changed:";
   for (size_t i = 0; i < std::min(changes.put_shards.size(), kShown); ++i) {
-    const ShardAssignment& shard = changes.put_shards[i];
+    const ShardRecord& shard = changes.put_shards[i];
     const auto table = state.tables.find(shard.table_id);
     absl::StrAppend(&text, i == 0 ? " " : ", ", table == state.tables.end() ? "?" : table->second.name, "/",
                     shard.shard, " epoch ", shard.epoch, shard.primary ? " led by " : " led by nobody",

@@ -114,7 +114,7 @@ std::string table_record(const Table& table) {
   return record.SerializeAsString();
 }
 
-std::string shard_record(const ShardAssignment& shard) {
+std::string shard_record(const ShardRecord& shard) {
   v1::ShardRecord record;
   record.set_table_id(shard.table_id);
   record.set_shard(shard.shard);
@@ -236,7 +236,7 @@ bool decode_shard(const KeyValue& kv, ClusterState& state) {
   v1::ShardRecord record;
   if (!record.ParseFromString(kv.value)) return false;
   if (shard_key(record.table_id(), record.shard()) != kv.key) return false;
-  ShardAssignment& shard = state.shards[{record.table_id(), record.shard()}];
+  ShardRecord& shard = state.shards[{record.table_id(), record.shard()}];
   shard = {record.table_id(), record.shard(), record.epoch(), std::nullopt};
   if (record.has_primary()) shard.primary = replica_of(record.primary());
   for (const v1::ReplicaRecord& backup : record.backups()) {
@@ -339,7 +339,7 @@ std::vector<Operation> encode_changes(const Changes& changes) {
     operations.push_back(Operation::erase(table_key(id)));
     operations.push_back(Operation::erase_prefix(shards_prefix(id)));
   }
-  for (const ShardAssignment& shard : changes.put_shards) {
+  for (const ShardRecord& shard : changes.put_shards) {
     operations.push_back(Operation::put(shard_key(shard.table_id, shard.shard), shard_record(shard)));
   }
   if (changes.put_denied) {

@@ -40,7 +40,7 @@ std::map<std::string, std::string> good_records() {
   changes.put_tables.push_back({1, "t", 2, 3, 2, false});
   changes.put_tables.push_back({2, "u", 1});
   for (uint32_t shard = 0; shard < 2; ++shard) {
-    ShardAssignment record{1, shard, 4, Replica{test_uuid(1), 1, 0}, {{test_uuid(2), 0, 0}}};
+    ShardRecord record{1, shard, 4, Replica{test_uuid(1), 1, 0}, {{test_uuid(2), 0, 0}}};
     record.learners.push_back({{test_uuid(3), 1, 0}, 5});
     record.leaving.push_back(test_uuid(2));
     record.change = 9;

@@ -40,7 +40,7 @@ TEST(Leave, ByForceLeavesShardsWithoutOwnerInANewEpoch) {
   ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
   ASSERT_TRUE(cluster.create_table("t", 1).ok());
   ASSERT_TRUE(cluster.step(NodeLeave{test_uuid(1), test_node(1).instance, true}).status.ok());
-  const ShardAssignment& shard = cluster.core.state().shards.begin()->second;
+  const ShardRecord& shard = cluster.core.state().shards.begin()->second;
   EXPECT_FALSE(shard.primary.has_value());
   EXPECT_EQ(shard.epoch, 2u);
   const ShardMap map = build_shard_map(cluster.core.state());
@@ -159,7 +159,7 @@ TEST(MoveShard, OfATableWithOneReplicaThatWasBegunIsTakenBack) {
   TestCluster again(state);
   for (uint64_t n = 1; n <= 2; ++n) ASSERT_TRUE(again.register_node(test_node(n)).ok());
   for (int i = 0; i < 4; ++i) again.step(Tick{});
-  const ShardAssignment& record = again.core.state().shards.at({1, 0});
+  const ShardRecord& record = again.core.state().shards.at({1, 0});
   EXPECT_THAT(record.learners, IsEmpty());
   EXPECT_THAT(record.leaving, IsEmpty());
   EXPECT_EQ(record.primary->node_uuid, test_uuid(owner));

@@ -269,7 +269,7 @@ TEST(Doubts, OfANewProcessBeginAnew) {
 TEST(Doubts, FromBeforeAForkThatAnotherControlProcessMadeForkNothing) {
   Doubtful cluster(2, 2);
   ClusterState forked_state = cluster.core.state();
-  ShardAssignment& record = forked_state.shards.at({1, 0});
+  ShardRecord& record = forked_state.shards.at({1, 0});
   record = forked(record, *record.primary, 1);
   ReplicaReport late = cluster.report(cluster.m[0]);
   late.doubts.push_back({cluster.at(), 1, 7});

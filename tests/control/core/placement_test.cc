@@ -8,7 +8,7 @@
 namespace skua::control {
 namespace {
 
-using Shards = std::map<ShardKey, ShardAssignment>;
+using Shards = std::map<ShardKey, ShardRecord>;
 
 void place_table(const std::vector<PlacementNode>& nodes, Shards& shards, TableId table, uint32_t count) {
   Placer placer(nodes, shards, table);

@@ -34,7 +34,7 @@ class ReplicatedCluster : public TestCluster {
     EXPECT_TRUE(step(CreateTable{"t", shards, false, replicas}).status.ok());
   }
 
-  const ShardAssignment& record(uint32_t shard = 0) const { return core.state().shards.at({1, shard}); }
+  const ShardRecord& record(uint32_t shard = 0) const { return core.state().shards.at({1, shard}); }
   /// Number of the node.
   static uint64_t number(const Replica& replica) { return std::stoull(replica.node_uuid.substr(24), nullptr, 16); }
   uint64_t primary(uint32_t shard = 0) const { return number(*record(shard).primary); }
@@ -99,7 +99,7 @@ class ReplicatedCluster : public TestCluster {
         for (const Learner& learner : shard.learners) {
           if (learner.join == 0) caught_up(number(learner.replica), key.second);
         }
-        for (const Learner& learner : ShardAssignment(record(key.second)).learners) {
+        for (const Learner& learner : ShardRecord(record(key.second)).learners) {
           if (learner.join != 0) join_ready(number(learner.replica), learner.join, key.second);
         }
       }

@@ -21,7 +21,7 @@ std::set<std::string> names(const std::vector<Replica>& replicas) {
   return result;
 }
 
-std::string describe(const ShardAssignment& record) {
+std::string describe(const ShardRecord& record) {
   std::string text = absl::StrCat("shard ", record.shard, " epoch ", record.epoch, " change ", record.change, ": ");
   for (const Replica& r : members_of(record)) {
     absl::StrAppend(&text, r.node_uuid.substr(34), "@", r.storage_incarnation, " ");
@@ -133,11 +133,10 @@ bool ViewSim::store_commit(uint64_t base_revision, const Changes& changes) {
   if (changes.put_shards.size() > options_.views.records_per_change_max && changes.put_tables.empty()) {
     broken_ = "too many records in one change";
   }
-  for (const ShardAssignment& after : changes.put_shards) {
+  for (const ShardRecord& after : changes.put_shards) {
     const auto before = store_.shards.find({after.table_id, after.shard});
     if (before != store_.shards.end()) check(before->second, after);
-    const ShardAssignment& first =
-        views_.try_emplace({{after.table_id, after.shard}, after.epoch}, after).first->second;
+    const ShardRecord& first = views_.try_emplace({{after.table_id, after.shard}, after.epoch}, after).first->second;
     if (!(first.primary == after.primary) || names(members_of(first)) != names(members_of(after)) ||
         first.primary_incarnation != after.primary_incarnation) {
       fail(after, "two views in one epoch (I1)");
@@ -147,7 +146,7 @@ bool ViewSim::store_commit(uint64_t base_revision, const Changes& changes) {
   return true;
 }
 
-void ViewSim::check(const ShardAssignment& before, const ShardAssignment& after) {
+void ViewSim::check(const ShardRecord& before, const ShardRecord& after) {
   const ShardKey key{after.table_id, after.shard};
   if (after.change != before.change + 1) fail(after, "change does not count changes");
   if (after.epoch < before.epoch || after.epoch > before.epoch + 1) fail(after, "epochs are not consecutive");
@@ -185,7 +184,7 @@ void ViewSim::check_logs() {
   }
 }
 
-void ViewSim::fail(const ShardAssignment& record, const std::string& what) {
+void ViewSim::fail(const ShardRecord& record, const std::string& what) {
   if (broken_.empty()) broken_ = absl::StrCat("round ", round_, ", ", describe(record), ": ", what);
 }
 

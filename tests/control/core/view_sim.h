@@ -62,7 +62,7 @@ class ViewSim {
  private:
   struct Copy {
     /// The newest record that this replica has adopted.
-    ShardAssignment record;
+    ShardRecord record;
     /// The newest epoch that it has heard of from a primary or from its own record.
     uint64_t epoch = 0;
     /// Likewise.
@@ -91,9 +91,9 @@ class ViewSim {
 
   Outcome commit(Manager& manager, const Changes& changes);
   bool store_commit(uint64_t base_revision, const Changes& changes);
-  void check(const ShardAssignment& before, const ShardAssignment& after);
+  void check(const ShardRecord& before, const ShardRecord& after);
   void check_logs();
-  void fail(const ShardAssignment& record, const std::string& what);
+  void fail(const ShardRecord& record, const std::string& what);
   void act(uint64_t n);
   void lead(uint64_t n, Copy& copy, const ShardKey& key, ReplicaReport& report);
   void follow(uint64_t n, const Copy& copy, const ShardKey& key, ReplicaReport& report) const;
@@ -119,7 +119,7 @@ class ViewSim {
   uint64_t next_write_ = 1;
   size_t committed_count_ = 0;
   std::map<ShardKey, std::vector<uint64_t>> committed_;
-  std::map<std::pair<ShardKey, uint64_t>, ShardAssignment> views_;
+  std::map<std::pair<ShardKey, uint64_t>, ShardRecord> views_;
   std::string broken_;
 };
 

@@ -36,7 +36,7 @@ ClusterState replicated_state() {
   state.tables[0x1f].min_insync = 2;
   state.tables[0x1f].read_anywhere = true;
   state.tables[0x1f].hash_tags = true;
-  ShardAssignment& shard = state.shards[{0x1f, 0}];
+  ShardRecord& shard = state.shards[{0x1f, 0}];
   shard.primary->storage_incarnation = 4;
   state.nodes[test_uuid(3)] = test_node(3);
   shard.learners = {{{test_uuid(3), 1, 2}, 6}};
@@ -283,7 +283,7 @@ TEST(DecodeState, RecordsWithoutReplicationAreTablesOfOneReplica) {
   const auto decoded = decode_state(old);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(decoded->tables.at(5), (Table{5, "t", 1, 1, 1, false}));
-  EXPECT_EQ(decoded->shards.at({5, 0}), (ShardAssignment{5, 0, 3, Replica{uuid, 1}}));
+  EXPECT_EQ(decoded->shards.at({5, 0}), (ShardRecord{5, 0, 3, Replica{uuid, 1}}));
 }
 
 TEST(DecodeState, ReplicasThatCannotBeAreDataLoss) {
@@ -292,15 +292,15 @@ TEST(DecodeState, ReplicasThatCannotBeAreDataLoss) {
     spoil(state.shards[{0x1f, 0}]);
     return decode_state(stored(state)).status().code() == StatusCode::kDataLoss;
   };
-  EXPECT_TRUE(refused([](ShardAssignment& r) { r.backups.push_back(*r.primary); }));
-  EXPECT_TRUE(refused([](ShardAssignment& r) { r.learners[0].replica.node_uuid = test_uuid(9); }));
-  EXPECT_TRUE(refused([](ShardAssignment& r) { r.backups[0].node_uuid = test_uuid(9); }));
-  EXPECT_TRUE(refused([](ShardAssignment& r) { r.leaving = {test_uuid(3)}; }));
-  EXPECT_TRUE(refused([](ShardAssignment& r) { r.primary.reset(); }));
+  EXPECT_TRUE(refused([](ShardRecord& r) { r.backups.push_back(*r.primary); }));
+  EXPECT_TRUE(refused([](ShardRecord& r) { r.learners[0].replica.node_uuid = test_uuid(9); }));
+  EXPECT_TRUE(refused([](ShardRecord& r) { r.backups[0].node_uuid = test_uuid(9); }));
+  EXPECT_TRUE(refused([](ShardRecord& r) { r.leaving = {test_uuid(3)}; }));
+  EXPECT_TRUE(refused([](ShardRecord& r) { r.primary.reset(); }));
   const auto on_worker = [](Replica& replica) { replica.worker = kWorkersPerNodeMax; };
-  EXPECT_TRUE(refused([&](ShardAssignment& r) { on_worker(*r.primary); })) << "no client takes such a map";
-  EXPECT_TRUE(refused([&](ShardAssignment& r) { on_worker(r.backups[0]); }));
-  EXPECT_TRUE(refused([&](ShardAssignment& r) { on_worker(r.learners[0].replica); }));
+  EXPECT_TRUE(refused([&](ShardRecord& r) { on_worker(*r.primary); })) << "no client takes such a map";
+  EXPECT_TRUE(refused([&](ShardRecord& r) { on_worker(r.backups[0]); }));
+  EXPECT_TRUE(refused([&](ShardRecord& r) { on_worker(r.learners[0].replica); }));
 }
 
 TEST(DecodeState, TablesThatNobodyCouldUseAreDataLoss) {

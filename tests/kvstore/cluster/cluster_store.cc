@@ -45,7 +45,7 @@ ClusterStore::Outcome ClusterStore::execute(uint64_t term, uint64_t base_revisio
     return Outcome::kConflict;
   }
   if (!is_viable(changes)) return Outcome::kUnknown;
-  for (const control::ShardAssignment& after : changes.put_shards) {
+  for (const control::ShardRecord& after : changes.put_shards) {
     const auto before = state_.shards.find({after.table_id, after.shard});
     if (before == state_.shards.end()) continue;
     const std::string broken = control::check_successor(before->second, after);

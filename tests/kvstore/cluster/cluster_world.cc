@@ -360,7 +360,7 @@ void ClusterWorld::process_ended(ClusterNode& node) {
 void ClusterWorld::decided(const control::Changes& changes, const control::ClusterState& /*before*/) {
   if (changes.put_shards.empty()) return;
   const std::vector<View> next = views_of(store_.state(), options_.shards);
-  for (const control::ShardAssignment& record : changes.put_shards) {
+  for (const control::ShardRecord& record : changes.put_shards) {
     const size_t shard = record.shard;
     ++views_decided_;
     if (next[shard].fork != views_[shard].fork) forked(shard);
@@ -439,7 +439,7 @@ bool ClusterWorld::is_intact(const ReplicaId& id) const {
 }
 
 bool ClusterWorld::is_viable(const control::Changes& changes) const {
-  return std::ranges::all_of(changes.put_shards, [this](const control::ShardAssignment& record) {
+  return std::ranges::all_of(changes.put_shards, [this](const control::ShardRecord& record) {
     const auto members = control::members_of(record);
     return std::ranges::any_of(members, [this](const control::Replica& member) {
       return is_intact({node_id_of(member.node_uuid), member.storage_incarnation});
