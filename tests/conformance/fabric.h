@@ -4,12 +4,16 @@
 #ifndef SKUA_TESTS_CONFORMANCE_FABRIC_H_
 #define SKUA_TESTS_CONFORMANCE_FABRIC_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "rpc/base/clock.h"
+#include "rpc/base/rng.h"
 #include "rpc/endpoint.h"
 
 namespace skua::rpc::conformance {
@@ -41,6 +45,16 @@ struct FabricKind {
 
 inline void PrintTo(const FabricKind& kind, std::ostream* out) {
   *out << kind.name;
+}
+
+/// How long a test waits for what must come, by the fabric's clock.
+inline constexpr DurationNs kPatience = 60 * kSecond;
+
+/// Bytes that a mistake would not make by chance.
+inline std::string bytes_of(size_t size, uint64_t seed = 1) {
+  std::string out(size, '\0');
+  for (size_t i = 0; i < size; ++i) out[i] = static_cast<char>(mix64(seed + i / 64) >> (i % 56));
+  return out;
 }
 
 /// All kinds that this build has. Those that need a device of their own are there where such a device is.
