@@ -7,42 +7,15 @@
 
 namespace skua::rpc {
 
-// --- Received frames -------------------------------------------------------------------------------------------------
-
-uint32_t FrameLeases::take() {
-  if (!free_.empty()) {
-    const uint32_t id = free_.back();
-    free_.pop_back();
-    return id;
-  }
-  buffers_.push_back(kNoBuffer);
-  lent_.push_back(0);
-  counts_ = lent_.data();
-  return static_cast<uint32_t>(lent_.size() - 1);
-}
-
-void FrameLeases::release(RxBufferId buffer) {
-  if (buffer != kNoBuffer) endpoint_.release_buffer(buffer);
-}
-
-/// Runs when the last piece of a frame is returned, after end(): a frame that is being handled has a count of its own.
-/// end() counted the frame as lent.
-void FrameLeases::return_lease(uint64_t cookie) {
-  --endpoint_.lent_count_;
-  const auto id = static_cast<uint32_t>(cookie);
-  release(buffers_[id]);
-  free_.push_back(id);
-}
-
-Bundles::Bundles(EndpointImpl& endpoint, Transport& transport, const ProtocolOptions& options)
+Bundles::Bundles(EndpointImpl& endpoint, EndpointContext& context, ReceiveMemory& memory)
     : endpoint_(endpoint),
-      transport_(transport),
-      options_(options),
-      now_ns_(endpoint.now_ns_),
-      integrity_(transport.capabilities().integrity),
-      is_stream_(transport.capabilities().reliable),
-      leases_(endpoint),
-      calls_(*this, options) {
+      context_(context),
+      memory_(memory),
+      transport_(context.transport),
+      integrity_(context.capabilities.integrity),
+      is_stream_(context.capabilities.reliable),
+      leases_(memory),
+      calls_(*this, context.options.protocol) {
   gather(false);
 }
 
@@ -52,23 +25,23 @@ void Bundles::deliver(SessionHot& hot, RawRecord record, LeaseParts request) {
   EndpointImpl& e = endpoint_;
   HandlerFn& handler = e.handlers_[record.method()];
   const uint32_t slot = record.number & hot.mask;
-  if (!handler || e.handlers_running_ >= e.options_.handlers_max) [[unlikely]] {
+  if (!handler || e.handlers_running_ >= context_.options.handlers_max) [[unlikely]] {
     Lease(request).reset();
     return refuse(hot, record.number, record.method());
   }
-  ++e.counters_.requests_served;
+  ++context_.counters.requests_served;
   ++e.handlers_running_;
   e.has_gathered_ = static_cast<bool>(e.burst_end_observer_);
-  e.mailbox_->hold();
+  context_.mailbox->hold();
   const uint32_t index = index_of_handle(hot.handle);
   // Field by field: an aggregate initialization would clear the whole struct first.
   IncomingCall call;
   call.session = {index, hot.handle_generation};
   call.method = record.method();
-  call.deadline_ns = now_ns_ + time_of(record.time());
-  call.received_ns = now_ns_;
+  call.deadline_ns = context_.now_ns + time_of(record.time());
+  call.received_ns = context_.now_ns;
   call.request.fill(request.bytes, request.owner, request.cookie);
-  call.reply.fill(e.mailbox_.get(), {index, hot.wire_generation}, slot, record.number);
+  call.reply.fill(context_.mailbox.get(), {index, hot.wire_generation}, slot, record.number);
   handler(std::move(call));
 }
 
@@ -80,7 +53,7 @@ void Bundles::complete(CompletionFn& completion, LeaseParts response) {
   if (endpoint_.has_gathered_) [[unlikely]] {
     burst_end();
   }
-  ++endpoint_.counters_.calls_completed;
+  ++context_.counters.calls_completed;
   if (!completion) return;
   completion(std::move(outcome));
 }
@@ -126,7 +99,7 @@ void Bundles::fetch_for(size_t at, size_t count) const {
 void Bundles::on_packet(std::span<const RxPacket> burst, size_t at, bool of_many) {
   const RxPacket& packet = burst[at];
   if (packet.payload.empty()) [[unlikely]] {  // the header's place alone cannot hold a record
-    if (packet.buffer != kNoBuffer) endpoint_.release_buffer(packet.buffer);
+    if (packet.buffer != kNoBuffer) memory_.release(packet.buffer);
     return drop(DropReason::kTooShort);
   }
   SKUA_CHECK(packet.header.data() + packet.header.size() == packet.payload.data(),
@@ -135,28 +108,22 @@ void Bundles::on_packet(std::span<const RxPacket> burst, size_t at, bool of_many
   leases_.begin(packet.buffer);
   in_packet_ = true;
   current_is_lendable_ = packet.buffer != kNoBuffer;
-  current_lends_ = current_is_lendable_ && endpoint_.lent_count_ < endpoint_.lent_watermark_;
+  current_lends_ = current_is_lendable_ && memory_.may_lend();
   current_from_ = packet.from;
   waits_for_others_ = of_many && at + 1 < burst.size();
   calls_.on_bundle({packet.header.data(), packet.header.size() + packet.payload.size()}, packet.from);
   in_packet_ = false;
-  if (leases_.end()) ++endpoint_.lent_count_;
-  endpoint_.counters_.rx_zero_copy_bytes += std::exchange(zero_copy_bytes_, 0);
+  leases_.end();
+  context_.counters.rx_zero_copy_bytes += std::exchange(zero_copy_bytes_, 0);
 }
 
 LeaseParts Bundles::copy_out(const SessionHot& hot, ByteSpan bytes) {
-  std::optional<Assembly> copy = endpoint_.allocate_for(
-      endpoint_.payer_of(endpoint_.sessions_[index_of_handle(hot.handle)], current_from_), bytes.size());
-  if (!copy.has_value()) return {};
-  copy_bytes(copy->data, bytes);
-  endpoint_.counters_.rx_copied_bytes += bytes.size();
-  ++endpoint_.counters_.leases_copied_out;
-  return copy->lease.leak();
+  return memory_.copy_out(memory_.payer_of(context_.sessions[index_of_handle(hot.handle)], current_from_), bytes);
 }
 
 void Bundles::flush() {
   if (out_count_ == 0) return;
-  endpoint_.counters_.packets_sent += out_count_;
+  context_.counters.packets_sent += out_count_;
   transport_.send_frames(std::span(out_).first(std::exchange(out_count_, 0)));
 }
 
@@ -167,11 +134,11 @@ void Bundles::burst_end() {
 }
 
 Session& Bundles::session_of(const SessionHot& hot) {
-  return *endpoint_.sessions_[index_of_handle(hot.handle)].session;
+  return *context_.sessions[index_of_handle(hot.handle)].session;
 }
 
 void Bundles::arm(SessionHot& hot, Ticks by) {
-  session_of(hot).arm_small(by, now_ns_);
+  session_of(hot).arm_small(by, context_.now_ns);
 }
 
 void Bundles::make_slots(SessionHot& hot) {
@@ -187,7 +154,7 @@ void Bundles::on_larger_answer(SessionHot& hot, uint32_t bytes) {
 }
 
 void Bundles::on_slot_freed(SessionHot& hot) {
-  session_of(hot).on_slot_freed(now_ns_);
+  session_of(hot).on_slot_freed(context_.now_ns);
 }
 
 /// The call has become a large one meanwhile; the answer still completes it.
@@ -199,19 +166,19 @@ void Bundles::on_late_answer(SessionHot& hot, RawRecord record, ByteSpan bytes, 
   arrival.header.message_bytes = record.bytes();
   arrival.header.stamp = echo;
   arrival.payload = bytes;
-  session_of(hot).on_packet(arrival, now_ns_);
+  session_of(hot).on_packet(arrival, context_.now_ns);
 }
 
 void Bundles::on_sample(SessionHot& hot, Ticks delay, uint32_t answers, uint32_t record_bytes) {
-  session_of(hot).on_small_sample(delay * kTickNs, answers, record_bytes, now_ns_);
+  session_of(hot).on_small_sample(delay * kTickNs, answers, record_bytes, context_.now_ns);
 }
 
 void Bundles::count_retransmit() {
-  ++endpoint_.counters_.retransmits;
+  ++context_.counters.retransmits;
 }
 
 void Bundles::drop(DropReason reason) {
-  endpoint_.count_drop(reason);
+  context_.count_drop(reason);
 }
 
 // --- Joining ---------------------------------------------------------------------------------------------------------
@@ -223,11 +190,11 @@ void Bundles::join(SessionEntry& entry) {
     associations_.retire(*entry.association);
     leave(entry);
   }
-  entry.next_join_ns = now_ns_ + options_.connect_retry_ns;
+  entry.next_join_ns = context_.now_ns + context_.options.protocol.connect_retry_ns;
   ++entry.joins_unanswered;
   if (entry.association == nullptr) {
     Association* ours = associations_.to(entry.peer);
-    if (ours == nullptr) ours = &associations_.make_own(entry.peer, static_cast<uint32_t>(endpoint_.secret()));
+    if (ours == nullptr) ours = &associations_.make_own(entry.peer, static_cast<uint32_t>(context_.secret()));
     enter(entry, *ours);
   }
   Association& a = *entry.association;
@@ -235,7 +202,7 @@ void Bundles::join(SessionEntry& entry) {
       a, {.session = 0, .number = entry.remote_index, .bytes = JoinRecord::kBytes, .kind = RecordKind::kJoin});
   if (at == nullptr) {
     // There is no room, or the connection is still being made.
-    entry.next_join_ns = now_ns_ + options_.connect_retry_ns / 20;
+    entry.next_join_ns = context_.now_ns + context_.options.protocol.connect_retry_ns / 20;
     return;
   }
   JoinRecord{entry.remote_generation, a.index, a.epoch, entry.session->hot().handle}.write(at);
@@ -246,7 +213,9 @@ void Bundles::enter(SessionEntry& entry, Association& a) {
   const auto bytes = static_cast<uint32_t>(kPacketHeaderBytes) + entry.session->terms().payload_bytes;
   a.bundle_bytes_max = a.session_count == 0 ? bytes : std::min(a.bundle_bytes_max, bytes);
   // A stream loses nothing: small calls are not repeated, but ask after this time whether the peer lives, like others.
-  if (a.session_count++ == 0) a.probe_ticks = to_ticks(is_stream_ ? options_.ping_after_ns : options_.rto_initial_ns);
+  if (a.session_count++ == 0)
+    a.probe_ticks =
+        to_ticks(is_stream_ ? context_.options.protocol.ping_after_ns : context_.options.protocol.rto_initial_ns);
   entry.association = &a;
 }
 
@@ -260,11 +229,11 @@ void Bundles::leave(SessionEntry& entry) {
   entry.joins_unanswered = 0;
   Association* a = std::exchange(entry.association, nullptr);
   if (a == nullptr) return;
-  entry.session->give_up_small(now_ns_);
+  entry.session->give_up_small(context_.now_ns);
   SessionHot& hot = entry.session->hot();
   hot.hinder(SessionHot::kNotJoined, true);
   hot.association = nullptr;
-  if (entry.session->is_open()) entry.session->on_association_left(now_ns_);
+  if (entry.session->is_open()) entry.session->on_association_left(context_.now_ns);
   if (--a->session_count > 0) return;
   calls_.writer().finish(*a);
   associations_.end(*a);
@@ -279,7 +248,7 @@ void Bundles::on_join(const BundleHead& head, RawRecord record, ByteSpan bytes, 
 }
 
 void Bundles::on_join_request(const BundleHead& head, RawRecord record, const JoinRecord& join, PeerId from) {
-  SessionEntry* named = endpoint_.sessions_.at(record.number);
+  SessionEntry* named = context_.sessions.at(record.number);
   if (named == nullptr) return drop(DropReason::kUnknownSession);
   SessionEntry& entry = *named;
   const bool is_open = entry.state == SessionEntry::State::kOpen && !entry.initiator && entry.version >= kBundleVersion;
@@ -292,12 +261,12 @@ void Bundles::on_join_request(const BundleHead& head, RawRecord record, const Jo
   if (entry.association != nullptr && entry.association != a) {
     if (static_cast<int32_t>(head.stamp - entry.join_stamp) <= 0) return drop(DropReason::kDuplicate);
     leave(entry);
-    entry.session->on_link_lost(now_ns_);  // what was sent through the old association is not received there
+    entry.session->on_link_lost(context_.now_ns);  // what was sent through the old association is not received there
   }
   entry.join_stamp = head.stamp;
   if (entry.association == nullptr) {
     if (a == nullptr) {
-      a = &associations_.make_accepted(from, join.association, join.epoch, static_cast<uint32_t>(endpoint_.secret()));
+      a = &associations_.make_accepted(from, join.association, join.epoch, static_cast<uint32_t>(context_.secret()));
     }
     enter(entry, *a);
   }
@@ -308,7 +277,7 @@ void Bundles::on_join_request(const BundleHead& head, RawRecord record, const Jo
   hot.remote_handle = join.session;
   hot.association = a;
   remember(*a);
-  hot.heard = to_ticks(now_ns_);
+  hot.heard = to_ticks(context_.now_ns);
   hot.hinder(SessionHot::kNotJoined, false);
 }
 
@@ -316,7 +285,7 @@ void Bundles::on_joined(RawRecord record, const JoinRecord& join, Association* a
   SessionHot& joined = hot(index_of_handle(record.session));
   const bool is_session = &joined != &nobody_ && joined.handle == record.session;
   if (a == nullptr || !a->is_ours || !is_session) return drop(DropReason::kUnknownAssociation);
-  SessionEntry& entry = endpoint_.sessions_[index_of_handle(record.session)];
+  SessionEntry& entry = context_.sessions[index_of_handle(record.session)];
   if (entry.state != SessionEntry::State::kOpen || entry.association != a || entry.wire_generation != join.generation) {
     return drop(DropReason::kOldGeneration);
   }

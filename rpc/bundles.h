@@ -18,61 +18,22 @@
 
 #include "rpc/base/lease.h"
 #include "rpc/endpoint.h"
+#include "rpc/endpoint_context.h"
+#include "rpc/frame_leases.h"
 #include "rpc/protocol/association.h"
 #include "rpc/protocol/session.h"
 #include "rpc/protocol/small_calls.h"
+#include "rpc/receive_memory.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc {
 
 struct SessionEntry;
 
-/// Received frames that are lent in pieces. A frame goes back to the transport when its last piece was returned.
-/// Thread: the endpoint's.
-class FrameLeases final : public LeaseOwner {
- public:
-  explicit FrameLeases(EndpointImpl& endpoint) : endpoint_(endpoint), current_(take()) { adopt_thread(); }
-
-  /// The frame with this buffer is being handled, until end().
-  void begin(RxBufferId buffer) {
-    current_buffer_ = buffer;
-    lent_[current_] = 1;
-  }
-  [[nodiscard]] LeaseParts lend(ByteSpan piece) {
-    ++lent_[current_];
-    return {piece, this, current_};
-  }
-  /// True: pieces of the frame are still lent. False: the frame went back to the transport.
-  [[nodiscard]] bool end() {
-    if (--lent_[current_] > 0) {
-      buffers_[current_] = current_buffer_;
-      current_ = take();
-      return true;
-    }
-    release(current_buffer_);
-    return false;
-  }
-  void return_lease(uint64_t cookie) override;
-  void adopt_thread() { thread_ = this_thread_mark(); }
-
- private:
-  [[gnu::noinline]] uint32_t take();
-  void release(RxBufferId buffer);
-
-  EndpointImpl& endpoint_;
-  // By a frame's number: its buffer, and the count of lent pieces (one more while the frame is being handled).
-  std::vector<RxBufferId> buffers_;
-  std::vector<uint32_t> lent_;
-  std::vector<uint32_t> free_;
-  // Number and buffer of the frame that is being handled, or of the next one.
-  uint32_t current_;
-  RxBufferId current_buffer_ = kNoBuffer;
-};
-
 /// Thread: the endpoint's, which owns it.
 class Bundles final {
  public:
-  Bundles(EndpointImpl& endpoint, Transport& transport, const ProtocolOptions& options);
+  Bundles(EndpointImpl& endpoint, EndpointContext& context, ReceiveMemory& memory);
   Bundles(const Bundles&) = delete;
   Bundles& operator=(const Bundles&) = delete;
 
@@ -170,7 +131,7 @@ class Bundles final {
   void on_sample(SessionHot& hot, Ticks delay, uint32_t answers, uint32_t record_bytes);
   void count_retransmit();
   void drop(DropReason reason);
-  [[nodiscard]] TimeNs now_ns() const { return now_ns_; }
+  [[nodiscard]] TimeNs now_ns() const { return context_.now_ns; }
   [[nodiscard]] bool integrity() const { return integrity_; }
 
  private:
@@ -198,9 +159,9 @@ class Bundles final {
   void remember(Association& association);
 
   EndpointImpl& endpoint_;
+  EndpointContext& context_;
+  ReceiveMemory& memory_;
   Transport& transport_;
-  const ProtocolOptions& options_;
-  const TimeNs& now_ns_;  // the endpoint's
   const bool integrity_;
   const bool is_stream_;
   uint32_t group_records_ = 1;

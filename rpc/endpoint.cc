@@ -1,7 +1,5 @@
 #include "rpc/endpoint.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <bit>
 
@@ -21,13 +19,6 @@ struct IdleSpin {
 };
 constexpr IdleSpin kSpinByCalls{.looks = 1, .turns_per_full_turn = 8};
 constexpr IdleSpin kSpinInMemory{.looks = 16, .turns_per_full_turn = 4};
-
-/// Different for each endpoint and each of its incarnations, so that session generations do not repeat.
-uint64_t seed_of(uint64_t seed, TimeNs now, const EndpointIdentity& self) {
-  uint64_t out = mix64(seed) ^ mix64(static_cast<uint64_t>(now)) ^ mix64(self.incarnation + 1);
-  for (uint8_t byte : self.uuid.bytes) out = mix64(out ^ byte);
-  return out;
-}
 
 void check_options(const EndpointOptions& options) {
   const ProtocolOptions& protocol = options.protocol;
@@ -59,20 +50,20 @@ void Endpoint::adopt_thread() {
   impl_->adopt_thread();
 }
 void Endpoint::serve(MethodId method, HandlerFn handler, const ServeOptions& options) {
-  impl_->check_thread();
+  impl_->context_.check_thread();
   impl_->serve(method, std::move(handler), options);
 }
 void Endpoint::on_session_event(SessionEventFn observer) {
-  impl_->check_thread();
+  impl_->context_.check_thread();
   impl_->session_observer_ = std::move(observer);
 }
 void Endpoint::keep_for(absl::AnyInvocable<bool(const EndpointIdentity& peer) const> may_have) {
-  impl_->check_thread();
-  impl_->may_have_reserved_ = std::move(may_have);
+  impl_->context_.check_thread();
+  impl_->context_.may_have_reserved = std::move(may_have);
 }
 
 void Endpoint::on_burst_end(absl::AnyInvocable<void()> observer) {
-  impl_->check_thread();
+  impl_->context_.check_thread();
   impl_->observe_burst_end(std::move(observer));
 }
 absl::StatusOr<SessionId> Endpoint::connect(const Descriptor& peer) {
@@ -96,37 +87,37 @@ void Endpoint::close(SessionId session) {
   impl_->close(session);
 }
 bool Endpoint::is_connected(SessionId session) const {
-  impl_->check_thread();
+  impl_->context_.check_thread();
   const SessionEntry* entry = impl_->find(session);
   return entry != nullptr && entry->state == SessionEntry::State::kOpen;
 }
 EndpointIdentity Endpoint::peer_identity(SessionId session) const {
-  impl_->check_thread();
+  impl_->context_.check_thread();
   const SessionEntry* entry = impl_->find(session);
   return entry == nullptr ? EndpointIdentity{} : entry->identity;
 }
 uint64_t Endpoint::session_nonce(SessionId session) const {
-  impl_->check_thread();
+  impl_->context_.check_thread();
   const SessionEntry* entry = impl_->find(session);
   return entry == nullptr ? 0 : entry->nonce;
 }
 Descriptor Endpoint::local_descriptor() const {
-  return impl_->transport_.local_descriptor();
+  return impl_->context_.transport.local_descriptor();
 }
 absl::Status Endpoint::register_memory(MutableByteSpan region) {
-  impl_->check_thread();
-  return impl_->transport_.register_region(region);
+  impl_->context_.check_thread();
+  return impl_->context_.transport.register_region(region);
 }
 void Endpoint::unregister_memory(MutableByteSpan region) {
-  impl_->check_thread();
-  impl_->transport_.unregister_region(region);
+  impl_->context_.check_thread();
+  impl_->context_.transport.unregister_region(region);
 }
 MemoryAccess& Endpoint::memory_access() {
-  impl_->check_thread();
+  impl_->context_.check_thread();
   return *impl_;
 }
 MessagePtr Endpoint::make_message() {
-  impl_->check_thread();
+  impl_->context_.check_thread();
   return impl_->make_message();
 }
 void Endpoint::cancel(CallId call) noexcept {
@@ -134,42 +125,42 @@ void Endpoint::cancel(CallId call) noexcept {
   impl_->cancel(call);
 }
 size_t Endpoint::poll() noexcept {
-  impl_->check_thread();
+  impl_->context_.check_thread();
   return impl_->poll();
 }
 size_t Endpoint::poll_or_wait(DurationNs max_wait_ns) noexcept {
-  impl_->check_thread();
+  impl_->context_.check_thread();
   return impl_->poll_or_wait(max_wait_ns);
 }
 int Endpoint::wait_fd() const {
   return impl_->wait_fd();
 }
 DurationNs Endpoint::begin_wait(DurationNs max_wait_ns, size_t polled) noexcept {
-  impl_->check_thread();
+  impl_->context_.check_thread();
   return impl_->begin_wait(max_wait_ns, polled);
 }
 void Endpoint::end_wait() noexcept {
-  impl_->check_thread();
+  impl_->context_.check_thread();
   impl_->end_wait();
 }
 void Endpoint::transmit() {
-  impl_->check_thread();
+  impl_->context_.check_thread();
   impl_->transmit_between_turns();
 }
 TimeNs Endpoint::next_timer_ns() const {
   return impl_->next_timer_ns();
 }
 bool Endpoint::post(absl::AnyInvocable<void()>&& task) {
-  return impl_->mailbox_->post(std::move(task));
+  return impl_->context_.mailbox->post(std::move(task));
 }
 std::shared_ptr<Mailbox> Endpoint::mailbox() const {
-  return impl_->mailbox_;
+  return impl_->context_.mailbox;
 }
 const EndpointCounters& Endpoint::counters() const {
-  return impl_->counters_;
+  return impl_->context_.counters;
 }
 TimeNs Endpoint::now_ns() const {
-  return impl_->now_ns_;
+  return impl_->context_.now_ns;
 }
 size_t Endpoint::session_count() const {
   return impl_->session_count();
@@ -184,43 +175,31 @@ Endpoint::Balance Endpoint::balance() const {
 // --- EndpointImpl: making and unmaking -------------------------------------------------------------------------------
 
 EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, const EndpointOptions& options)
-    : transport_(transport),
-      capabilities_(transport.capabilities()),
-      clock_(clock),
-      options_(options),
-      mailbox_(std::make_shared<EndpointMailbox>(*this, transport, options_.mailbox_max)),
-      arena_({.limit_bytes = options_.memory_limit_bytes,
-              .try_huge_pages = true,
-              .on_map = [this](MutableByteSpan region) { return transport_.register_region(region); },
-              .on_unmap = [this](MutableByteSpan region) { transport_.unregister_region(region); }}),
-      buffers_(arena_),
-      messages_(4096),
-      lent_watermark_(transport.capabilities().lendable_count / 2),
-      one_sided_(transport.one_sided()),
-      read_pulls_({.reads_max = options_.protocol.reads_max, .chunk_bytes = options_.protocol.read_chunk_bytes}),
-      spin_policy_(options.spin_ns),
-      rng_(seed_of(options_.simulation_seed, clock.now_ns(), transport.local_descriptor().identity)) {
-  check_options(options_);
+    : clock_(clock),
+      context_(transport, options, std::make_shared<EndpointMailbox>(*this, transport, options.mailbox_max),
+               clock.now_ns()),
+      read_pulls_({.reads_max = options.protocol.reads_max, .chunk_bytes = options.protocol.read_chunk_bytes}),
+      spin_policy_(options.spin_ns) {
+  check_options(context_.options);
   handlers_.resize(kMethodMax);
   serve_rehearsals();
-  if (options_.rehearsal_interval_ns > 0 && options_.spin_ns == kTimeNever) next_rehearsal_ns_ = 0;
-  mailbox_->keep_alive(mailbox_);
-  now_ns_ = clock_.now_ns();
-  transport_.set_placer(this);
-  transport_.set_peer_use(this);
+  if (context_.options.rehearsal_interval_ns > 0 && context_.options.spin_ns == kTimeNever) next_rehearsal_ns_ = 0;
+  context_.mailbox->keep_alive(context_.mailbox);
+  context_.transport.set_placer(this);
+  context_.transport.set_peer_use(this);
 }
 
 EndpointImpl::~EndpointImpl() {
-  check_thread();
+  context_.check_thread();
   SKUA_CHECK(!in_turn_, "an endpoint was destroyed from inside its own poll()");
   shutting_down_ = true;
   // Waiting tasks may hold this endpoint's reply tokens, leases and messages. After close() no tasks are added, so this
   // destroys all of them.
-  mailbox_->close();
+  context_.mailbox->close();
   absl::AnyInvocable<void()> task;
-  while (mailbox_->take(task)) task = nullptr;
-  sessions_.for_each([this](SessionEntry& entry) {
-    entry.session->abort_all(absl::CancelledError("the endpoint is shutting down"), now_ns_);
+  while (context_.mailbox->take(task)) task = nullptr;
+  context_.sessions.for_each([this](SessionEntry& entry) {
+    entry.session->abort_all(absl::CancelledError("the endpoint is shutting down"), context_.now_ns);
     bundles_.leave(entry);
   });
   end_reads();
@@ -229,29 +208,21 @@ EndpointImpl::~EndpointImpl() {
   handlers_.clear();
   session_observer_ = nullptr;
   burst_end_observer_ = nullptr;
-  mailbox_->detach();
-  sessions_.for_each([](SessionEntry& entry) {
+  context_.mailbox->detach();
+  context_.sessions.for_each([](SessionEntry& entry) {
     entry.session->ready_hook.unlink();
     entry.session.reset();
   });
   bundles_.send_all();
   stage_.end();
-  SKUA_CHECK(lent_count_ == 0, "a lease outlives its endpoint");
-  flush_releases();
-  transport_.set_placer(nullptr);
-  transport_.set_peer_use(nullptr);
-}
-
-uint64_t EndpointImpl::secret() {
-  if (options_.simulation_seed != 0) return rng_.next();
-  uint64_t out = 0;
-  const ssize_t got = ::getrandom(&out, sizeof out, 0);
-  SKUA_CHECK(got == sizeof out, "getrandom(2) gives a few bytes at once");
-  return out;
+  SKUA_CHECK(memory_.lent_count() == 0, "a lease outlives its endpoint");
+  memory_.flush_releases();
+  context_.transport.set_placer(nullptr);
+  context_.transport.set_peer_use(nullptr);
 }
 
 void EndpointImpl::adopt_thread() {
-  mailbox_->set_owner();
+  context_.mailbox->set_owner();
   bundles_.adopt_thread();
 }
 
@@ -268,7 +239,7 @@ void EndpointImpl::serve(MethodId method, HandlerFn handler, const ServeOptions&
 size_t EndpointImpl::run_mailbox() {
   absl::AnyInvocable<void()> task;
   size_t count = 0;
-  while (count < kMailboxTasksPerTurn && mailbox_->take(task)) {
+  while (count < kMailboxTasksPerTurn && context_.mailbox->take(task)) {
     task();
     task = nullptr;
     ++count;
@@ -278,11 +249,12 @@ size_t EndpointImpl::run_mailbox() {
 
 void EndpointImpl::run_timers() {
   uint32_t index;
-  while (timers_.pop_due(now_ns_, index)) {
-    if (SessionEntry& entry = sessions_[index]; entry.state != SessionEntry::State::kFree) run_entry_timer(entry);
+  while (context_.timers.pop_due(context_.now_ns, index)) {
+    if (SessionEntry& entry = context_.sessions[index]; entry.state != SessionEntry::State::kFree)
+      run_entry_timer(entry);
   }
-  if (now_ns_ >= task_due_ns_) run_task();
-  if (now_ns_ >= next_rehearsal_ns_) [[unlikely]] {
+  if (context_.now_ns >= task_due_ns_) run_task();
+  if (context_.now_ns >= next_rehearsal_ns_) [[unlikely]] {
     rehearse();
   }
 }
@@ -290,7 +262,7 @@ void EndpointImpl::run_timers() {
 size_t EndpointImpl::poll() {
   SKUA_CHECK(!in_turn_, "poll() was called from a handler or completion");
   in_turn_ = true;
-  now_ns_ = clock_.now_ns();
+  context_.now_ns = clock_.now_ns();
   return turn(receive());
 }
 
@@ -298,18 +270,18 @@ size_t EndpointImpl::poll() {
 size_t EndpointImpl::turn(size_t received) {
   size_t work = received;
   // With connections: sessions hear of a connection that came or went before they get the packets that it brought.
-  if (capabilities_.connected) work += handle_links();
+  if (context_.capabilities.connected) work += handle_links();
   if (received > 0) {
-    counters_.packets_received += received;
+    context_.counters.packets_received += received;
     dispatch(std::span(received_).first(received));
     tell_burst_end();
     bundles_.send_all();
   }
   // Without connections, link events can wait until the packets are handled.
-  if (!capabilities_.connected) work += handle_links();
+  if (!context_.capabilities.connected) work += handle_links();
   // Mostly none of the following has work; a check here is cheaper than a call.
-  if (!mailbox_->empty()) work += run_mailbox();
-  if (one_sided_ != nullptr) {
+  if (!context_.mailbox->empty()) work += run_mailbox();
+  if (context_.one_sided != nullptr) {
     if (const size_t read = run_reads(); read > 0) {
       tell_burst_end();
       work += read;
@@ -319,7 +291,7 @@ size_t EndpointImpl::turn(size_t received) {
   if (!completed_.empty()) work += run_completions();
   if (has_to_transmit()) work += transmit();
   stage_.reap();
-  flush_releases();
+  memory_.flush_releases();
   bury_doomed();
   bundles_.bury_ended();
   in_turn_ = false;
@@ -328,8 +300,8 @@ size_t EndpointImpl::turn(size_t received) {
 
 bool EndpointImpl::nothing_to_do() const {
   return stage_.nothing_staged() && stage_.in_wire_count() == 0 && bundles_.nothing_written() && ready_.empty() &&
-         parked_.empty() && to_release_count_ == 0 && offers_due_.empty() && !sessions_.has_doomed() &&
-         completed_.empty() && read_pulls_.size() == 0 && mailbox_->empty() && access_in_flight_ == 0 &&
+         parked_.empty() && memory_.nothing_to_release() && offers_due_.empty() && !context_.sessions.has_doomed() &&
+         completed_.empty() && read_pulls_.size() == 0 && context_.mailbox->empty() && access_in_flight_ == 0 &&
          access_waiting_.empty() && loans_.awaited() == 0;
 }
 
@@ -338,20 +310,20 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
   in_turn_ = true;
   // An endpoint that does not spin sleeps first, and looks at the wire only when the wire has something. This saves a
   // fruitless receive in each turn.
-  const DurationNs spin_ns = capabilities_.wakes_on_receive ? spin_policy_.spin_ns() : options_.spin_ns;
-  const bool spins = spin_ns > 0 || !capabilities_.wakes_on_receive;
+  const DurationNs spin_ns = context_.capabilities.wakes_on_receive ? spin_policy_.spin_ns() : context_.options.spin_ns;
+  const bool spins = spin_ns > 0 || !context_.capabilities.wakes_on_receive;
   bool slept = false;
   if (!spins && max_wait_ns > 0) {
-    now_ns_ = clock_.now_ns();
+    context_.now_ns = clock_.now_ns();
     transmit();
     slept = nothing_to_do();
     if (slept) sleep(max_wait_ns);
   }
-  now_ns_ = clock_.now_ns();
+  context_.now_ns = clock_.now_ns();
   size_t received = receive();
   // While it spins, most turns find nothing. These turns look only at the wire; the clock and the rest wait for a full
   // turn.
-  const IdleSpin& spin = capabilities_.receives_in_memory ? kSpinInMemory : kSpinByCalls;
+  const IdleSpin& spin = context_.capabilities.receives_in_memory ? kSpinInMemory : kSpinByCalls;
   if (spins && received == 0 && ++idle_turns_ % spin.turns_per_full_turn != 0 && nothing_to_do()) {
     for (uint32_t i = 1; i < spin.looks && received == 0; ++i) received = receive();
     if (received == 0) {
@@ -362,11 +334,11 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
   const size_t work = turn(received);
   slept_since_work_ = slept_since_work_ || slept;
   if (work > 0) {
-    spin_policy_.worked(now_ns_ - last_work_ns_, std::exchange(slept_since_work_, false));
-    last_work_ns_ = now_ns_;
+    spin_policy_.worked(context_.now_ns - last_work_ns_, std::exchange(slept_since_work_, false));
+    last_work_ns_ = context_.now_ns;
     return work;
   }
-  if (slept || spin_ns == kTimeNever || now_ns_ - last_work_ns_ < spin_ns) return 0;
+  if (slept || spin_ns == kTimeNever || context_.now_ns - last_work_ns_ < spin_ns) return 0;
   sleep(max_wait_ns);
   slept_since_work_ = true;
   return 0;
@@ -375,24 +347,24 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
 void EndpointImpl::transmit_between_turns() {
   SKUA_CHECK(!in_turn_, "transmit() was called from a handler or completion");
   in_turn_ = true;
-  now_ns_ = clock_.now_ns();
+  context_.now_ns = clock_.now_ns();
   transmit();
   in_turn_ = false;
 }
 
 /// How long to sleep until a timer is due, at most `max_wait_ns`. 0: not at all. From now on other threads that post
-/// wake the transport, until mailbox_->end_sleep().
+/// wake the transport, until context_.mailbox->end_sleep().
 DurationNs EndpointImpl::begin_sleep(DurationNs max_wait_ns) {
   const TimeNs next = next_timer_ns();
-  const DurationNs until_timer = next == kTimeNever ? max_wait_ns : next - now_ns_;
+  const DurationNs until_timer = next == kTimeNever ? max_wait_ns : next - context_.now_ns;
   const DurationNs wait_ns = std::min(max_wait_ns, until_timer);
-  return wait_ns > 0 && mailbox_->begin_sleep() ? wait_ns : 0;
+  return wait_ns > 0 && context_.mailbox->begin_sleep() ? wait_ns : 0;
 }
 
 /// Sleeps until there is traffic, a timer is due, another thread wakes the endpoint, or `max_wait_ns` has passed.
 void EndpointImpl::sleep(DurationNs max_wait_ns) {
-  if (const DurationNs wait_ns = begin_sleep(max_wait_ns); wait_ns > 0) transport_.wait(wait_ns);
-  mailbox_->end_sleep();
+  if (const DurationNs wait_ns = begin_sleep(max_wait_ns); wait_ns > 0) context_.transport.wait(wait_ns);
+  context_.mailbox->end_sleep();
 }
 
 DurationNs EndpointImpl::begin_wait(DurationNs max_wait_ns, size_t polled) {
@@ -401,25 +373,25 @@ DurationNs EndpointImpl::begin_wait(DurationNs max_wait_ns, size_t polled) {
   // about it, the traffic that wakes the loop can. A cancelled call needs a turn of its own: nothing else tells of it.
   if (!completed_.empty() || (polled > 0 && !nothing_to_do())) return 0;
   const DurationNs wait_ns = begin_sleep(max_wait_ns);
-  const DurationNs left_ns = wait_ns > 0 ? transport_.begin_wait(wait_ns) : 0;
-  if (left_ns == 0) mailbox_->end_sleep();
+  const DurationNs left_ns = wait_ns > 0 ? context_.transport.begin_wait(wait_ns) : 0;
+  if (left_ns == 0) context_.mailbox->end_sleep();
   return left_ns;
 }
 
 void EndpointImpl::end_wait() {
-  transport_.end_wait();
-  mailbox_->end_sleep();
+  context_.transport.end_wait();
+  context_.mailbox->end_sleep();
 }
 
 TimeNs EndpointImpl::next_timer_ns() const {
   const bool has_to_send = !stage_.nothing_staged() || !ready_.empty() || !bundles_.nothing_written();
-  return has_to_send ? now_ns_ : std::min(timers_.next(), next_access_ns());
+  return has_to_send ? context_.now_ns : std::min(context_.timers.next(), next_access_ns());
 }
 
 Endpoint::Balance EndpointImpl::balance() const {
   Endpoint::Balance out;
   Session::Retained retained;
-  sessions_.for_each([&](const SessionEntry& entry) {
+  context_.sessions.for_each([&](const SessionEntry& entry) {
     out.credits_missing += entry.session->credits_missing();
     retained.responses += entry.session->retained().responses;
     retained.requests += entry.session->retained().requests;
@@ -427,10 +399,10 @@ Endpoint::Balance EndpointImpl::balance() const {
   out.calls = calls_in_flight();
   out.credits_missing += receive_budget_.packets_out();
   out.handlers = handlers_running_;
-  out.lent_buffers = lent_count_;
-  out.pool_buffers = buffers_.outstanding_count() - std::min(buffers_.outstanding_count(), retained.requests);
+  out.lent_buffers = memory_.lent_count();
+  out.pool_buffers = memory_.buffer_count() - std::min(memory_.buffer_count(), retained.requests);
   // A response may come from the heap instead of the pool, so fewer messages may be counted than are retained.
-  out.messages = messages_.outstanding_count() - std::min(messages_.outstanding_count(), retained.responses);
+  out.messages = memory_.message_count() - std::min(memory_.message_count(), retained.responses);
   return out;
 }
 

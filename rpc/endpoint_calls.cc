@@ -130,7 +130,8 @@ bool EndpointImpl::call_small(SessionId session, MethodId method, Sent request, 
   if (is_other | (method >= kMethodMax) | options.one_way) [[unlikely]] {
     return false;
   }
-  if (bundles_.calls().in_flight() >= small_calls_max_ && calls_in_flight() >= options_.calls_max) [[unlikely]] {
+  if (bundles_.calls().in_flight() >= small_calls_max_ && calls_in_flight() >= context_.options.calls_max)
+      [[unlikely]] {
     return false;
   }
   if (!bundles_.calls().start(hot, static_cast<uint8_t>(method), request, options.timeout_ns, completion, id.number)) {
@@ -138,7 +139,7 @@ bool EndpointImpl::call_small(SessionId session, MethodId method, Sent request, 
   }
   id.index = session.index | kSmallCall;
   id.generation = hot.wire_generation;  // names this connection: the next one numbers its calls anew
-  ++counters_.calls_started;
+  ++context_.counters.calls_started;
   return true;
 }
 
@@ -152,38 +153,38 @@ bool EndpointImpl::call_small(SessionId session, MethodId method, ByteSpan bytes
 absl::StatusOr<CallId> EndpointImpl::call_large(SessionId session, MethodId method, MessagePtr& request,
                                                 const CallOptions& options, CompletionFn& completion) {
   if (shutting_down_) return absl::CancelledError("the endpoint is shutting down");
-  SessionEntry* entry = sessions_.find(session);
+  SessionEntry* entry = context_.sessions.find(session);
   if (entry == nullptr) return absl::NotFoundError("the session is closed: open a new one with connect()");
   if (method >= kMethodMax) return absl::InvalidArgumentError("method ids are below 256");
   if (options.timeout_ns <= 0 || options.timeout_ns > kTimeoutMax) {
     return absl::InvalidArgumentError("a call's timeout must be above 0 and at most one hour");
   }
   if (!request) request = make_message();
-  if (request->size() > options_.protocol.message_max_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("request of ", request->size(), " bytes; the limit is ", options_.protocol.message_max_bytes));
+  if (request->size() > context_.options.protocol.message_max_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("request of ", request->size(), " bytes; the limit is ",
+                                                   context_.options.protocol.message_max_bytes));
   }
   // A call whose completion is running is over, although its record is not free yet.
-  if (calls_in_flight() >= options_.calls_max) {
+  if (calls_in_flight() >= context_.options.calls_max) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("calls in flight reached calls_max (", options_.calls_max, "): wait for completions"));
+        absl::StrCat("calls in flight reached calls_max (", context_.options.calls_max, "): wait for completions"));
   }
   Call& call = take_call();
   call.request = std::move(request);
   call.method = method;
   call.one_way = options.one_way;
   call.sent = false;
-  call.deadline_ns = now_ns_ + options.timeout_ns;
+  call.deadline_ns = context_.now_ns + options.timeout_ns;
   call.session_index = session.index;
   call.slot = kNoSlot;
   call.is_small = false;
-  if (absl::Status status = entry->session->start(call, now_ns_); !status.ok()) {
+  if (absl::Status status = entry->session->start(call, context_.now_ns); !status.ok()) {
     call.request.reset();
     free_calls_.push_back(call.pool_index);
     return status;
   }
   call.completion = std::move(completion);
-  ++counters_.calls_started;
+  ++context_.counters.calls_started;
   return CallId{call.pool_index, call.pool_generation};
 }
 
@@ -235,14 +236,14 @@ bool EndpointImpl::start_small(Session& session, Call& call) {
   CompletionFn completion = [this, &call](CallOutcome&& outcome) {
     call.is_small = false;
     --small_records_;
-    --counters_.calls_completed;  // run_completions() counts it again
+    --context_.counters.calls_completed;  // run_completions() counts it again
     call.outcome = std::move(outcome);
     complete(call);
   };
   const auto method = static_cast<uint8_t>(call.method);
   session.hot().hinder(SessionHot::kBusy, false);  // it is this call's turn; the session sets this again if need be
-  call.is_small = bundles_.calls().start(session.hot(), method, SentMessage(call.request), call.deadline_ns - now_ns_,
-                                         completion, call.small_number);
+  call.is_small = bundles_.calls().start(session.hot(), method, SentMessage(call.request),
+                                         call.deadline_ns - context_.now_ns, completion, call.small_number);
   if (call.is_small) {
     ++small_records_;
   } else {
@@ -261,17 +262,18 @@ Call& EndpointImpl::take_over(Session& session) {
 void EndpointImpl::cancel(CallId id) {
   if ((id.index & kSmallCall) != 0 && id.index != UINT32_MAX) {
     const uint32_t index = id.index & ~kSmallCall;
-    SessionEntry* entry = sessions_.at(index);
+    SessionEntry* entry = context_.sessions.at(index);
     if (entry == nullptr || entry->state != SessionEntry::State::kOpen) return;
     if (entry->session->hot().wire_generation != id.generation) return;
-    entry->session->cancel_small(id.number, absl::CancelledError("cancelled by the caller"), now_ns_);
+    entry->session->cancel_small(id.number, absl::CancelledError("cancelled by the caller"), context_.now_ns);
     run_completions();
     return;
   }
   if (id.index >= calls_.size()) return;
   Call& call = *calls_[id.index];
   if (call.pool_generation != id.generation || call.session_index == UINT32_MAX) return;
-  sessions_[call.session_index].session->cancel(call, absl::CancelledError("cancelled by the caller"), now_ns_);
+  context_.sessions[call.session_index].session->cancel(call, absl::CancelledError("cancelled by the caller"),
+                                                        context_.now_ns);
   run_completions();
 }
 
@@ -279,7 +281,7 @@ size_t EndpointImpl::run_completions() {
   size_t count = 0;
   while (Call* call = completed_.pop_front()) {
     ++count;
-    ++counters_.calls_completed;
+    ++context_.counters.calls_completed;
     call->request.reset();
     // The record stays in use meanwhile: a new call that the completion makes gets another record.
     ++completing_count_;
@@ -298,10 +300,10 @@ size_t EndpointImpl::run_completions() {
 
 void EndpointImpl::refuse(Session& session, const ArrivedRequest& request, absl::StatusCode code,
                           const std::string& text) {
-  ++counters_.requests_refused;
+  ++context_.counters.requests_refused;
   MessagePtr message = make_message();
   message->append_copy(as_byte_span(text));
-  session.respond(request.slot, request.req_num, code, true, std::move(message), now_ns_);
+  session.respond(request.slot, request.req_num, code, true, std::move(message), context_.now_ns);
 }
 
 void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
@@ -309,24 +311,25 @@ void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
     return refuse(session, request, absl::StatusCode::kUnimplemented,
                   absl::StrCat("no handler for method ", request.method));
   }
-  if (handlers_running_ >= options_.handlers_max) {
-    return refuse(session, request, absl::StatusCode::kResourceExhausted,
-                  absl::StrCat("the peer runs handlers_max (", options_.handlers_max, ") requests: try again later"));
+  if (handlers_running_ >= context_.options.handlers_max) {
+    return refuse(
+        session, request, absl::StatusCode::kResourceExhausted,
+        absl::StrCat("the peer runs handlers_max (", context_.options.handlers_max, ") requests: try again later"));
   }
-  ++counters_.requests_served;
+  ++context_.counters.requests_served;
   has_gathered_ = static_cast<bool>(burst_end_observer_);
-  const SessionEntry& entry = sessions_[session.address().local_index];
+  const SessionEntry& entry = context_.sessions[session.address().local_index];
   if (!request.one_way) {
     ++handlers_running_;
-    mailbox_->hold();
+    context_.mailbox->hold();
   }
   IncomingCall call{.session = {entry.index, entry.handle_generation},
                     .method = request.method,
                     .one_way = request.one_way,
                     .deadline_ns = request.deadline_ns,
-                    .received_ns = now_ns_,
+                    .received_ns = context_.now_ns,
                     .request = std::move(request.request),
-                    .reply = ReplyToken(request.one_way ? nullptr : mailbox_.get(),
+                    .reply = ReplyToken(request.one_way ? nullptr : context_.mailbox.get(),
                                         {entry.index, entry.wire_generation}, request.slot, request.req_num)};
   handlers_[call.method](std::move(call));
 }
@@ -350,10 +353,10 @@ void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_nu
     if (!message) message = make_message();
     if (answer_small(wire_session, req_num, SentMessage(message))) return;
   }
-  SessionEntry* entry = sessions_.at(wire_session.index);
+  SessionEntry* entry = context_.sessions.at(wire_session.index);
   if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
       entry->wire_generation != wire_session.generation) {
-    ++counters_.stale_replies;
+    ++context_.counters.stale_replies;
     return;
   }
   absl::StatusCode code = absl::StatusCode::kOk;
@@ -361,20 +364,21 @@ void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_nu
     code = status.code();
     message = error_message(status);
   }
-  if (!entry->session->respond(slot, req_num, code, false, std::move(message), now_ns_)) ++counters_.stale_replies;
+  if (!entry->session->respond(slot, req_num, code, false, std::move(message), context_.now_ns))
+    ++context_.counters.stale_replies;
 }
 
 SessionId EndpointImpl::session_of(SessionId wire_session) const {
-  const SessionEntry& entry = sessions_[wire_session.index];
+  const SessionEntry& entry = context_.sessions[wire_session.index];
   const bool is_same = entry.is_alive() && entry.wire_generation == wire_session.generation;
   return is_same ? entry.handle() : SessionId{};
 }
 
 std::optional<Lease> EndpointImpl::reserve_answer(SessionId wire_session, size_t bytes) {
-  const SessionEntry& entry = sessions_[wire_session.index];
+  const SessionEntry& entry = context_.sessions[wire_session.index];
   // The session is gone: its answer is discarded at once, so it needs no share.
   if (entry.session == nullptr || entry.wire_generation != wire_session.generation) return Lease();
-  return answers_.take(payer_of(entry, entry.peer), bytes);
+  return answers_.take(memory_.payer_of(entry, entry.peer), bytes);
 }
 
 }  // namespace skua::rpc

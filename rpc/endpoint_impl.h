@@ -26,20 +26,17 @@
 #include <vector>
 
 #include "rpc/base/check.h"
-#include "rpc/base/rng.h"
 #include "rpc/base/spin_policy.h"
 #include "rpc/bundles.h"
 #include "rpc/endpoint.h"
+#include "rpc/endpoint_context.h"
 #include "rpc/loans.h"
-#include "rpc/mailbox.h"
-#include "rpc/memory/arena.h"
-#include "rpc/memory/buffer_pool.h"
 #include "rpc/memory_access.h"
 #include "rpc/memory_shares.h"
 #include "rpc/protocol/read_pulls.h"
 #include "rpc/protocol/receive_budget.h"
 #include "rpc/protocol/session.h"
-#include "rpc/protocol/timer_heap.h"
+#include "rpc/receive_memory.h"
 #include "rpc/session_table.h"
 #include "rpc/transmit_stage.h"
 #include "rpc/transport/channels.h"
@@ -52,15 +49,10 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   EndpointImpl(Transport& transport, const Clock& clock, const EndpointOptions& options);
   ~EndpointImpl() override;
 
-  void check_thread() const {
-    SKUA_CHECK(mailbox_->on_owner_thread(),
-               "an endpoint was used from another thread than its owner's: use post(), or "
-               "adopt_thread() after a hand-over");
-  }
-  /// For entry points that use the time. Outside a turn, now_ns_ may be old, so it is set anew.
+  /// For entry points that use the time. Outside a turn, the context's time may be old, so it is set anew.
   void enter(TimeNs known_now_ns = 0) {
-    check_thread();
-    if (!in_turn_) now_ns_ = known_now_ns == 0 ? clock_.now_ns() : std::max(now_ns_, known_now_ns);
+    context_.check_thread();
+    if (!in_turn_) context_.now_ns = known_now_ns == 0 ? clock_.now_ns() : std::max(context_.now_ns, known_now_ns);
   }
   void adopt_thread();
   void observe_burst_end(absl::AnyInvocable<void()> observer) {
@@ -74,7 +66,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   absl::Status finish_connect(SessionId session, ByteSpan answer);
   std::string accept_offer(ByteSpan offer, const OfferOrigin& origin, SessionId* made);
   void close(SessionId session);
-  [[nodiscard]] const SessionEntry* find(SessionId session) const { return sessions_.find(session); }
+  [[nodiscard]] const SessionEntry* find(SessionId session) const { return context_.sessions.find(session); }
 
   /// False: the call is not a small one, and nothing has happened. Inline, because only Endpoint::call() calls this.
   template <typename Sent>
@@ -108,20 +100,20 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
 
   size_t poll();
   size_t poll_or_wait(DurationNs max_wait_ns);
-  [[nodiscard]] int wait_fd() const { return transport_.wait_fd(); }
+  [[nodiscard]] int wait_fd() const { return context_.transport.wait_fd(); }
   [[nodiscard]] DurationNs begin_wait(DurationNs max_wait_ns, size_t polled);
   void end_wait();
   void transmit_between_turns();
   [[nodiscard]] TimeNs next_timer_ns() const;
   [[nodiscard]] Endpoint::Balance balance() const;
 
-  [[nodiscard]] size_t session_count() const { return sessions_.size(); }
-  [[nodiscard]] bool is_short_of_sessions() const { return sessions_.is_short(); }
+  [[nodiscard]] size_t session_count() const { return context_.sessions.size(); }
+  [[nodiscard]] bool is_short_of_sessions() const { return context_.sessions.is_short(); }
 
-  MessagePtr make_message() override { return messages_.make(); }
+  MessagePtr make_message() override { return memory_.make_message(); }
 
   // MemoryAccess.
-  [[nodiscard]] bool offered() const override { return one_sided_ != nullptr; }
+  [[nodiscard]] bool offered() const override { return context_.one_sided != nullptr; }
   [[nodiscard]] uint64_t life_of(SessionId session) const override;
   [[nodiscard]] bool ready(SessionId session) override;
   void start(Operation& operation) override;
@@ -134,50 +126,13 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void on_notice(absl::AnyInvocable<void(PeerId from, uint32_t number)> observer) override;
   void call_at(TimeNs when, absl::AnyInvocable<void()> task) override;
 
-  Transport& transport_;
-  /// The transport's capabilities, copied because each packet needs them.
-  const Capabilities capabilities_;
   const Clock& clock_;
-  const EndpointOptions options_;
-  const std::shared_ptr<EndpointMailbox> mailbox_;
-  EndpointCounters counters_;
+  EndpointContext context_;
   SessionEventFn session_observer_;
-  absl::AnyInvocable<bool(const EndpointIdentity& peer) const> may_have_reserved_;
   absl::AnyInvocable<void()> burst_end_observer_;
-  TimeNs now_ns_ = 0;
 
  private:
   friend class Bundles;
-  friend class FrameLeases;
-
-  /// Returns lent transport buffers, in bursts.
-  class TransportLeases final : public LeaseOwner {
-   public:
-    explicit TransportLeases(EndpointImpl& endpoint) : endpoint_(endpoint) {}
-    void return_lease(uint64_t cookie) override;
-
-   private:
-    EndpointImpl& endpoint_;
-  };
-  /// Frees pool buffers that messages were assembled in or copied out to.
-  class PoolLeases final : public LeaseOwner {
-   public:
-    explicit PoolLeases(EndpointImpl& endpoint) : endpoint_(endpoint), shares_(endpoint.options_.memory_limit_bytes) {}
-    void return_lease(uint64_t cookie) override;
-    /// Keeps `buffer` and returns a cookie for it, to be returned once.
-    uint64_t hold(Buffer buffer, const Payer& payer);
-    [[nodiscard]] const MemoryShares& shares() const { return shares_; }
-
-   private:
-    struct Held {
-      Buffer buffer;
-      Payer payer;
-    };
-    EndpointImpl& endpoint_;
-    std::vector<Held> held_;
-    std::vector<uint32_t> free_;
-    MemoryShares shares_;
-  };
 
   // SessionHost.
   void mark_ready(Session& session) override;
@@ -185,11 +140,6 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void arm_timer(Session& session, TimeNs when) override;
   bool keep(const Arrival& arrival, Lease& lease) override;
   std::optional<Assembly> assemble(const Session& session, size_t bytes) override;
-  /// nullopt: there is no memory, or the payer's share is used up.
-  std::optional<Assembly> allocate_for(const Payer& payer, size_t bytes);
-  /// Whose share a message of the session takes that comes from `from`: the peer's that called us. Answers to our own
-  /// calls count in nobody's share.
-  [[nodiscard]] Payer payer_of(const SessionEntry& entry, PeerId from) const;
   Announcement announce(const MessageOwner& owner, const MessagePtr& message) override;
   Fetch fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) override;
   void sever(const Session& session) override;
@@ -203,27 +153,27 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   }
   bool start_small(Session& session, Call& call) override;
   Call& take_over(Session& session) override;
-  void count_drop(DropReason reason) override { ++counters_.drops[static_cast<size_t>(reason)]; }
-  void count_retransmit() override { ++counters_.retransmits; }
-  void count_copied(size_t bytes) override { counters_.rx_copied_bytes += bytes; }
+  void count_drop(DropReason reason) override { ++context_.counters.drops[static_cast<size_t>(reason)]; }
+  void count_retransmit() override { ++context_.counters.retransmits; }
+  void count_copied(size_t bytes) override { context_.counters.rx_copied_bytes += bytes; }
 
   // RxPlacer.
   Placement place(PeerId from, ByteSpan header, size_t payload_bytes) override;
   void abandon(uint64_t cookie) override;
 
   // PeerUse.
-  [[nodiscard]] bool is_used(PeerId peer) const override { return sessions_.is_used(peer); }
-  [[nodiscard]] bool is_awaited(PeerId peer) const override { return sessions_.is_awaited(peer); }
+  [[nodiscard]] bool is_used(PeerId peer) const override { return context_.sessions.is_used(peer); }
+  [[nodiscard]] bool is_awaited(PeerId peer) const override { return context_.sessions.is_awaited(peer); }
 
   // endpoint.cc
-  size_t receive() { return transport_.rx_burst(std::span(received_).first(receive_max_)); }
+  size_t receive() { return context_.transport.rx_burst(std::span(received_).first(receive_max_)); }
   size_t turn(size_t received);
   [[nodiscard]] bool nothing_to_do() const;
   [[nodiscard]] DurationNs begin_sleep(DurationNs max_wait_ns);
   void sleep(DurationNs max_wait_ns);
   size_t run_mailbox();
   [[nodiscard]] bool has_due_timer() const {
-    return now_ns_ >= std::min({timers_.next(), task_due_ns_, next_rehearsal_ns_});
+    return context_.now_ns >= std::min({context_.timers.next(), task_due_ns_, next_rehearsal_ns_});
   }
   void run_timers();
   void tell_burst_end() {
@@ -244,7 +194,6 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void rehearse();
 
   // endpoint_packets.cc
-  [[gnu::noinline]] bool copy_out(const Arrival& arrival, Lease& lease);
   void dispatch(std::span<RxPacket> packets);
   void dispatch(RxPacket& packet);
   [[nodiscard]] size_t take_pieces(std::span<RxPacket> packets);
@@ -261,11 +210,6 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   }
   size_t transmit();
   void send_offers();
-  void release_buffer(RxBufferId buffer) {
-    to_release_[to_release_count_++] = buffer;
-    if (to_release_count_ == to_release_.size()) flush_releases();
-  }
-  void flush_releases();
 
   // endpoint_reads.cc
   size_t run_reads();
@@ -282,8 +226,6 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   [[nodiscard]] TimeNs next_access_ns() const;
 
   // endpoint_sessions.cc
-  /// A random number for generations and nonces. Nobody may guess it, not even from earlier ones.
-  [[nodiscard]] uint64_t secret();
   /// Makes the session of a new entry.
   void make_session(SessionEntry& entry);
   absl::StatusOr<SessionEntry*> dial(const Descriptor& peer, SessionEntry::State state);
@@ -340,7 +282,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<uint32_t> free_calls_;
   /// Below this number, small calls are within calls_max, however many records of large calls are in use.
-  uint32_t small_calls_max_ = options_.calls_max;
+  uint32_t small_calls_max_ = context_.options.calls_max;
   IntrusiveList<Call, &Call::hook> completed_;
   uint32_t completing_count_ = 0;  // calls whose completion is running
   uint32_t small_records_ = 0;     // calls that waited and then started as small ones; counted there, too
@@ -355,19 +297,11 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   /// Handlers have run since burst_end_observer_ ran last.
   bool has_gathered_ = false;
 
-  // Memory. The order matters: leases and messages return to members that are declared before them.
-  ShareLeases answers_{options_.answers_limit_bytes};
-  Arena arena_;
-  BufferPool buffers_;
-  MessagePool messages_;
-  TransportLeases transport_leases_{*this};
-  PoolLeases pool_leases_{*this};
-  size_t lent_count_ = 0;
-  const size_t lent_watermark_;
-  std::array<RxBufferId, kBurstMax> to_release_;
-  size_t to_release_count_ = 0;
+  // Leases and messages return to these, so they are declared before what may have them.
+  ShareLeases answers_{context_.options.answers_limit_bytes};
+  ReceiveMemory memory_{context_};
 
-  Bundles bundles_{*this, transport_, options_.protocol};
+  Bundles bundles_{*this, context_, memory_};
 
   // Receive: the packet being dispatched.
   RxPacket* current_ = nullptr;
@@ -378,11 +312,10 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   size_t receive_max_ = kBurstMax / 2;
   std::array<LinkEvent, 8> link_events_;
 
-  TransmitStage stage_{transport_, counters_};
+  TransmitStage stage_{context_.transport, context_.counters};
 
-  // Large messages that their receivers read. Null if the transport has no one-sided operations.
-  OneSided* const one_sided_;
-  Loans loans_{one_sided_};
+  // Large messages that their receivers read.
+  Loans loans_{context_.one_sided};
   ReadPulls read_pulls_;
   // MemoryAccess: operations that others started, their notices, and their task.
   IntrusiveList<Operation, &Operation::hook> access_waiting_;
@@ -394,16 +327,13 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
 
   // Sessions.
   ReceiveBudget receive_budget_{
-      std::min<size_t>(options_.protocol.receive_budget_packets, transport_.capabilities().lendable_count / 2),
-      options_.protocol.receive_budget_bytes};
+      std::min<size_t>(context_.options.protocol.receive_budget_packets, context_.capabilities.lendable_count / 2),
+      context_.options.protocol.receive_budget_bytes};
   SpinPolicy spin_policy_;
-  Rng rng_;
-  SessionTable sessions_{options_, [this] { return secret(); }};
   IntrusiveList<Session, &Session::ready_hook> ready_;
   /// Ready sessions whose peer takes nothing now. They wait apart, so that one stopped peer does not hold up others.
   IntrusiveList<Session, &Session::ready_hook> parked_;
   std::vector<uint32_t> offers_due_;
-  TimerHeap timers_;
   TimeNs last_work_ns_ = 0;
   bool slept_since_work_ = false;
   uint32_t idle_turns_ = 0;

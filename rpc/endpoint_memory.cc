@@ -31,42 +31,44 @@ uint64_t EndpointImpl::life_of(SessionId session) const {
 
 bool EndpointImpl::ready(SessionId session) {
   const SessionEntry* entry = find(session);
-  return entry != nullptr && one_sided_ != nullptr && entry->peer != kUnbound && one_sided_->ready(entry->peer);
+  return entry != nullptr && context_.one_sided != nullptr && entry->peer != kUnbound &&
+         context_.one_sided->ready(entry->peer);
 }
 
 void EndpointImpl::start(Operation& operation) {
   enter();
-  SKUA_CHECK(one_sided_ != nullptr, "the transport has no operations on peers' memory");
+  SKUA_CHECK(context_.one_sided != nullptr, "the transport has no operations on peers' memory");
   if (!try_to_post(operation)) access_waiting_.push_back(operation);
 }
 
 bool EndpointImpl::usable(ByteSpan bytes) const {
-  return one_sided_ != nullptr && one_sided_->usable(bytes);
+  return context_.one_sided != nullptr && context_.one_sided->usable(bytes);
 }
 
 absl::StatusOr<Buffer> EndpointImpl::allocate(size_t bytes) {
-  return buffers_.allocate(bytes);
+  return memory_.allocate(bytes);
 }
 
 absl::StatusOr<MemoryName> EndpointImpl::open_region(MutableByteSpan region, uint8_t rights) {
-  if (one_sided_ == nullptr) return absl::UnimplementedError("the transport has no operations on peers' memory");
-  return one_sided_->open_region(region, rights);
+  if (context_.one_sided == nullptr)
+    return absl::UnimplementedError("the transport has no operations on peers' memory");
+  return context_.one_sided->open_region(region, rights);
 }
 
 void EndpointImpl::close_region(uint32_t key) {
-  one_sided_->close_region(key);
+  context_.one_sided->close_region(key);
 }
 
 PeerId EndpointImpl::reserve_notices(SessionId session, uint32_t count) {
   const SessionEntry* entry = find(session);
-  if (entry == nullptr || one_sided_ == nullptr || entry->peer == kUnbound) return kNoPeer;
-  if (!one_sided_->reserve_notices(entry->peer, count)) return kNoPeer;
+  if (entry == nullptr || context_.one_sided == nullptr || entry->peer == kUnbound) return kNoPeer;
+  if (!context_.one_sided->reserve_notices(entry->peer, count)) return kNoPeer;
   notices_reserved_ += count;
   return entry->peer;
 }
 
 void EndpointImpl::release_notices(PeerId peer, uint32_t count) {
-  one_sided_->release_notices(peer, count);
+  context_.one_sided->release_notices(peer, count);
   notices_reserved_ -= count;
 }
 
@@ -84,11 +86,11 @@ void EndpointImpl::call_at(TimeNs when, absl::AnyInvocable<void()> task) {
 /// Posts the operation to the transport. False: there is no connection or no room, or the operation's session is over.
 bool EndpointImpl::try_to_post(Operation& operation) {
   if (operation.only_connect || life_of(operation.session) != operation.life) return false;
-  const PeerId peer = sessions_[operation.session.index].peer;
-  if (peer == kUnbound || !one_sided_->ready(peer)) return false;
+  const PeerId peer = context_.sessions[operation.session.index].peer;
+  if (peer == kUnbound || !context_.one_sided->ready(peer)) return false;
   operation.what.peer = peer;
   operation.what.cookie = kAccessCookie | reinterpret_cast<uintptr_t>(&operation);
-  if (one_sided_->post(std::span(&operation.what, 1)) == 0) return false;
+  if (context_.one_sided->post(std::span(&operation.what, 1)) == 0) return false;
   ++access_in_flight_;
   return true;
 }
@@ -104,7 +106,7 @@ size_t EndpointImpl::run_waiting_access() {
       ++work;
       continue;
     }
-    const bool over = life_of(operation->session) != operation->life || now_ns_ >= operation->deadline_ns;
+    const bool over = life_of(operation->session) != operation->life || context_.now_ns >= operation->deadline_ns;
     const bool stands = !over && ready(operation->session);
     const bool connected = stands && operation->only_connect;
     if (!connected && (stands || (operation->patient && !over))) {
@@ -133,7 +135,7 @@ void EndpointImpl::run_task() {
 }
 
 TimeNs EndpointImpl::next_access_ns() const {
-  return access_waiting_.empty() ? task_due_ns_ : std::min(task_due_ns_, now_ns_ + kLookEvery);
+  return access_waiting_.empty() ? task_due_ns_ : std::min(task_due_ns_, context_.now_ns + kLookEvery);
 }
 
 }  // namespace skua::rpc

@@ -20,130 +20,59 @@ static_assert(kPacketHeaderBytes == kHeaderBytes, "transports carry exactly the 
 
 // --- Lent memory -----------------------------------------------------------------------------------------------------
 
-void EndpointImpl::TransportLeases::return_lease(uint64_t cookie) {
-  endpoint_.check_thread();
-  --endpoint_.lent_count_;
-  endpoint_.release_buffer(cookie);
-}
-
-void EndpointImpl::PoolLeases::return_lease(uint64_t cookie) {
-  endpoint_.check_thread();
-  Held& held = held_[cookie];
-  shares_.give(held.payer, held.buffer.capacity());
-  held.buffer.reset();
-  free_.push_back(static_cast<uint32_t>(cookie));
-}
-
-uint64_t EndpointImpl::PoolLeases::hold(Buffer buffer, const Payer& payer) {
-  shares_.take(payer, buffer.capacity());
-  if (free_.empty()) {
-    held_.push_back({std::move(buffer), payer});
-    return held_.size() - 1;
-  }
-  const uint32_t cookie = free_.back();
-  free_.pop_back();
-  held_[cookie] = {std::move(buffer), payer};
-  return cookie;
-}
-
-void EndpointImpl::flush_releases() {
-  if (to_release_count_ == 0) return;
-  transport_.release(std::span(to_release_).first(to_release_count_));
-  to_release_count_ = 0;
-}
-
-bool EndpointImpl::copy_out(const Arrival& arrival, Lease& lease) {
-  const ByteSpan payload = arrival.payload;
-  std::optional<Assembly> copy =
-      allocate_for(payer_of(sessions_[arrival.header.session_index], current_->from), payload.size());
-  if (!copy.has_value()) return false;
-  copy_bytes(copy->data, payload);
-  counters_.rx_copied_bytes += payload.size();
-  ++counters_.leases_copied_out;
-  lease = std::move(copy->lease);
-  return true;
-}
-
 bool EndpointImpl::keep(const Arrival& arrival, Lease& lease) {
   if (arrival.payload.empty()) return true;
+  const SessionEntry& entry = context_.sessions[arrival.header.session_index];
   if (bundles_.in_packet()) [[unlikely]] {
     LeaseParts parts;
-    const SessionHot& hot = sessions_[arrival.header.session_index].session->hot();
-    const bool is_kept = bundles_.keep(hot, arrival.payload, parts);
+    const bool is_kept = bundles_.keep(entry.session->hot(), arrival.payload, parts);
     lease = Lease(parts);
     return is_kept;
   }
   if (current_->placed) {
     current_kept_ = true;
-    counters_.rx_zero_copy_bytes += arrival.payload.size();
-    lease.fill(arrival.payload, &pool_leases_, current_->placement);
+    memory_.lend_placed(arrival.payload, current_->placement, lease);
     return true;
   }
   const bool lendable = current_->buffer != kNoBuffer;
-  if (!lendable || lent_count_ >= lent_watermark_) [[unlikely]] {
-    if (copy_out(arrival, lease)) return true;
+  if (!lendable || !memory_.may_lend()) [[unlikely]] {
+    const LeaseParts copy = memory_.copy_out(memory_.payer_of(entry, current_->from), arrival.payload);
+    lease = Lease(copy);
+    if (copy.owner != nullptr) return true;
     // There is no memory for a copy. Lending above the watermark is better than losing the packet.
     if (!lendable) return false;
   }
-  counters_.rx_zero_copy_bytes += arrival.payload.size();
   if (mutant(Mutant::kReleaseLeaseEarly)) {
     lease.fill(arrival.payload, nullptr, 0);
     return true;
   }
   current_kept_ = true;
-  ++lent_count_;
-  lease.fill(arrival.payload, &transport_leases_, current_->buffer);
+  memory_.lend(arrival.payload, current_->buffer, lease);
   return true;
 }
 
 std::optional<Assembly> EndpointImpl::assemble(const Session& session, size_t bytes) {
-  const SessionEntry& entry = sessions_[session.address().local_index];
-  return allocate_for(payer_of(entry, entry.peer), bytes);
-}
-
-std::optional<Assembly> EndpointImpl::allocate_for(const Payer& payer, size_t bytes) {
-  if (!pool_leases_.shares().may_take(payer, bytes)) return std::nullopt;
-  absl::StatusOr<Buffer> buffer = buffers_.allocate(bytes);
-  if (!buffer.ok()) return std::nullopt;
-  Assembly out;
-  out.data = buffer->data();
-  const uint64_t cookie = pool_leases_.hold(*std::move(buffer), payer);
-  out.lease = Lease({out.data, bytes}, &pool_leases_, cookie);
-  return out;
-}
-
-Payer EndpointImpl::payer_of(const SessionEntry& entry, PeerId from) const {
-  if (entry.initiator || from == kNoPeer || from == kUnbound) return {};
-  return {.peer = from,
-          .host = transport_.host_of(from),
-          .is_node = may_have_reserved_ && may_have_reserved_(entry.identity)};
+  const SessionEntry& entry = context_.sessions[session.address().local_index];
+  return memory_.assemble(memory_.payer_of(entry, entry.peer), bytes);
 }
 
 RxPlacer::Placement EndpointImpl::place(PeerId from, ByteSpan header, size_t payload_bytes) {
   const DecodedHeader decoded = decode_header(header);
   if (!decoded.ok || decoded.header.message_bytes != payload_bytes) return {};
   const PacketHeader& h = decoded.header;
-  const SessionEntry* entry = sessions_.at(h.session_index);
+  const SessionEntry* entry = context_.sessions.at(h.session_index);
   if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
       entry->wire_generation != h.session_generation || (entry->peer != from && !is_lost_peer(*entry, from)) ||
       !entry->session->expects(h)) {
     return {};
   }
-  const Payer payer = payer_of(*entry, from);
-  absl::StatusOr<Buffer> buffer =
-      pool_leases_.shares().may_take(payer, payload_bytes) ? buffers_.allocate(payload_bytes) : Buffer();
-  if (!buffer.ok() || buffer->data() == nullptr) {
-    entry->session->on_unplaceable(h, now_ns_);
-    return {};
-  }
-  Placement out;
-  out.to = buffer->data();
-  out.cookie = pool_leases_.hold(*std::move(buffer), payer);
+  const Placement out = memory_.place(memory_.payer_of(*entry, from), payload_bytes);
+  if (out.to == nullptr) entry->session->on_unplaceable(h, context_.now_ns);
   return out;
 }
 
 void EndpointImpl::abandon(uint64_t cookie) {
-  pool_leases_.return_lease(cookie);
+  memory_.abandon(cookie);
 }
 
 // --- Receive ---------------------------------------------------------------------------------------------------------
@@ -152,7 +81,7 @@ void EndpointImpl::dispatch(std::span<RxPacket> packets) {
   const bool are_many_peers = packets.size() > 1 && packets[0].from != packets[1].from;
   receive_max_ = are_many_peers ? kBurstMax : kBurstMax / 2;
   if (are_many_peers) bundles_.look_ahead(packets);
-  const bool has_frames = capabilities_.frames;
+  const bool has_frames = context_.capabilities.frames;
   for (size_t at = 0; at < packets.size();) {
     if (has_frames && is_bundle(packets[at].header.data())) [[likely]] {
       bundles_.on_packet(packets, at++, are_many_peers);
@@ -175,7 +104,7 @@ size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
   PacketHeader header;
   PieceRun run;
   if (!decode_header(front.header, header)) return 0;
-  const SessionEntry* entry = sessions_.at(header.session_index);
+  const SessionEntry* entry = context_.sessions.at(header.session_index);
   if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
       entry->wire_generation != header.session_generation || entry->peer != front.from ||
       !entry->session->join(header, run)) {
@@ -184,7 +113,7 @@ size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
   const auto first = internal::HeaderWords::load(front.header.data());
   constexpr uint64_t kBytesAndIndex = (uint64_t{1} << 48) - 1;
   const auto count_max = static_cast<uint32_t>(std::min<size_t>(packets.size(), run.count_max));
-  const bool sealed = !capabilities_.integrity && entry->session->is_sealed();
+  const bool sealed = !context_.capabilities.integrity && entry->session->is_sealed();
   uint32_t count = 0;
   bool is_intact = true;
   for (; count < count_max; ++count) {
@@ -200,14 +129,14 @@ size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
     } else {
       copy_bytes(run.place(count), packet.payload);
     }
-    if (packet.buffer != kNoBuffer) release_buffer(packet.buffer);
+    if (packet.buffer != kNoBuffer) memory_.release(packet.buffer);
     if (!is_intact) [[unlikely]] {
-      count_drop(DropReason::kBadChecksum);
+      context_.count_drop(DropReason::kBadChecksum);
       break;
     }
     words.store(header);
   }
-  if (count > 0) entry->session->take_run(header, run, count, now_ns_);
+  if (count > 0) entry->session->take_run(header, run, count, context_.now_ns);
   return is_intact ? count : count + 1;
 }
 
@@ -225,18 +154,18 @@ void EndpointImpl::dispatch(RxPacket& packet) {
   current_kept_ = false;
   Arrival arrival;
   if (!decode_header(packet.header, arrival.header)) [[unlikely]] {
-    count_drop(decode_header(packet.header).reason);
-  } else if (SessionEntry* entry = sessions_.at(arrival.header.session_index);
-             !capabilities_.integrity && !verify_checksum(packet.header, packet.payload) &&
+    context_.count_drop(decode_header(packet.header).reason);
+  } else if (SessionEntry* entry = context_.sessions.at(arrival.header.session_index);
+             !context_.capabilities.integrity && !verify_checksum(packet.header, packet.payload) &&
              !is_unsealed(packet, arrival.header, entry)) [[unlikely]] {
-    count_drop(DropReason::kBadChecksum);
+    context_.count_drop(DropReason::kBadChecksum);
   } else {
     arrival.payload = packet.payload;
     const PacketHeader& header = arrival.header;
     if (entry != nullptr && entry->state == SessionEntry::State::kOpen &&
         entry->wire_generation == header.session_generation && entry->peer == packet.from &&
         is_for_session(header.type)) [[likely]] {
-      entry->session->on_packet(arrival, now_ns_);
+      entry->session->on_packet(arrival, context_.now_ns);
     } else {
       dispatch_aside(arrival, packet.from);
     }
@@ -247,9 +176,9 @@ void EndpointImpl::dispatch(RxPacket& packet) {
 
 void EndpointImpl::discard_current() {
   if (current_->placed) {
-    pool_leases_.return_lease(current_->placement);
+    memory_.abandon(current_->placement);
   } else if (current_->buffer != kNoBuffer) {
-    release_buffer(current_->buffer);
+    memory_.release(current_->buffer);
   }
 }
 
@@ -278,22 +207,22 @@ void EndpointImpl::dispatch_aside(const Arrival& arrival, PeerId from) {
       header.type == PacketType::kUnknownSession) {
     return dispatch_control(arrival, from);
   }
-  SessionEntry* entry = sessions_.at(header.session_index);
+  SessionEntry* entry = context_.sessions.at(header.session_index);
   const bool known = entry != nullptr && entry->wire_generation == header.session_generation &&
                      (entry->state == SessionEntry::State::kOpen || entry->state == SessionEntry::State::kConnecting ||
                       entry->state == SessionEntry::State::kAwaitingAnswer);
   if (!known) {
-    count_drop(entry == nullptr ? DropReason::kUnknownSession : DropReason::kOldGeneration);
+    context_.count_drop(entry == nullptr ? DropReason::kUnknownSession : DropReason::kOldGeneration);
     return tell_unknown(header, from);
   }
   if (is_lost_peer(*entry, from)) {
     if (!bind_again(*entry, from)) return tell_unknown(header, from);
-    if (is_for_session(header.type)) return entry->session->on_packet(arrival, now_ns_);
+    if (is_for_session(header.type)) return entry->session->on_packet(arrival, context_.now_ns);
   }
   // Anybody who has seen the session's packets knows its numbers, so they prove nothing here. No answer is sent,
   // because the answer would end the session at its real peer.
-  if (entry->peer != from) return count_drop(DropReason::kForeignSender);
-  if (entry->state != SessionEntry::State::kOpen) return count_drop(DropReason::kNotReady);
+  if (entry->peer != from) return context_.count_drop(DropReason::kForeignSender);
+  if (entry->state != SessionEntry::State::kOpen) return context_.count_drop(DropReason::kNotReady);
   doom(*entry, absl::UnavailableError("the peer closed the session"));  // only kDisconnect is left
 }
 
@@ -320,7 +249,7 @@ void EndpointImpl::send_control(PeerId peer, const PacketHeader& header, ByteSpa
 
 void EndpointImpl::send_offers() {
   for (uint32_t index : std::exchange(offers_due_, {})) {
-    SessionEntry& entry = sessions_[index];
+    SessionEntry& entry = context_.sessions[index];
     if (!std::exchange(entry.offer_due, false) || entry.state != SessionEntry::State::kConnecting) continue;
     PacketHeader header;
     header.type = PacketType::kConnect;
@@ -349,7 +278,7 @@ size_t EndpointImpl::transmit() {
       continue;
     }
     // Each ready session sends up to a burst, in turn.
-    if (session.transmit(stage_, now_ns_)) ready_.push_back(session);
+    if (session.transmit(stage_, context_.now_ns)) ready_.push_back(session);
     if (!stage_.has_room()) {
       const size_t taken = stage_.flush();
       sent += taken;

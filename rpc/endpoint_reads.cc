@@ -9,30 +9,30 @@
 namespace skua::rpc {
 
 Announcement EndpointImpl::announce(const MessageOwner& owner, const MessagePtr& message) {
-  const Session& session = *sessions_[owner.session_index].session;
-  if (one_sided_ == nullptr || session.route() == kNoPeer) return {};
+  const Session& session = *context_.sessions[owner.session_index].session;
+  if (context_.one_sided == nullptr || session.route() == kNoPeer) return {};
   // The announcement has to fit one packet, and the head of a message.
   const size_t bytes_max = std::min<size_t>(Message::kHeadMax, session.terms().payload_bytes);
   return loans_.announce(session.route(), owner, message, make_message(), bytes_max);
 }
 
 EndpointImpl::Fetch EndpointImpl::fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) {
-  const PeerId peer = sessions_[owner.session_index].peer;
-  if (one_sided_ == nullptr) return Fetch::kImpossible;
-  const uint64_t connection = one_sided_->connection(peer);
+  const PeerId peer = context_.sessions[owner.session_index].peer;
+  if (context_.one_sided == nullptr) return Fetch::kImpossible;
+  const uint64_t connection = context_.one_sided->connection(peer);
   // If the connection of the announcement has ended, the announced memory may hold something else by now.
   if (connection == 0 || (connection != list.connection && !mutant(Mutant::kAnyConnection))) return Fetch::kImpossible;
-  std::optional<Assembly> assembly = assemble(*sessions_[owner.session_index].session, message_bytes);
+  std::optional<Assembly> assembly = assemble(*context_.sessions[owner.session_index].session, message_bytes);
   if (!assembly.has_value()) return Fetch::kNoMemory;
   copy_bytes(assembly->data, list.head);
-  counters_.rx_copied_bytes += list.head.size();
+  context_.counters.rx_copied_bytes += list.head.size();
   read_pulls_.start(peer, owner, list, assembly->data, std::move(assembly->lease));
   return Fetch::kStarted;
 }
 
 void EndpointImpl::sever(const Session& session) {
-  if (one_sided_ == nullptr || session.route() == kNoPeer || mutant(Mutant::kNoSever)) return;
-  one_sided_->sever(session.route());
+  if (context_.one_sided == nullptr || session.route() == kNoPeer || mutant(Mutant::kNoSever)) return;
+  context_.one_sided->sever(session.route());
 }
 
 /// Takes the completions of one-sided operations, and posts more READs.
@@ -43,7 +43,7 @@ size_t EndpointImpl::run_reads() {
   }
   size_t work = 0;
   std::array<OneSidedCompletion, kBurstMax> completions;
-  while (const size_t count = one_sided_->reap(completions)) {
+  while (const size_t count = context_.one_sided->reap(completions)) {
     work += count;
     for (size_t i = 0; i < count; ++i) on_one_sided(completions[i]);
   }
@@ -58,7 +58,7 @@ size_t EndpointImpl::run_reads() {
     operation.address = read.from.address;
     operation.key = read.from.key;
     operation.cookie = read.cookie;
-    if (one_sided_->post(std::span(&operation, 1)) == 0) {
+    if (context_.one_sided->post(std::span(&operation, 1)) == 0) {
       read_pulls_.take_back(read);
       break;
     }
@@ -75,8 +75,9 @@ void EndpointImpl::on_one_sided(const OneSidedCompletion& completion) {
   if (completion.kind != OneSidedCompletion::Kind::kOperation) {
     const std::optional<MessageOwner> owner = loans_.on_completion(completion);
     if (!owner.has_value()) return;
-    const SessionEntry& entry = sessions_[owner->session_index];
-    if (entry.state == SessionEntry::State::kOpen && entry.session != nullptr) entry.session->on_lent(*owner, now_ns_);
+    const SessionEntry& entry = context_.sessions[owner->session_index];
+    if (entry.state == SessionEntry::State::kOpen && entry.session != nullptr)
+      entry.session->on_lent(*owner, context_.now_ns);
     return;
   }
   if (on_access_completion(completion)) return;
@@ -86,26 +87,26 @@ void EndpointImpl::on_one_sided(const OneSidedCompletion& completion) {
 
 void EndpointImpl::on_fetched(ReadPulls::Finished&& finished) {
   if (finished.ok) {
-    counters_.rx_read_bytes += finished.message.size();
+    context_.counters.rx_read_bytes += finished.message.size();
   } else {
-    ++counters_.reads_failed;
+    ++context_.counters.reads_failed;
   }
-  const SessionEntry& entry = sessions_[finished.owner.session_index];
+  const SessionEntry& entry = context_.sessions[finished.owner.session_index];
   if (entry.state != SessionEntry::State::kOpen || entry.session == nullptr) return;
-  entry.session->on_fetched(finished.owner, finished.ok, std::move(finished.message), now_ns_);
+  entry.session->on_fetched(finished.owner, finished.ok, std::move(finished.message), context_.now_ns);
 }
 
 /// At the endpoint's end: ends all READs, so that no device reads or writes its memory afterwards.
 void EndpointImpl::end_reads() {
-  if (one_sided_ == nullptr) return;
-  sessions_.for_each([this](const SessionEntry& entry) {
-    if (entry.peer != kUnbound) one_sided_->sever(entry.peer);
+  if (context_.one_sided == nullptr) return;
+  context_.sessions.for_each([this](const SessionEntry& entry) {
+    if (entry.peer != kUnbound) context_.one_sided->sever(entry.peer);
   });
-  read_pulls_.for_each_peer([this](PeerId peer) { one_sided_->sever(peer); });
-  loans_.for_each_peer([this](PeerId peer) { one_sided_->sever(peer); });
+  read_pulls_.for_each_peer([this](PeerId peer) { context_.one_sided->sever(peer); });
+  loans_.for_each_peer([this](PeerId peer) { context_.one_sided->sever(peer); });
   std::array<OneSidedCompletion, kBurstMax> completions;
   while (read_pulls_.reads_in_flight() + access_in_flight_ > 0) {
-    const size_t count = one_sided_->reap(completions);
+    const size_t count = context_.one_sided->reap(completions);
     SKUA_CHECK(count > 0, "the transport keeps memory that it was told to let go");
     for (size_t i = 0; i < count; ++i) {
       if (completions[i].kind != OneSidedCompletion::Kind::kOperation) continue;

@@ -20,7 +20,7 @@ constexpr uint32_t kLooksPerRehearsal = 64;  // sessions that are tried, until o
 
 void EndpointImpl::serve_rehearsals() {
   handlers_[kRehearsalMethod] = [this](IncomingCall&& call) {
-    --counters_.requests_served;
+    --context_.counters.requests_served;
     MessagePtr message = make_message();
     if (call.request.size() <= Message::kHeadMax) static_cast<void>(message->append_head(call.request.bytes()));
     call.reply.reply(std::move(message));
@@ -28,16 +28,16 @@ void EndpointImpl::serve_rehearsals() {
 }
 
 void EndpointImpl::rehearse() {
-  next_rehearsal_ns_ = now_ns_ + options_.rehearsal_interval_ns;
+  next_rehearsal_ns_ = context_.now_ns + context_.options.rehearsal_interval_ns;
   // The application made calls meanwhile: they have kept the caches filled.
-  if (std::exchange(calls_at_rehearsal_, counters_.calls_started) != counters_.calls_started) return;
-  for (uint32_t i = 0; i < kLooksPerRehearsal && i < sessions_.index_end(); ++i) {
-    if (++rehearsed_ >= sessions_.index_end()) rehearsed_ = 0;
-    const SessionEntry& entry = sessions_[rehearsed_];
+  if (std::exchange(calls_at_rehearsal_, context_.counters.calls_started) != context_.counters.calls_started) return;
+  for (uint32_t i = 0; i < kLooksPerRehearsal && i < context_.sessions.index_end(); ++i) {
+    if (++rehearsed_ >= context_.sessions.index_end()) rehearsed_ = 0;
+    const SessionEntry& entry = context_.sessions[rehearsed_];
     if (!entry.initiator || entry.state != SessionEntry::State::kOpen) continue;
-    CompletionFn done = [this](CallOutcome&&) { --counters_.calls_completed; };
+    CompletionFn done = [this](CallOutcome&&) { --context_.counters.calls_completed; };
     if (!call_small(entry.handle(), kRehearsalMethod, kLine, done)) continue;
-    --counters_.calls_started;
+    --context_.counters.calls_started;
     return;
   }
 }

@@ -45,19 +45,20 @@ SessionTerms fit_path(SessionTerms terms, const Transport& transport, PeerId pee
 
 void EndpointImpl::make_session(SessionEntry& entry) {
   const PeerId route = entry.peer == kUnbound ? kNoPeer : entry.peer;
-  SessionTable::attach(entry, std::make_unique<Session>(static_cast<SessionHost&>(*this), options_.protocol,
+  SessionTable::attach(entry, std::make_unique<Session>(static_cast<SessionHost&>(*this), context_.options.protocol,
                                                         entry.index, &receive_budget_, route));
   bundles_.add(entry.session->hot());
 }
 
 SessionTerms EndpointImpl::own_terms() const {
-  const Capabilities& caps = transport_.capabilities();
+  const Capabilities& caps = context_.transport.capabilities();
   SessionTerms terms;
-  terms.window = options_.protocol.window;
-  terms.payload_bytes = std::min(caps.payload_max_bytes, options_.protocol.message_max_bytes);
-  terms.credits = session_credits(options_.protocol, terms.payload_bytes, caps.lendable_count);
+  terms.window = context_.options.protocol.window;
+  terms.payload_bytes = std::min(caps.payload_max_bytes, context_.options.protocol.message_max_bytes);
+  terms.credits = session_credits(context_.options.protocol, terms.payload_bytes, caps.lendable_count);
   const uint64_t by_index = uint64_t{terms.payload_bytes} * kPacketsPerMessageMax;
-  terms.message_max_bytes = static_cast<uint32_t>(std::min<uint64_t>(by_index, options_.protocol.message_max_bytes));
+  terms.message_max_bytes =
+      static_cast<uint32_t>(std::min<uint64_t>(by_index, context_.options.protocol.message_max_bytes));
   return terms;
 }
 
@@ -76,37 +77,37 @@ SessionTerms EndpointImpl::common_terms(const SessionTerms& offered) const {
 
 /// The highest protocol version, with its flags. Bundles need a transport with frames.
 uint8_t EndpointImpl::version_max() const {
-  const bool bundles = capabilities_.frames && options_.bundles;
+  const bool bundles = context_.capabilities.frames && context_.options.bundles;
   const uint8_t version = bundles ? kBundleVersion : kProtocolVersion;
-  return options_.trusted_wire ? version | version_flags::kTrustedWire : version;
+  return context_.options.trusted_wire ? version | version_flags::kTrustedWire : version;
 }
 
 std::string EndpointImpl::make_offer(SessionEntry& entry) {
   SessionOffer offer;
   offer.version_min = kProtocolVersion;
   offer.version_max = version_max();
-  offer.terms = fit_path(own_terms(), transport_, entry.peer);
+  offer.terms = fit_path(own_terms(), context_.transport, entry.peer);
   offer.session_index = entry.index;
   offer.session_generation = entry.wire_generation;
   offer.nonce = entry.nonce;
-  offer.descriptor = transport_.local_descriptor().encode();
+  offer.descriptor = context_.transport.local_descriptor().encode();
   ++entry.attempts;
   return offer.encode();
 }
 
 absl::StatusOr<SessionEntry*> EndpointImpl::dial(const Descriptor& peer, State state) {
-  absl::StatusOr<PeerId> id = transport_.resolve(peer);
+  absl::StatusOr<PeerId> id = context_.transport.resolve(peer);
   if (!id.ok()) return id.status();
-  absl::StatusOr<SessionEntry*> entry = sessions_.add_dialled(*id, now_ns_);
+  absl::StatusOr<SessionEntry*> entry = context_.sessions.add_dialled(*id, context_.now_ns);
   if (!entry.ok()) return entry;
   make_session(**entry);
   (*entry)->state = state;
-  timers_.set((*entry)->index, now_ns_);
+  context_.timers.set((*entry)->index, context_.now_ns);
   return entry;
 }
 
 absl::StatusOr<SessionId> EndpointImpl::connect(const Descriptor& peer) {
-  if (capabilities_.keyed) {
+  if (context_.capabilities.keyed) {
     return absl::FailedPreconditionError("sessions of this transport need keys: open them by begin_connect()");
   }
   absl::StatusOr<SessionEntry*> entry = dial(peer, State::kConnecting);
@@ -121,7 +122,7 @@ absl::StatusOr<Endpoint::Offer> EndpointImpl::begin_connect(const Descriptor& pe
 }
 
 absl::Status EndpointImpl::finish_connect(SessionId session, ByteSpan bytes) {
-  SessionEntry* entry = sessions_.find(session);
+  SessionEntry* entry = context_.sessions.find(session);
   if (entry == nullptr) return absl::NotFoundError("the session was closed before its answer came");
   if (entry->state != State::kAwaitingAnswer) return absl::FailedPreconditionError("the session awaits no answer");
   const KeyedRecord record = KeyedRecord::read(bytes);
@@ -132,7 +133,7 @@ absl::Status EndpointImpl::finish_connect(SessionId session, ByteSpan bytes) {
   }
   if (answer->code != absl::StatusCode::kOk) {
     absl::Status refused(answer->code, absl::StrCat("the peer refused the session: ", answer->text));
-    entry->session->abort_all(refused, now_ns_);
+    entry->session->abort_all(refused, context_.now_ns);
     return refused;
   }
   if (absl::Status agreed = finish_channel(*entry, record); !agreed.ok()) return agreed;
@@ -141,14 +142,14 @@ absl::Status EndpointImpl::finish_connect(SessionId session, ByteSpan bytes) {
 
 /// What the answer says of keys.
 absl::Status EndpointImpl::finish_channel(SessionEntry& entry, const KeyedRecord& record) {
-  if (!capabilities_.keyed) {
+  if (!context_.capabilities.keyed) {
     return record.has_channel ? absl::FailedPreconditionError("the peer seals its packets, this endpoint does not")
                               : absl::OkStatus();
   }
-  if (record.has_channel) return transport_.channels()->finish(entry.peer, record.channel);
-  const absl::StatusOr<PeerId> keyless = transport_.channels()->keyless(entry.peer);
+  if (record.has_channel) return context_.transport.channels()->finish(entry.peer, record.channel);
+  const absl::StatusOr<PeerId> keyless = context_.transport.channels()->keyless(entry.peer);
   if (!keyless.ok()) return keyless.status();
-  sessions_.lead_to(entry, *keyless);
+  context_.sessions.lead_to(entry, *keyless);
   return absl::OkStatus();
 }
 
@@ -156,10 +157,10 @@ absl::Status EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& a
   const bool is_version =
       version_of(answer.version) > 0 && answer.version == common_version(answer.version, version_max());
   if (!is_version || answer.terms != common_terms(answer.terms)) {
-    count_drop(DropReason::kMalformedHandshake);
+    context_.count_drop(DropReason::kMalformedHandshake);
     return absl::InvalidArgumentError("the answer grants more than the offer asked for, or terms that contradict");
   }
-  if (answer.terms.payload_bytes > transport_.payload_max_bytes(entry.peer)) {
+  if (answer.terms.payload_bytes > context_.transport.payload_max_bytes(entry.peer)) {
     return absl::UnavailableError(
         "the path was found to be narrower while the session was being opened: open it again");
   }
@@ -172,8 +173,9 @@ absl::Status EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& a
   entry.session->set_sealed((answer.version & version_flags::kTrustedWire) == 0);
   open_session(entry, answer.terms);
   // The first join comes after the ping, which tells the peer where to bind the session.
-  if (entry.version >= kBundleVersion) entry.next_join_ns = now_ns_;
-  timers_.set_earlier(entry.index, std::min(entry.next_join_ns, now_ns_ + options_.protocol.ping_after_ns));
+  if (entry.version >= kBundleVersion) entry.next_join_ns = context_.now_ns;
+  context_.timers.set_earlier(entry.index,
+                              std::min(entry.next_join_ns, context_.now_ns + context_.options.protocol.ping_after_ns));
   entry.session->send_ping();  // the peer may not know yet whose packets belong to the session
   return absl::OkStatus();
 }
@@ -185,9 +187,9 @@ void EndpointImpl::open_session(SessionEntry& entry, const SessionTerms& terms) 
   entry.link_lost = false;
   entry.resend_at_ns = kTimeNever;
   const SessionAddress address{entry.index, entry.wire_generation, entry.remote_index, entry.remote_generation};
-  entry.session->open(address, terms, transport_.capabilities().reliable, now_ns_);
-  timers_.set_earlier(entry.index, now_ns_ + options_.protocol.ping_after_ns);
-  if (again) ++counters_.sessions_reconnected;
+  entry.session->open(address, terms, context_.capabilities.reliable, context_.now_ns);
+  context_.timers.set_earlier(entry.index, context_.now_ns + context_.options.protocol.ping_after_ns);
+  if (again) ++context_.counters.sessions_reconnected;
   notify(entry,
          !entry.initiator ? SessionEvent::Kind::kAccepted
          : again          ? SessionEvent::Kind::kReconnected
@@ -200,11 +202,11 @@ void EndpointImpl::open_session(SessionEntry& entry, const SessionTerms& terms) 
 std::string EndpointImpl::accept_offer(ByteSpan bytes, const OfferOrigin& origin, SessionId* made) {
   const KeyedRecord record = KeyedRecord::read(bytes);
   const auto refuse = [&](const char* why) { return refuse_offer(record.session, absl::FailedPreconditionError(why)); };
-  const bool admits_keyless = capabilities_.keyed && transport_.channels()->admits_keyless();
-  if (!record.has_channel && capabilities_.keyed && !admits_keyless) {
+  const bool admits_keyless = context_.capabilities.keyed && context_.transport.channels()->admits_keyless();
+  if (!record.has_channel && context_.capabilities.keyed && !admits_keyless) {
     return refuse("this node seals its packets, the peer does not: start both alike");
   }
-  if (record.has_channel && !record.may_be_keyless && !capabilities_.keyed) {
+  if (record.has_channel && !record.may_be_keyless && !context_.capabilities.keyed) {
     return refuse("the peer seals its packets, this node does not: start both alike");
   }
   // Where nobody proved a name, the carrier may not be secret either, so it carries no keys.
@@ -212,21 +214,22 @@ std::string EndpointImpl::accept_offer(ByteSpan bytes, const OfferOrigin& origin
   if (record.has_channel && !record.may_be_keyless && is_nameless) {
     return refuse("keys are for those who show a certificate, and the peer showed none");
   }
-  if (!record.has_channel || !capabilities_.keyed || is_nameless) {
+  if (!record.has_channel || !context_.capabilities.keyed || is_nameless) {
     return accept_session(record.session, kNoPeer, origin.source, made);
   }
   const absl::StatusOr<SessionOffer> offer = SessionOffer::decode(record.session);
   if (!offer.ok()) return refuse_offer(record.session, offer.status());
   const absl::StatusOr<Descriptor> opener = Descriptor::decode(as_byte_span(offer->descriptor));
   if (!opener.ok()) return refuse_offer(record.session, opener.status());
-  const absl::StatusOr<Channels::Accepted> channel = transport_.channels()->accept(record.channel, *opener, origin);
+  const absl::StatusOr<Channels::Accepted> channel =
+      context_.transport.channels()->accept(record.channel, *opener, origin);
   if (!channel.ok()) return refuse_offer(record.session, channel.status());
   const std::string answer = accept_session(record.session, channel->peer, origin.source, made);
   return KeyedRecord::write(as_byte_span(channel->answer), as_byte_span(answer));
 }
 
 std::string EndpointImpl::refuse_offer(ByteSpan bytes, const absl::Status& why) {
-  count_drop(DropReason::kRefusedHandshake);
+  context_.count_drop(DropReason::kRefusedHandshake);
   SessionAnswer answer;
   if (const absl::StatusOr<SessionOffer> offer = SessionOffer::decode(bytes); offer.ok()) answer.nonce = offer->nonce;
   answer.code = why.code();
@@ -235,8 +238,8 @@ std::string EndpointImpl::refuse_offer(ByteSpan bytes, const absl::Status& why) 
 }
 
 std::string EndpointImpl::with_channel(PeerId peer, std::string offer) {
-  if (!capabilities_.keyed) return offer;
-  Channels& channels = *transport_.channels();
+  if (!context_.capabilities.keyed) return offer;
+  Channels& channels = *context_.transport.channels();
   return KeyedRecord::write(as_byte_span(channels.offer(peer)), as_byte_span(offer), channels.admits_keyless());
 }
 
@@ -250,12 +253,12 @@ std::string EndpointImpl::accept_session(ByteSpan bytes, PeerId from, uint64_t s
     judgement = judge_offer(*offer, from, source, answer, accepted);
     answer.nonce = offer->nonce;
   }
-  const Descriptor self = transport_.local_descriptor();
+  const Descriptor self = context_.transport.local_descriptor();
   answer.uuid = self.identity.uuid.bytes;
   answer.incarnation = self.identity.incarnation;
   answer.cluster_id = self.identity.cluster_id.bytes;
   if (!judgement.ok()) {
-    count_drop(DropReason::kRefusedHandshake);
+    context_.count_drop(DropReason::kRefusedHandshake);
     answer.code = judgement.code();
     answer.text = std::string(std_view(judgement.message()));
     return answer.encode();
@@ -266,7 +269,7 @@ std::string EndpointImpl::accept_session(ByteSpan bytes, PeerId from, uint64_t s
 }
 
 absl::Status EndpointImpl::check_offer(const SessionOffer& offer) const {
-  if (!options_.accept_sessions) {
+  if (!context_.options.accept_sessions) {
     return absl::FailedPreconditionError("this endpoint is a client's and accepts no sessions");
   }
   if (offer.version_min > kProtocolVersion || version_of(offer.version_max) < kProtocolVersion) {
@@ -281,15 +284,16 @@ absl::Status EndpointImpl::check_offer(const SessionOffer& offer) const {
 
 absl::StatusOr<SessionEntry*> EndpointImpl::take_offer(const SessionOffer& offer, const EndpointIdentity& identity,
                                                        PeerId claimed, uint64_t source) {
-  return sessions_.add_accepted({.nonce = offer.nonce,
-                                 .identity = identity,
-                                 .remote_index = offer.session_index,
-                                 .remote_generation = offer.session_generation,
-                                 .offer_source = source,
-                                 // A connection's PeerId ends with the connection, so it is no use here.
-                                 .claimed = capabilities_.connected && !capabilities_.keyed ? kNoPeer : claimed,
-                                 .may_have_reserved = may_have_reserved_ && may_have_reserved_(identity)},
-                                now_ns_);
+  return context_.sessions.add_accepted(
+      {.nonce = offer.nonce,
+       .identity = identity,
+       .remote_index = offer.session_index,
+       .remote_generation = offer.session_generation,
+       .offer_source = source,
+       // A connection's PeerId ends with the connection, so it is no use here.
+       .claimed = context_.capabilities.connected && !context_.capabilities.keyed ? kNoPeer : claimed,
+       .may_have_reserved = context_.is_kept_for(identity)},
+      context_.now_ns);
 }
 
 /// `from`: the peer whose packet brought the offer, or the channel that the session is for. kNoPeer: another channel
@@ -299,8 +303,8 @@ absl::Status EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, u
   if (absl::Status wrong = check_offer(offer); !wrong.ok()) return wrong;
   absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
   if (!descriptor.ok()) return descriptor.status();
-  if (SessionEntry* old = sessions_.find_accepted(offer.nonce, descriptor->identity.uuid); old != nullptr) {
-    const bool is_same_peer = !capabilities_.keyed || old->channel == from;
+  if (SessionEntry* old = context_.sessions.find_accepted(offer.nonce, descriptor->identity.uuid); old != nullptr) {
+    const bool is_same_peer = !context_.capabilities.keyed || old->channel == from;
     if (!is_same_peer || old->remote_index != offer.session_index ||
         old->remote_generation != offer.session_generation) {
       return absl::AbortedError("the offer has the number of another one");
@@ -308,7 +312,7 @@ absl::Status EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, u
     accepted = old;  // a repeated offer gets the answer again
     return absl::OkStatus();
   }
-  const bool is_by_packet = from != kNoPeer && !capabilities_.keyed;
+  const bool is_by_packet = from != kNoPeer && !context_.capabilities.keyed;
   if (is_by_packet) {
     absl::Status way = make_way(from, descriptor->identity, offer.session_index, offer.session_generation);
     if (!way.ok()) return way;
@@ -317,28 +321,28 @@ absl::Status EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, u
   }
   // A connected transport finds the peer by its packets; only others need the claimed address.
   PeerId claimed = from;
-  if (claimed == kNoPeer && !capabilities_.connected) {
-    absl::StatusOr<PeerId> resolved = transport_.resolve_claimed(*descriptor);
+  if (claimed == kNoPeer && !context_.capabilities.connected) {
+    absl::StatusOr<PeerId> resolved = context_.transport.resolve_claimed(*descriptor);
     if (!resolved.ok()) return resolved.status();
     claimed = *resolved;
   }
   absl::StatusOr<SessionEntry*> made = take_offer(offer, descriptor->identity, claimed, source);
   if (!made.ok()) return made.status();
   SessionEntry& entry = **made;
-  if (capabilities_.keyed) entry.channel = from;
+  if (context_.capabilities.keyed) entry.channel = from;
   make_session(entry);
 
   answer.version = common_version(offer.version_max, version_max());
   entry.version = version_of(answer.version);
   entry.session->set_sealed((answer.version & version_flags::kTrustedWire) == 0);
   answer.terms = common_terms(offer.terms);
-  if (claimed != kNoPeer) answer.terms = fit_path(answer.terms, transport_, claimed);
+  if (claimed != kNoPeer) answer.terms = fit_path(answer.terms, context_.transport, claimed);
   answer.session_index = entry.index;
   answer.session_generation = entry.wire_generation;
   if (is_by_packet) {
     SKUA_CHECK(bind(entry, from), "make_way() made none");
   } else {
-    timers_.set_earlier(entry.index, now_ns_ + options_.protocol.unproven_after_ns);
+    context_.timers.set_earlier(entry.index, context_.now_ns + context_.options.protocol.unproven_after_ns);
   }
   open_session(entry, answer.terms);
   accepted = &entry;
@@ -347,7 +351,7 @@ absl::Status EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, u
 
 absl::Status EndpointImpl::make_way(PeerId from, const EndpointIdentity& identity, uint32_t remote_index,
                                     uint32_t remote_generation) {
-  if (SessionEntry* old = sessions_.find_bound(from, remote_index); old != nullptr) {
+  if (SessionEntry* old = context_.sessions.find_bound(from, remote_index); old != nullptr) {
     if (old->identity.uuid == identity.uuid && identity.incarnation < old->identity.incarnation) {
       return absl::AbortedError("the offer is from an earlier life of the endpoint");
     }
@@ -356,18 +360,18 @@ absl::Status EndpointImpl::make_way(PeerId from, const EndpointIdentity& identit
     }
     doom(*old, absl::UnavailableError("the peer opened the session anew"));
   }
-  return sessions_.room_for(from, transport_.host_of(from));
+  return context_.sessions.room_for(from, context_.transport.host_of(from));
 }
 
 bool EndpointImpl::bind(SessionEntry& entry, PeerId from) {
   const absl::Status way = make_way(from, entry.identity, entry.remote_index, entry.remote_generation);
   if (!way.ok()) {
-    count_drop(DropReason::kRefusedHandshake);
+    context_.count_drop(DropReason::kRefusedHandshake);
     doom(entry, way);
     return false;
   }
   entry.link_down_ns = kTimeNever;
-  sessions_.bind(entry, from, transport_.host_of(from));
+  context_.sessions.bind(entry, from, context_.transport.host_of(from));
   return true;
 }
 
@@ -384,24 +388,24 @@ void EndpointImpl::resume(SessionEntry& entry) {
   if (entry.peer == kUnbound) return;
   if (entry.session->is_quiet()) {
     entry.session->send_ping();
-    entry.resend_at_ns = now_ns_ + options_.protocol.connect_retry_ns;
-    timers_.set_earlier(entry.index, entry.resend_at_ns);
+    entry.resend_at_ns = context_.now_ns + context_.options.protocol.connect_retry_ns;
+    context_.timers.set_earlier(entry.index, entry.resend_at_ns);
     return;
   }
   entry.link_lost = false;
   // A quiet session of the opener repeats everything when its ping is answered.
-  if (!entry.initiator || !capabilities_.connected) entry.session->on_link_lost(now_ns_);
+  if (!entry.initiator || !context_.capabilities.connected) entry.session->on_link_lost(context_.now_ns);
 }
 
 /// The connection broke: packets with the session's numbers may come from another peer.
 void EndpointImpl::unbind(SessionEntry& entry) {
   bundles_.leave(entry);
-  sessions_.unbind(entry);
+  context_.sessions.unbind(entry);
 }
 
 /// Makes room for one more unproven session.
 void EndpointImpl::limit_unproven() {
-  SessionEntry* excess = sessions_.excess_unproven();
+  SessionEntry* excess = context_.sessions.excess_unproven();
   if (excess == nullptr) return;
   doom(*excess, absl::ResourceExhaustedError("the peer did not use the session, others wait"));
 }
@@ -412,25 +416,26 @@ void EndpointImpl::limit_unproven() {
 bool EndpointImpl::is_bound_elsewhere(const SessionOffer& offer, PeerId from) const {
   const absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
   if (!descriptor.ok()) return false;
-  const SessionEntry* made = sessions_.find_accepted(offer.nonce, descriptor->identity.uuid);
+  const SessionEntry* made = context_.sessions.find_accepted(offer.nonce, descriptor->identity.uuid);
   return made != nullptr && made->peer != kUnbound && made->peer != from;
 }
 
 void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
   if (arrival.header.type == PacketType::kUnknownSession) return on_unknown_session(arrival, from);
   // What opens a session has to come from somebody whose name is known.
-  if (capabilities_.keyed) return count_drop(DropReason::kRefusedHandshake);
+  if (context_.capabilities.keyed) return context_.count_drop(DropReason::kRefusedHandshake);
   if (arrival.header.type == PacketType::kConnect) {
-    if (!options_.accept_by_packet && !mutant(Mutant::kOpenByPacket)) return count_drop(DropReason::kRefusedHandshake);
+    if (!context_.options.accept_by_packet && !mutant(Mutant::kOpenByPacket))
+      return context_.count_drop(DropReason::kRefusedHandshake);
     absl::StatusOr<SessionOffer> offer = SessionOffer::decode(arrival.payload);
-    if (!offer.ok()) return count_drop(DropReason::kMalformedHandshake);
-    if (is_bound_elsewhere(*offer, from)) return count_drop(DropReason::kForeignSender);
+    if (!offer.ok()) return context_.count_drop(DropReason::kMalformedHandshake);
+    if (is_bound_elsewhere(*offer, from)) return context_.count_drop(DropReason::kForeignSender);
     const std::string answer = accept_session(arrival.payload, from, 0, nullptr);
     // A datagram transport finds the sender's address in the offer's descriptor.
     if (from == kNoPeer) {
       absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer->descriptor));
       if (!descriptor.ok()) return;
-      absl::StatusOr<PeerId> peer = transport_.resolve_claimed(*descriptor);
+      absl::StatusOr<PeerId> peer = context_.transport.resolve_claimed(*descriptor);
       if (!peer.ok()) return;
       from = *peer;
     }
@@ -441,22 +446,22 @@ void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
     return send_control(from, header, as_byte_span(answer));
   }
   const PacketHeader& header = arrival.header;
-  SessionEntry* entry = sessions_.at(header.session_index);
+  SessionEntry* entry = context_.sessions.at(header.session_index);
   if (entry == nullptr || entry->wire_generation != header.session_generation) {
-    return count_drop(DropReason::kUnknownSession);
+    return context_.count_drop(DropReason::kUnknownSession);
   }
-  if (entry->state != State::kConnecting) return count_drop(DropReason::kDuplicate);
-  if (entry->peer != from) return count_drop(DropReason::kForeignSender);
+  if (entry->state != State::kConnecting) return context_.count_drop(DropReason::kDuplicate);
+  if (entry->peer != from) return context_.count_drop(DropReason::kForeignSender);
   absl::StatusOr<SessionAnswer> answer = SessionAnswer::decode(arrival.payload);
-  if (!answer.ok() || answer->nonce != entry->nonce) return count_drop(DropReason::kMalformedHandshake);
+  if (!answer.ok() || answer->nonce != entry->nonce) return context_.count_drop(DropReason::kMalformedHandshake);
   if (answer->code == absl::StatusCode::kOk) {
     static_cast<void>(on_answer(*entry, *answer));  // an error is counted; the next attempt may succeed
     return;
   }
-  count_drop(DropReason::kRefusedHandshake);
+  context_.count_drop(DropReason::kRefusedHandshake);
   // Waiting calls fail now with the reason, instead of waiting for nothing. The attempts go on, at a lower rate.
   entry->session->abort_all(absl::Status(answer->code, absl::StrCat("the peer refused the session: ", answer->text)),
-                            now_ns_);
+                            context_.now_ns);
 }
 
 }  // namespace skua::rpc

@@ -1,0 +1,65 @@
+// EndpointContext: what the parts of an endpoint share: the transport, the time, the limits, the counters, the sessions
+// and their timers. The parts refer to it; the endpoint owns it.
+#ifndef SKUA_RPC_ENDPOINT_CONTEXT_H_
+#define SKUA_RPC_ENDPOINT_CONTEXT_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/functional/any_invocable.h"
+#include "rpc/base/check.h"
+#include "rpc/base/clock.h"
+#include "rpc/base/rng.h"
+#include "rpc/endpoint.h"
+#include "rpc/mailbox.h"
+#include "rpc/protocol/timer_heap.h"
+#include "rpc/session_table.h"
+#include "rpc/transport/one_sided.h"
+#include "rpc/transport/transport.h"
+
+namespace skua::rpc {
+
+/// Thread: the endpoint's. `its_transport` must outlive it. `now`: what the endpoint's clock says.
+struct EndpointContext {
+  EndpointContext(Transport& its_transport, const EndpointOptions& its_options,
+                  std::shared_ptr<EndpointMailbox> its_mailbox, TimeNs now);
+  EndpointContext(const EndpointContext&) = delete;
+  EndpointContext& operator=(const EndpointContext&) = delete;
+
+  Transport& transport;
+  /// The transport's capabilities, copied because each packet needs them.
+  const Capabilities capabilities;
+  /// Null: the transport has no one-sided operations.
+  OneSided* const one_sided;
+  const EndpointOptions options;
+  /// Reply tokens share it.
+  const std::shared_ptr<EndpointMailbox> mailbox;
+  EndpointCounters counters;
+  /// The time of this turn. Between turns it may be old, so entry points set it anew.
+  TimeNs now_ns;
+  /// Endpoint::keep_for(); null: no peer may have a reserved session.
+  absl::AnyInvocable<bool(const EndpointIdentity& peer) const> may_have_reserved;
+  /// For secret() in simulations.
+  Rng rng;
+  SessionTable sessions{options, [this] { return secret(); }};
+  /// By session index.
+  TimerHeap timers;
+
+  /// Aborts on any thread but the endpoint's.
+  void check_thread() const {
+    SKUA_CHECK(mailbox->on_owner_thread(),
+               "an endpoint was used from another thread than its owner's: use post(), or "
+               "adopt_thread() after a hand-over");
+  }
+  /// A random number for generations, nonces and epochs. Nobody may guess it, not even from earlier ones.
+  [[nodiscard]] uint64_t secret();
+  void count_drop(DropReason reason) { ++counters.drops[static_cast<size_t>(reason)]; }
+  /// Whether an accepted session of `peer` may be one of EndpointOptions::sessions_reserved.
+  [[nodiscard]] bool is_kept_for(const EndpointIdentity& peer) const {
+    return may_have_reserved && may_have_reserved(peer);
+  }
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_ENDPOINT_CONTEXT_H_
