@@ -7,10 +7,11 @@
 
 namespace skua::rpc {
 
-Bundles::Bundles(EndpointImpl& endpoint, EndpointContext& context, ReceiveMemory& memory)
+Bundles::Bundles(EndpointImpl& endpoint, EndpointContext& context, ReceiveMemory& memory, IncomingCalls& incoming)
     : endpoint_(endpoint),
       context_(context),
       memory_(memory),
+      incoming_(incoming),
       transport_(context.transport),
       integrity_(context.capabilities.integrity),
       is_stream_(context.capabilities.reliable),
@@ -22,27 +23,10 @@ Bundles::Bundles(EndpointImpl& endpoint, EndpointContext& context, ReceiveMemory
 // Inline, and defined before their users, because each small call runs this code.
 
 void Bundles::deliver(SessionHot& hot, RawRecord record, LeaseParts request) {
-  EndpointImpl& e = endpoint_;
-  HandlerFn& handler = e.handlers_[record.method()];
-  const uint32_t slot = record.number & hot.mask;
-  if (!handler || e.handlers_running_ >= context_.options.handlers_max) [[unlikely]] {
+  if (!incoming_.deliver_small(hot, record, time_of(record.time()), request)) [[unlikely]] {
     Lease(request).reset();
-    return refuse(hot, record.number, record.method());
+    refuse(hot, record.number, record.method());
   }
-  ++context_.counters.requests_served;
-  ++e.handlers_running_;
-  e.has_gathered_ = static_cast<bool>(e.burst_end_observer_);
-  context_.mailbox->hold();
-  const uint32_t index = index_of_handle(hot.handle);
-  // Field by field: an aggregate initialization would clear the whole struct first.
-  IncomingCall call;
-  call.session = {index, hot.handle_generation};
-  call.method = record.method();
-  call.deadline_ns = context_.now_ns + time_of(record.time());
-  call.received_ns = context_.now_ns;
-  call.request.fill(request.bytes, request.owner, request.cookie);
-  call.reply.fill(context_.mailbox.get(), {index, hot.wire_generation}, slot, record.number);
-  handler(std::move(call));
 }
 
 void Bundles::complete(CompletionFn& completion, LeaseParts response) {
@@ -50,7 +34,7 @@ void Bundles::complete(CompletionFn& completion, LeaseParts response) {
   outcome.response.fill(response.bytes, response.owner, response.cookie);
   outcome.from_peer = outcome.may_have_executed = true;
   // Handlers may have gathered requests of this burst. They answer before this completion can free what they gathered.
-  if (endpoint_.has_gathered_) [[unlikely]] {
+  if (incoming_.has_gathered()) [[unlikely]] {
     burst_end();
   }
   ++context_.counters.calls_completed;
@@ -64,7 +48,7 @@ void Bundles::refuse(SessionHot& hot, uint32_t number, uint8_t method) {
   arrived.slot = number & hot.mask;
   arrived.req_num = number;
   arrived.method = method;
-  endpoint_.deliver(session_of(hot), std::move(arrived));
+  incoming_.deliver(session_of(hot), std::move(arrived));
 }
 
 /// Prefetches the sessions. fetch_for() follows the chain of pointers from there, step by step.
@@ -128,10 +112,6 @@ void Bundles::flush() {
 }
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
-
-void Bundles::burst_end() {
-  endpoint_.tell_burst_end();
-}
 
 Session& Bundles::session_of(const SessionHot& hot) {
   return *context_.sessions[index_of_handle(hot.handle)].session;

@@ -20,6 +20,7 @@
 #include "rpc/endpoint.h"
 #include "rpc/endpoint_context.h"
 #include "rpc/frame_leases.h"
+#include "rpc/incoming_calls.h"
 #include "rpc/protocol/association.h"
 #include "rpc/protocol/session.h"
 #include "rpc/protocol/small_calls.h"
@@ -33,7 +34,7 @@ struct SessionEntry;
 /// Thread: the endpoint's, which owns it.
 class Bundles final {
  public:
-  Bundles(EndpointImpl& endpoint, EndpointContext& context, ReceiveMemory& memory);
+  Bundles(EndpointImpl& endpoint, EndpointContext& context, ReceiveMemory& memory, IncomingCalls& incoming);
   Bundles(const Bundles&) = delete;
   Bundles& operator=(const Bundles&) = delete;
 
@@ -120,7 +121,7 @@ class Bundles final {
   }
   [[gnu::always_inline]] inline void deliver(SessionHot& hot, RawRecord record, LeaseParts request);
   [[gnu::always_inline]] inline void complete(CompletionFn& completion, LeaseParts response);
-  void burst_end();
+  void burst_end() { incoming_.tell_burst_end(); }
   void on_join(const BundleHead& head, RawRecord record, ByteSpan bytes, PeerId from);
   void arm(SessionHot& hot, Ticks by);
   void make_slots(SessionHot& hot);
@@ -149,7 +150,7 @@ class Bundles final {
     return time_ns_;
   }
   [[gnu::always_inline]] inline void fetch_for(size_t at, size_t count) const;
-  void refuse(SessionHot& hot, uint32_t number, uint8_t method);
+  [[gnu::noinline]] void refuse(SessionHot& hot, uint32_t number, uint8_t method);
   /// Copies `bytes` to pool memory. The result has no owner if there is no memory.
   LeaseParts copy_out(const SessionHot& hot, ByteSpan bytes);
   [[nodiscard]] Session& session_of(const SessionHot& hot);
@@ -161,6 +162,7 @@ class Bundles final {
   EndpointImpl& endpoint_;
   EndpointContext& context_;
   ReceiveMemory& memory_;
+  IncomingCalls& incoming_;
   Transport& transport_;
   const bool integrity_;
   const bool is_stream_;

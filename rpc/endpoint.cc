@@ -51,7 +51,7 @@ void Endpoint::adopt_thread() {
 }
 void Endpoint::serve(MethodId method, HandlerFn handler, const ServeOptions& options) {
   impl_->context_.check_thread();
-  impl_->serve(method, std::move(handler), options);
+  impl_->incoming_.serve(method, std::move(handler), options);
 }
 void Endpoint::on_session_event(SessionEventFn observer) {
   impl_->context_.check_thread();
@@ -120,9 +120,32 @@ MessagePtr Endpoint::make_message() {
   impl_->context_.check_thread();
   return impl_->make_message();
 }
+absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, MessagePtr request,
+                                      const CallOptions& options, CompletionFn completion) {
+  EndpointImpl& impl = *impl_;
+  impl.enter(options.now_ns);
+  CallId id;
+  if (request && impl.outgoing_.call_small(session, method, SentMessage(request), options, completion, id)) [[likely]] {
+    return id;
+  }
+  return impl.outgoing_.call_large(session, method, request, options, completion);
+}
+
+absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, ByteSpan request, const CallOptions& options,
+                                      CompletionFn completion) {
+  EndpointImpl& impl = *impl_;
+  impl.enter(options.now_ns);
+  const bool are_few = request.size() <= FewBytes::kMax;
+  if (CallId id; are_few && impl.outgoing_.call_small(session, method, SentBytes(request), options, completion, id))
+      [[likely]] {
+    return id;
+  }
+  return impl.outgoing_.call_copied({session, method, &options, &completion}, request);
+}
+
 void Endpoint::cancel(CallId call) noexcept {
   impl_->enter();
-  impl_->cancel(call);
+  impl_->outgoing_.cancel(call);
 }
 size_t Endpoint::poll() noexcept {
   impl_->context_.check_thread();
@@ -176,14 +199,11 @@ Endpoint::Balance Endpoint::balance() const {
 
 EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, const EndpointOptions& options)
     : clock_(clock),
-      context_(transport, options, std::make_shared<EndpointMailbox>(*this, transport, options.mailbox_max),
+      context_(transport, options, std::make_shared<EndpointMailbox>(&answers_, transport, options.mailbox_max),
                clock.now_ns()),
       read_pulls_({.reads_max = options.protocol.reads_max, .chunk_bytes = options.protocol.read_chunk_bytes}),
       spin_policy_(options.spin_ns) {
   check_options(context_.options);
-  handlers_.resize(kMethodMax);
-  serve_rehearsals();
-  if (context_.options.rehearsal_interval_ns > 0 && context_.options.spin_ns == kTimeNever) next_rehearsal_ns_ = 0;
   context_.mailbox->keep_alive(context_.mailbox);
   context_.transport.set_placer(this);
   context_.transport.set_peer_use(this);
@@ -192,7 +212,7 @@ EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, const Endpo
 EndpointImpl::~EndpointImpl() {
   context_.check_thread();
   SKUA_CHECK(!in_turn_, "an endpoint was destroyed from inside its own poll()");
-  shutting_down_ = true;
+  outgoing_.shut_down();
   // Waiting tasks may hold this endpoint's reply tokens, leases and messages. After close() no tasks are added, so this
   // destroys all of them.
   context_.mailbox->close();
@@ -203,11 +223,10 @@ EndpointImpl::~EndpointImpl() {
     bundles_.leave(entry);
   });
   end_reads();
-  run_completions();
+  outgoing_.run_completions();
   task_ = nullptr;
-  handlers_.clear();
+  incoming_.drop_handlers();
   session_observer_ = nullptr;
-  burst_end_observer_ = nullptr;
   context_.mailbox->detach();
   context_.sessions.for_each([](SessionEntry& entry) {
     entry.session->ready_hook.unlink();
@@ -224,14 +243,6 @@ EndpointImpl::~EndpointImpl() {
 void EndpointImpl::adopt_thread() {
   context_.mailbox->set_owner();
   bundles_.adopt_thread();
-}
-
-void EndpointImpl::serve(MethodId method, HandlerFn handler, const ServeOptions& options) {
-  SKUA_CHECK(method < kMethodMax, "method ids are below 256");
-  SKUA_CHECK(method != kRehearsalMethod, "method 254 is the engine's own");
-  SKUA_CHECK(!handler || !handlers_[method], "a method has one handler");
-  handlers_[method] = std::move(handler);
-  takes_one_way_[method] = options.one_way;
 }
 
 // --- The loop --------------------------------------------------------------------------------------------------------
@@ -254,8 +265,8 @@ void EndpointImpl::run_timers() {
       run_entry_timer(entry);
   }
   if (context_.now_ns >= task_due_ns_) run_task();
-  if (context_.now_ns >= next_rehearsal_ns_) [[unlikely]] {
-    rehearse();
+  if (context_.now_ns >= rehearsals_.next_ns()) [[unlikely]] {
+    rehearsals_.run();
   }
 }
 
@@ -274,7 +285,7 @@ size_t EndpointImpl::turn(size_t received) {
   if (received > 0) {
     context_.counters.packets_received += received;
     dispatch(std::span(received_).first(received));
-    tell_burst_end();
+    incoming_.tell_burst_end();
     bundles_.send_all();
   }
   // Without connections, link events can wait until the packets are handled.
@@ -283,12 +294,12 @@ size_t EndpointImpl::turn(size_t received) {
   if (!context_.mailbox->empty()) work += run_mailbox();
   if (context_.one_sided != nullptr) {
     if (const size_t read = run_reads(); read > 0) {
-      tell_burst_end();
+      incoming_.tell_burst_end();
       work += read;
     }
   }
   if (has_due_timer()) run_timers();
-  if (!completed_.empty()) work += run_completions();
+  if (outgoing_.has_completed()) work += outgoing_.run_completions();
   if (has_to_transmit()) work += transmit();
   stage_.reap();
   memory_.flush_releases();
@@ -301,7 +312,7 @@ size_t EndpointImpl::turn(size_t received) {
 bool EndpointImpl::nothing_to_do() const {
   return stage_.nothing_staged() && stage_.in_wire_count() == 0 && bundles_.nothing_written() && ready_.empty() &&
          parked_.empty() && memory_.nothing_to_release() && offers_due_.empty() && !context_.sessions.has_doomed() &&
-         completed_.empty() && read_pulls_.size() == 0 && context_.mailbox->empty() && access_in_flight_ == 0 &&
+         !outgoing_.has_completed() && read_pulls_.size() == 0 && context_.mailbox->empty() && access_in_flight_ == 0 &&
          access_waiting_.empty() && loans_.awaited() == 0;
 }
 
@@ -371,7 +382,7 @@ DurationNs EndpointImpl::begin_wait(DurationNs max_wait_ns, size_t polled) {
   transmit_between_turns();
   // Some work waits for the world outside, for example for memory that the wire still reads. If a turn could do nothing
   // about it, the traffic that wakes the loop can. A cancelled call needs a turn of its own: nothing else tells of it.
-  if (!completed_.empty() || (polled > 0 && !nothing_to_do())) return 0;
+  if (outgoing_.has_completed() || (polled > 0 && !nothing_to_do())) return 0;
   const DurationNs wait_ns = begin_sleep(max_wait_ns);
   const DurationNs left_ns = wait_ns > 0 ? context_.transport.begin_wait(wait_ns) : 0;
   if (left_ns == 0) context_.mailbox->end_sleep();
@@ -396,9 +407,9 @@ Endpoint::Balance EndpointImpl::balance() const {
     retained.responses += entry.session->retained().responses;
     retained.requests += entry.session->retained().requests;
   });
-  out.calls = calls_in_flight();
+  out.calls = outgoing_.in_flight();
   out.credits_missing += receive_budget_.packets_out();
-  out.handlers = handlers_running_;
+  out.handlers = incoming_.running();
   out.lent_buffers = memory_.lent_count();
   out.pool_buffers = memory_.buffer_count() - std::min(memory_.buffer_count(), retained.requests);
   // A response may come from the heap instead of the pool, so fewer messages may be counted than are retained.

@@ -135,8 +135,7 @@ class ReplyToken {
   explicit operator bool() const { return mailbox_ != nullptr; }
 
  private:
-  friend class Bundles;
-  friend class EndpointImpl;
+  friend class IncomingCalls;
   ReplyToken(EndpointMailbox* mailbox, SessionId session, uint32_t slot, uint32_t req_num)
       : mailbox_(mailbox), session_(session), slot_(slot), req_num_(req_num) {}
   /// As the constructor, for a token that is empty.

@@ -18,25 +18,27 @@
 
 #include <algorithm>
 #include <array>
-#include <bitset>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "rpc/answers.h"
 #include "rpc/base/check.h"
 #include "rpc/base/spin_policy.h"
 #include "rpc/bundles.h"
 #include "rpc/endpoint.h"
 #include "rpc/endpoint_context.h"
+#include "rpc/incoming_calls.h"
 #include "rpc/loans.h"
 #include "rpc/memory_access.h"
-#include "rpc/memory_shares.h"
+#include "rpc/outgoing_calls.h"
 #include "rpc/protocol/read_pulls.h"
 #include "rpc/protocol/receive_budget.h"
 #include "rpc/protocol/session.h"
 #include "rpc/receive_memory.h"
+#include "rpc/rehearsals.h"
 #include "rpc/session_table.h"
 #include "rpc/transmit_stage.h"
 #include "rpc/transport/channels.h"
@@ -56,47 +58,16 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   }
   void adopt_thread();
   void observe_burst_end(absl::AnyInvocable<void()> observer) {
-    burst_end_observer_ = std::move(observer);
-    bundles_.gather(static_cast<bool>(burst_end_observer_));
+    incoming_.observe_burst_end(std::move(observer));
+    bundles_.gather(incoming_.gathers());
   }
 
-  void serve(MethodId method, HandlerFn handler, const ServeOptions& options);
   absl::StatusOr<SessionId> connect(const Descriptor& peer);
   absl::StatusOr<Endpoint::Offer> begin_connect(const Descriptor& peer);
   absl::Status finish_connect(SessionId session, ByteSpan answer);
   std::string accept_offer(ByteSpan offer, const OfferOrigin& origin, SessionId* made);
   void close(SessionId session);
   [[nodiscard]] const SessionEntry* find(SessionId session) const { return context_.sessions.find(session); }
-
-  /// False: the call is not a small one, and nothing has happened. Inline, because only Endpoint::call() calls this.
-  template <typename Sent>
-  [[gnu::always_inline]] inline bool call_small(SessionId session, MethodId method, Sent request,
-                                                const CallOptions& options, CompletionFn& completion, CallId& id);
-  /// For the engine's own calls: sends a message with a copy of `bytes`.
-  bool call_small(SessionId session, MethodId method, ByteSpan bytes, CompletionFn& completion);
-  [[gnu::noinline]] absl::StatusOr<CallId> call_large(SessionId session, MethodId method, MessagePtr& request,
-                                                      const CallOptions& options, CompletionFn& completion);
-  /// Endpoint::call() with bytes that do not fit an sslot. The arguments are in one struct: passed one by one on the
-  /// stack, they would slow down the small calls.
-  struct CopiedCall {
-    SessionId session;
-    MethodId method;
-    const CallOptions* options;
-    CompletionFn* completion;
-  };
-  [[gnu::noinline]] absl::StatusOr<CallId> call_copied(const CopiedCall& call, ByteSpan request);
-  void cancel(CallId call);
-  /// Answers OK. False: the answer is not a small one, and nothing has happened.
-  template <typename Sent>
-  [[gnu::always_inline]] inline bool answer_small(SessionId wire_session, uint32_t req_num, Sent response);
-  /// Answers a request with any status. Counts the answer as stale if the session or sslot is used for something newer.
-  void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
-              MessagePtr&& message);
-  std::optional<Lease> reserve_answer(SessionId wire_session, size_t bytes);
-  /// The application's name of the session that has this one on the wire; SessionId{}: it has ended.
-  [[nodiscard]] SessionId session_of(SessionId wire_session) const;
-  [[gnu::noinline]] MessagePtr error_message(const absl::Status& status);
-  void handler_done() { --handlers_running_; }
 
   size_t poll();
   size_t poll_or_wait(DurationNs max_wait_ns);
@@ -129,7 +100,12 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   const Clock& clock_;
   EndpointContext context_;
   SessionEventFn session_observer_;
-  absl::AnyInvocable<void()> burst_end_observer_;
+  /// Messages return to it, so it is declared before what may have some.
+  ReceiveMemory memory_{context_};
+  IncomingCalls incoming_{context_, memory_};
+  Bundles bundles_{*this, context_, memory_, incoming_};
+  Answers answers_{context_, memory_, bundles_, incoming_};
+  OutgoingCalls outgoing_{context_, memory_, bundles_};
 
  private:
   friend class Bundles;
@@ -143,16 +119,11 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   Announcement announce(const MessageOwner& owner, const MessagePtr& message) override;
   Fetch fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) override;
   void sever(const Session& session) override;
-  void deliver(Session& session, ArrivedRequest&& request) override;
-  [[nodiscard]] bool takes_one_way(uint16_t method) const override {
-    return method < kMethodMax && takes_one_way_[method];
-  }
-  void complete(Call& call) override {
-    call.session_index = UINT32_MAX;
-    completed_.push_back(call);
-  }
-  bool start_small(Session& session, Call& call) override;
-  Call& take_over(Session& session) override;
+  void deliver(Session& session, ArrivedRequest&& request) override { incoming_.deliver(session, std::move(request)); }
+  [[nodiscard]] bool takes_one_way(uint16_t method) const override { return incoming_.takes_one_way(method); }
+  void complete(Call& call) override { outgoing_.complete(call); }
+  bool start_small(Session& session, Call& call) override { return outgoing_.start_small(session, call); }
+  Call& take_over(Session& session) override { return outgoing_.take_over(session); }
   void count_drop(DropReason reason) override { ++context_.counters.drops[static_cast<size_t>(reason)]; }
   void count_retransmit() override { ++context_.counters.retransmits; }
   void count_copied(size_t bytes) override { context_.counters.rx_copied_bytes += bytes; }
@@ -173,25 +144,9 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void sleep(DurationNs max_wait_ns);
   size_t run_mailbox();
   [[nodiscard]] bool has_due_timer() const {
-    return context_.now_ns >= std::min({context_.timers.next(), task_due_ns_, next_rehearsal_ns_});
+    return context_.now_ns >= std::min({context_.timers.next(), task_due_ns_, rehearsals_.next_ns()});
   }
   void run_timers();
-  void tell_burst_end() {
-    has_gathered_ = false;
-    if (burst_end_observer_) burst_end_observer_();
-  }
-
-  // endpoint_calls.cc
-  Call& take_call();
-  [[nodiscard]] size_t calls_in_flight() const {
-    return calls_.size() - free_calls_.size() - completing_count_ + bundles_.calls().in_flight() - small_records_;
-  }
-  size_t run_completions();
-  void refuse(Session& session, const ArrivedRequest& request, absl::StatusCode code, const std::string& text);
-
-  // endpoint_rehearsal.cc
-  void serve_rehearsals();
-  void rehearse();
 
   // endpoint_packets.cc
   void dispatch(std::span<RxPacket> packets);
@@ -278,30 +233,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   TimeNs run_open_timer(SessionEntry& entry);
   void notify(const SessionEntry& entry, SessionEvent::Kind kind, const absl::Status& why);
 
-  // Calls.
-  std::vector<std::unique_ptr<Call>> calls_;
-  std::vector<uint32_t> free_calls_;
-  /// Below this number, small calls are within calls_max, however many records of large calls are in use.
-  uint32_t small_calls_max_ = context_.options.calls_max;
-  IntrusiveList<Call, &Call::hook> completed_;
-  uint32_t completing_count_ = 0;  // calls whose completion is running
-  uint32_t small_records_ = 0;     // calls that waited and then started as small ones; counted there, too
-
-  TimeNs next_rehearsal_ns_ = kTimeNever;
-  uint64_t calls_at_rehearsal_ = 0;
-  uint32_t rehearsed_ = 0;  // index of the session that was used last
-
-  std::vector<HandlerFn> handlers_;
-  std::bitset<kMethodMax> takes_one_way_;
-  uint32_t handlers_running_ = 0;
-  /// Handlers have run since burst_end_observer_ ran last.
-  bool has_gathered_ = false;
-
-  // Leases and messages return to these, so they are declared before what may have them.
-  ShareLeases answers_{context_.options.answers_limit_bytes};
-  ReceiveMemory memory_{context_};
-
-  Bundles bundles_{*this, context_, memory_};
+  Rehearsals rehearsals_{context_, memory_, incoming_, outgoing_};
 
   // Receive: the packet being dispatched.
   RxPacket* current_ = nullptr;
@@ -338,7 +270,6 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   bool slept_since_work_ = false;
   uint32_t idle_turns_ = 0;
   bool in_turn_ = false;
-  bool shutting_down_ = false;
 };
 
 }  // namespace skua::rpc

@@ -69,7 +69,7 @@ void EndpointImpl::doom(SessionEntry& entry, const absl::Status& why) {
 
 void EndpointImpl::bury_doomed() {
   if (!context_.sessions.has_doomed()) return;
-  run_completions();
+  outgoing_.run_completions();
   context_.sessions.bury([this](SessionEntry& entry) {
     entry.session->ready_hook.unlink();
     bundles_.remove(entry.index);

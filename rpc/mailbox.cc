@@ -31,7 +31,7 @@ void EndpointMailbox::close() {
 }
 
 void EndpointMailbox::detach() {
-  endpoint_ = nullptr;
+  answers_ = nullptr;
   const int64_t held = held_.fetch_add(held_here_, std::memory_order_acq_rel) + held_here_;
   if (held == 0) self_.reset();
 }

@@ -20,10 +20,13 @@
 
 namespace skua::rpc {
 
+class Answers;
+
 class EndpointMailbox final : public Mailbox {
  public:
-  EndpointMailbox(EndpointImpl& endpoint, Transport& transport, size_t capacity)
-      : endpoint_(&endpoint), transport_(&transport), ring_(capacity) {}
+  /// `answers` takes what reply tokens answer; null: nobody does. It need not exist yet.
+  EndpointMailbox(Answers* answers, Transport& transport, size_t capacity)
+      : answers_(answers), transport_(&transport), ring_(capacity) {}
 
   bool post(absl::AnyInvocable<void()>&& task) override;
   bool post_waiting(absl::AnyInvocable<void()>&& task) override;
@@ -45,7 +48,7 @@ class EndpointMailbox final : public Mailbox {
   /// Thread: any. On the endpoint's thread this takes no atomic operation: holds that end there are counted apart from
   /// all others. detach() adds the two counts (biased reference counting).
   void let_go() {
-    if (on_owner_thread() && endpoint_ != nullptr) {
+    if (on_owner_thread() && answers_ != nullptr) {
       --held_here_;
     } else if (held_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       self_.reset();
@@ -53,8 +56,8 @@ class EndpointMailbox final : public Mailbox {
   }
   /// As let_go(). The caller knows that this is the endpoint's thread, and that the endpoint lives.
   void let_go_here() { --held_here_; }
-  /// Null after detach(). Thread: the endpoint's.
-  [[nodiscard]] EndpointImpl* endpoint() const { return endpoint_; }
+  /// What takes the tokens' answers; null after detach(). Thread: the endpoint's.
+  [[nodiscard]] Answers* answers() const { return answers_; }
   void wake();
   /// No task is accepted from now on. When close() returns, no push is under way either, so take() yields the last
   /// tasks that there will be. Thread: the endpoint's.
@@ -66,7 +69,7 @@ class EndpointMailbox final : public Mailbox {
   void keep_alive(std::shared_ptr<EndpointMailbox> self) { self_ = std::move(self); }
 
  private:
-  EndpointImpl* endpoint_;
+  Answers* answers_;
   std::mutex transport_mutex_;  // only taken to wake a sleeper and to close
   Transport* transport_;
   std::atomic<bool> closed_{false};
