@@ -67,23 +67,23 @@ void Endpoint::on_burst_end(absl::AnyInvocable<void()> observer) {
   impl_->observe_burst_end(std::move(observer));
 }
 absl::StatusOr<SessionId> Endpoint::connect(const Descriptor& peer) {
-  impl_->enter();
+  impl_->context_.enter();
   return impl_->connect(peer);
 }
 absl::StatusOr<Endpoint::Offer> Endpoint::begin_connect(const Descriptor& peer) {
-  impl_->enter();
+  impl_->context_.enter();
   return impl_->begin_connect(peer);
 }
 absl::Status Endpoint::finish_connect(SessionId session, ByteSpan answer) {
-  impl_->enter();
+  impl_->context_.enter();
   return impl_->finish_connect(session, answer);
 }
 std::string Endpoint::accept_offer(ByteSpan offer, const OfferOrigin& origin, SessionId* accepted) {
-  impl_->enter();
+  impl_->context_.enter();
   return impl_->accept_offer(offer, origin, accepted);
 }
 void Endpoint::close(SessionId session) {
-  impl_->enter();
+  impl_->context_.enter();
   impl_->close(session);
 }
 bool Endpoint::is_connected(SessionId session) const {
@@ -114,16 +114,16 @@ void Endpoint::unregister_memory(MutableByteSpan region) {
 }
 MemoryAccess& Endpoint::memory_access() {
   impl_->context_.check_thread();
-  return *impl_;
+  return impl_->operations_;
 }
 MessagePtr Endpoint::make_message() {
   impl_->context_.check_thread();
-  return impl_->make_message();
+  return impl_->memory_.make_message();
 }
 absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, MessagePtr request,
                                       const CallOptions& options, CompletionFn completion) {
   EndpointImpl& impl = *impl_;
-  impl.enter(options.now_ns);
+  impl.context_.enter(options.now_ns);
   CallId id;
   if (request && impl.outgoing_.call_small(session, method, SentMessage(request), options, completion, id)) [[likely]] {
     return id;
@@ -134,7 +134,7 @@ absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, Messag
 absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, ByteSpan request, const CallOptions& options,
                                       CompletionFn completion) {
   EndpointImpl& impl = *impl_;
-  impl.enter(options.now_ns);
+  impl.context_.enter(options.now_ns);
   const bool are_few = request.size() <= FewBytes::kMax;
   if (CallId id; are_few && impl.outgoing_.call_small(session, method, SentBytes(request), options, completion, id))
       [[likely]] {
@@ -144,7 +144,7 @@ absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, ByteSp
 }
 
 void Endpoint::cancel(CallId call) noexcept {
-  impl_->enter();
+  impl_->context_.enter();
   impl_->outgoing_.cancel(call);
 }
 size_t Endpoint::poll() noexcept {
@@ -198,10 +198,7 @@ Endpoint::Balance Endpoint::balance() const {
 // --- EndpointImpl: making and unmaking -------------------------------------------------------------------------------
 
 EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, const EndpointOptions& options)
-    : clock_(clock),
-      context_(transport, options, std::make_shared<EndpointMailbox>(&answers_, transport, options.mailbox_max),
-               clock.now_ns()),
-      read_pulls_({.reads_max = options.protocol.reads_max, .chunk_bytes = options.protocol.read_chunk_bytes}),
+    : context_(transport, clock, options, std::make_shared<EndpointMailbox>(&answers_, transport, options.mailbox_max)),
       spin_policy_(options.spin_ns) {
   check_options(context_.options);
   context_.mailbox->keep_alive(context_.mailbox);
@@ -211,7 +208,7 @@ EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, const Endpo
 
 EndpointImpl::~EndpointImpl() {
   context_.check_thread();
-  SKUA_CHECK(!in_turn_, "an endpoint was destroyed from inside its own poll()");
+  SKUA_CHECK(!context_.in_turn, "an endpoint was destroyed from inside its own poll()");
   outgoing_.shut_down();
   // Waiting tasks may hold this endpoint's reply tokens, leases and messages. After close() no tasks are added, so this
   // destroys all of them.
@@ -222,9 +219,9 @@ EndpointImpl::~EndpointImpl() {
     entry.session->abort_all(absl::CancelledError("the endpoint is shutting down"), context_.now_ns);
     bundles_.leave(entry);
   });
-  end_reads();
+  one_sided_.end();
   outgoing_.run_completions();
-  task_ = nullptr;
+  operations_.drop_task();
   incoming_.drop_handlers();
   session_observer_ = nullptr;
   context_.mailbox->detach();
@@ -232,8 +229,7 @@ EndpointImpl::~EndpointImpl() {
     entry.session->ready_hook.unlink();
     entry.session.reset();
   });
-  bundles_.send_all();
-  stage_.end();
+  transmits_.end();
   SKUA_CHECK(memory_.lent_count() == 0, "a lease outlives its endpoint");
   memory_.flush_releases();
   context_.transport.set_placer(nullptr);
@@ -264,16 +260,16 @@ void EndpointImpl::run_timers() {
     if (SessionEntry& entry = context_.sessions[index]; entry.state != SessionEntry::State::kFree)
       run_entry_timer(entry);
   }
-  if (context_.now_ns >= task_due_ns_) run_task();
+  if (context_.now_ns >= operations_.task_due_ns()) operations_.run_task();
   if (context_.now_ns >= rehearsals_.next_ns()) [[unlikely]] {
     rehearsals_.run();
   }
 }
 
 size_t EndpointImpl::poll() {
-  SKUA_CHECK(!in_turn_, "poll() was called from a handler or completion");
-  in_turn_ = true;
-  context_.now_ns = clock_.now_ns();
+  SKUA_CHECK(!context_.in_turn, "poll() was called from a handler or completion");
+  context_.in_turn = true;
+  context_.now_ns = context_.clock.now_ns();
   return turn(receive());
 }
 
@@ -292,45 +288,42 @@ size_t EndpointImpl::turn(size_t received) {
   if (!context_.capabilities.connected) work += handle_links();
   // Mostly none of the following has work; a check here is cheaper than a call.
   if (!context_.mailbox->empty()) work += run_mailbox();
-  if (context_.one_sided != nullptr) {
-    if (const size_t read = run_reads(); read > 0) {
-      incoming_.tell_burst_end();
-      work += read;
-    }
+  if (const size_t done = one_sided_.run(); done > 0) {
+    incoming_.tell_burst_end();
+    work += done;
   }
   if (has_due_timer()) run_timers();
   if (outgoing_.has_completed()) work += outgoing_.run_completions();
   if (has_to_transmit()) work += transmit();
-  stage_.reap();
+  transmits_.reap();
   memory_.flush_releases();
   bury_doomed();
   bundles_.bury_ended();
-  in_turn_ = false;
+  context_.in_turn = false;
   return work;
 }
 
 bool EndpointImpl::nothing_to_do() const {
-  return stage_.nothing_staged() && stage_.in_wire_count() == 0 && bundles_.nothing_written() && ready_.empty() &&
-         parked_.empty() && memory_.nothing_to_release() && offers_due_.empty() && !context_.sessions.has_doomed() &&
-         !outgoing_.has_completed() && read_pulls_.size() == 0 && context_.mailbox->empty() && access_in_flight_ == 0 &&
-         access_waiting_.empty() && loans_.awaited() == 0;
+  return transmits_.is_idle() && memory_.nothing_to_release() && offers_due_.empty() &&
+         !context_.sessions.has_doomed() && !outgoing_.has_completed() && context_.mailbox->empty() &&
+         one_sided_.is_idle();
 }
 
 size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
-  SKUA_CHECK(!in_turn_, "poll_or_wait() was called from a handler or completion");
-  in_turn_ = true;
+  SKUA_CHECK(!context_.in_turn, "poll_or_wait() was called from a handler or completion");
+  context_.in_turn = true;
   // An endpoint that does not spin sleeps first, and looks at the wire only when the wire has something. This saves a
   // fruitless receive in each turn.
   const DurationNs spin_ns = context_.capabilities.wakes_on_receive ? spin_policy_.spin_ns() : context_.options.spin_ns;
   const bool spins = spin_ns > 0 || !context_.capabilities.wakes_on_receive;
   bool slept = false;
   if (!spins && max_wait_ns > 0) {
-    context_.now_ns = clock_.now_ns();
+    context_.now_ns = context_.clock.now_ns();
     transmit();
     slept = nothing_to_do();
     if (slept) sleep(max_wait_ns);
   }
-  context_.now_ns = clock_.now_ns();
+  context_.now_ns = context_.clock.now_ns();
   size_t received = receive();
   // While it spins, most turns find nothing. These turns look only at the wire; the clock and the rest wait for a full
   // turn.
@@ -338,7 +331,7 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
   if (spins && received == 0 && ++idle_turns_ % spin.turns_per_full_turn != 0 && nothing_to_do()) {
     for (uint32_t i = 1; i < spin.looks && received == 0; ++i) received = receive();
     if (received == 0) {
-      in_turn_ = false;
+      context_.in_turn = false;
       return 0;
     }
   }
@@ -356,11 +349,11 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
 }
 
 void EndpointImpl::transmit_between_turns() {
-  SKUA_CHECK(!in_turn_, "transmit() was called from a handler or completion");
-  in_turn_ = true;
-  context_.now_ns = clock_.now_ns();
+  SKUA_CHECK(!context_.in_turn, "transmit() was called from a handler or completion");
+  context_.in_turn = true;
+  context_.now_ns = context_.clock.now_ns();
   transmit();
-  in_turn_ = false;
+  context_.in_turn = false;
 }
 
 /// How long to sleep until a timer is due, at most `max_wait_ns`. 0: not at all. From now on other threads that post
@@ -395,8 +388,7 @@ void EndpointImpl::end_wait() {
 }
 
 TimeNs EndpointImpl::next_timer_ns() const {
-  const bool has_to_send = !stage_.nothing_staged() || !ready_.empty() || !bundles_.nothing_written();
-  return has_to_send ? context_.now_ns : std::min(context_.timers.next(), next_access_ns());
+  return transmits_.has_ready() ? context_.now_ns : std::min(context_.timers.next(), operations_.next_ns());
 }
 
 Endpoint::Balance EndpointImpl::balance() const {

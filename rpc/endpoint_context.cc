@@ -16,15 +16,16 @@ uint64_t seed_of(uint64_t seed, TimeNs now, const EndpointIdentity& self) {
 
 }  // namespace
 
-EndpointContext::EndpointContext(Transport& its_transport, const EndpointOptions& its_options,
-                                 std::shared_ptr<EndpointMailbox> its_mailbox, TimeNs now)
+EndpointContext::EndpointContext(Transport& its_transport, const Clock& its_clock, const EndpointOptions& its_options,
+                                 std::shared_ptr<EndpointMailbox> its_mailbox)
     : transport(its_transport),
       capabilities(its_transport.capabilities()),
       one_sided(its_transport.one_sided()),
+      clock(its_clock),
       options(its_options),
       mailbox(std::move(its_mailbox)),
-      now_ns(now),
-      rng(seed_of(its_options.simulation_seed, now, its_transport.local_descriptor().identity)) {}
+      now_ns(its_clock.now_ns()),
+      rng(seed_of(its_options.simulation_seed, now_ns, its_transport.local_descriptor().identity)) {}
 
 uint64_t EndpointContext::secret() {
   if (options.simulation_seed != 0) return rng.next();

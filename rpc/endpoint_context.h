@@ -3,6 +3,7 @@
 #ifndef SKUA_RPC_ENDPOINT_CONTEXT_H_
 #define SKUA_RPC_ENDPOINT_CONTEXT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -19,10 +20,10 @@
 
 namespace skua::rpc {
 
-/// Thread: the endpoint's. `its_transport` must outlive it. `now`: what the endpoint's clock says.
+/// Thread: the endpoint's. `its_transport` and `its_clock` must outlive it.
 struct EndpointContext {
-  EndpointContext(Transport& its_transport, const EndpointOptions& its_options,
-                  std::shared_ptr<EndpointMailbox> its_mailbox, TimeNs now);
+  EndpointContext(Transport& its_transport, const Clock& its_clock, const EndpointOptions& its_options,
+                  std::shared_ptr<EndpointMailbox> its_mailbox);
   EndpointContext(const EndpointContext&) = delete;
   EndpointContext& operator=(const EndpointContext&) = delete;
 
@@ -31,12 +32,15 @@ struct EndpointContext {
   const Capabilities capabilities;
   /// Null: the transport has no one-sided operations.
   OneSided* const one_sided;
+  const Clock& clock;
   const EndpointOptions options;
   /// Reply tokens share it.
   const std::shared_ptr<EndpointMailbox> mailbox;
   EndpointCounters counters;
-  /// The time of this turn. Between turns it may be old, so entry points set it anew.
+  /// The time of this turn. Between turns it may be old: see enter().
   TimeNs now_ns;
+  /// The loop runs, or somebody whom it called.
+  bool in_turn = false;
   /// Endpoint::keep_for(); null: no peer may have a reserved session.
   absl::AnyInvocable<bool(const EndpointIdentity& peer) const> may_have_reserved;
   /// For secret() in simulations.
@@ -50,6 +54,11 @@ struct EndpointContext {
     SKUA_CHECK(mailbox->on_owner_thread(),
                "an endpoint was used from another thread than its owner's: use post(), or "
                "adopt_thread() after a hand-over");
+  }
+  /// For entry points that use the time. Between turns the time is set anew, to `known_now_ns` if it is not 0.
+  void enter(TimeNs known_now_ns = 0) {
+    check_thread();
+    if (!in_turn) now_ns = known_now_ns == 0 ? clock.now_ns() : std::max(now_ns, known_now_ns);
   }
   /// A random number for generations, nonces and epochs. Nobody may guess it, not even from earlier ones.
   [[nodiscard]] uint64_t secret();

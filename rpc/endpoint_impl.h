@@ -31,31 +31,25 @@
 #include "rpc/endpoint.h"
 #include "rpc/endpoint_context.h"
 #include "rpc/incoming_calls.h"
-#include "rpc/loans.h"
-#include "rpc/memory_access.h"
+#include "rpc/memory_operations.h"
+#include "rpc/message_reads.h"
+#include "rpc/one_sided_loop.h"
 #include "rpc/outgoing_calls.h"
-#include "rpc/protocol/read_pulls.h"
 #include "rpc/protocol/receive_budget.h"
 #include "rpc/protocol/session.h"
 #include "rpc/receive_memory.h"
 #include "rpc/rehearsals.h"
 #include "rpc/session_table.h"
-#include "rpc/transmit_stage.h"
+#include "rpc/transmit_scheduler.h"
 #include "rpc/transport/channels.h"
-#include "rpc/transport/one_sided.h"
 
 namespace skua::rpc {
 
-class EndpointImpl final : public MemoryAccess, private SessionHost, private RxPlacer, private PeerUse {
+class EndpointImpl final : private SessionHost, private RxPlacer, private PeerUse {
  public:
   EndpointImpl(Transport& transport, const Clock& clock, const EndpointOptions& options);
-  ~EndpointImpl() override;
+  ~EndpointImpl();
 
-  /// For entry points that use the time. Outside a turn, the context's time may be old, so it is set anew.
-  void enter(TimeNs known_now_ns = 0) {
-    context_.check_thread();
-    if (!in_turn_) context_.now_ns = known_now_ns == 0 ? clock_.now_ns() : std::max(context_.now_ns, known_now_ns);
-  }
   void adopt_thread();
   void observe_burst_end(absl::AnyInvocable<void()> observer) {
     incoming_.observe_burst_end(std::move(observer));
@@ -81,23 +75,6 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   [[nodiscard]] size_t session_count() const { return context_.sessions.size(); }
   [[nodiscard]] bool is_short_of_sessions() const { return context_.sessions.is_short(); }
 
-  MessagePtr make_message() override { return memory_.make_message(); }
-
-  // MemoryAccess.
-  [[nodiscard]] bool offered() const override { return context_.one_sided != nullptr; }
-  [[nodiscard]] uint64_t life_of(SessionId session) const override;
-  [[nodiscard]] bool ready(SessionId session) override;
-  void start(Operation& operation) override;
-  [[nodiscard]] bool usable(ByteSpan bytes) const override;
-  absl::StatusOr<Buffer> allocate(size_t bytes) override;
-  absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) override;
-  void close_region(uint32_t key) override;
-  PeerId reserve_notices(SessionId session, uint32_t count) override;
-  void release_notices(PeerId peer, uint32_t count) override;
-  void on_notice(absl::AnyInvocable<void(PeerId from, uint32_t number)> observer) override;
-  void call_at(TimeNs when, absl::AnyInvocable<void()> task) override;
-
-  const Clock& clock_;
   EndpointContext context_;
   SessionEventFn session_observer_;
   /// Messages return to it, so it is declared before what may have some.
@@ -106,25 +83,31 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   Bundles bundles_{*this, context_, memory_, incoming_};
   Answers answers_{context_, memory_, bundles_, incoming_};
   OutgoingCalls outgoing_{context_, memory_, bundles_};
+  MemoryOperations operations_{context_, memory_};
 
  private:
   friend class Bundles;
 
   // SessionHost.
-  void mark_ready(Session& session) override;
-  PacketSink* express(const Session& session) override;
+  void mark_ready(Session& session) override { transmits_.mark_ready(session); }
+  PacketSink* express(const Session& session) override { return transmits_.express(session); }
   void arm_timer(Session& session, TimeNs when) override;
   bool keep(const Arrival& arrival, Lease& lease) override;
   std::optional<Assembly> assemble(const Session& session, size_t bytes) override;
-  Announcement announce(const MessageOwner& owner, const MessagePtr& message) override;
-  Fetch fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) override;
-  void sever(const Session& session) override;
+  MessagePtr make_message() override { return memory_.make_message(); }
+  Announcement announce(const MessageOwner& owner, const MessagePtr& message) override {
+    return reads_.announce(owner, message);
+  }
+  Fetch fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) override {
+    return reads_.fetch(owner, list, message_bytes);
+  }
+  void sever(const Session& session) override { reads_.sever(session); }
   void deliver(Session& session, ArrivedRequest&& request) override { incoming_.deliver(session, std::move(request)); }
   [[nodiscard]] bool takes_one_way(uint16_t method) const override { return incoming_.takes_one_way(method); }
   void complete(Call& call) override { outgoing_.complete(call); }
   bool start_small(Session& session, Call& call) override { return outgoing_.start_small(session, call); }
   Call& take_over(Session& session) override { return outgoing_.take_over(session); }
-  void count_drop(DropReason reason) override { ++context_.counters.drops[static_cast<size_t>(reason)]; }
+  void count_drop(DropReason reason) override { context_.count_drop(reason); }
   void count_retransmit() override { ++context_.counters.retransmits; }
   void count_copied(size_t bytes) override { context_.counters.rx_copied_bytes += bytes; }
 
@@ -144,7 +127,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void sleep(DurationNs max_wait_ns);
   size_t run_mailbox();
   [[nodiscard]] bool has_due_timer() const {
-    return context_.now_ns >= std::min({context_.timers.next(), task_due_ns_, rehearsals_.next_ns()});
+    return context_.now_ns >= std::min({context_.timers.next(), operations_.task_due_ns(), rehearsals_.next_ns()});
   }
   void run_timers();
 
@@ -158,27 +141,9 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   [[nodiscard]] static bool is_lost_peer(const SessionEntry& entry, PeerId from);
   void dispatch_control(const Arrival& arrival, PeerId from);
   void discard_current();
-  void send_control(PeerId peer, const PacketHeader& header, ByteSpan payload);
-  [[nodiscard]] bool has_to_transmit() const {
-    return !bundles_.nothing_written() || !ready_.empty() || !stage_.nothing_staged() || !parked_.empty() ||
-           !offers_due_.empty();
-  }
+  [[nodiscard]] bool has_to_transmit() const { return transmits_.has_waiting() || !offers_due_.empty(); }
   size_t transmit();
   void send_offers();
-
-  // endpoint_reads.cc
-  size_t run_reads();
-  void on_one_sided(const OneSidedCompletion& completion);
-  void on_fetched(ReadPulls::Finished&& finished);
-  void end_reads();
-
-  // endpoint_memory.cc
-  bool try_to_post(Operation& operation);
-  size_t run_waiting_access();
-  /// False: the completion belongs to no operation of MemoryAccess.
-  bool on_access_completion(const OneSidedCompletion& completion);
-  void run_task();
-  [[nodiscard]] TimeNs next_access_ns() const;
 
   // endpoint_sessions.cc
   /// Makes the session of a new entry.
@@ -244,32 +209,19 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   size_t receive_max_ = kBurstMax / 2;
   std::array<LinkEvent, 8> link_events_;
 
-  TransmitStage stage_{context_.transport, context_.counters};
-
-  // Large messages that their receivers read.
-  Loans loans_{context_.one_sided};
-  ReadPulls read_pulls_;
-  // MemoryAccess: operations that others started, their notices, and their task.
-  IntrusiveList<Operation, &Operation::hook> access_waiting_;
-  size_t access_in_flight_ = 0;
-  uint64_t notices_reserved_ = 0;
-  absl::AnyInvocable<void(PeerId from, uint32_t number)> notice_observer_;
-  TimeNs task_due_ns_ = kTimeNever;
-  absl::AnyInvocable<void()> task_;
+  TransmitScheduler transmits_{context_, memory_, bundles_};
+  MessageReads reads_{context_, memory_};
+  OneSidedLoop one_sided_{context_, reads_, operations_};
 
   // Sessions.
   ReceiveBudget receive_budget_{
       std::min<size_t>(context_.options.protocol.receive_budget_packets, context_.capabilities.lendable_count / 2),
       context_.options.protocol.receive_budget_bytes};
   SpinPolicy spin_policy_;
-  IntrusiveList<Session, &Session::ready_hook> ready_;
-  /// Ready sessions whose peer takes nothing now. They wait apart, so that one stopped peer does not hold up others.
-  IntrusiveList<Session, &Session::ready_hook> parked_;
   std::vector<uint32_t> offers_due_;
   TimeNs last_work_ns_ = 0;
   bool slept_since_work_ = false;
   uint32_t idle_turns_ = 0;
-  bool in_turn_ = false;
 };
 
 }  // namespace skua::rpc

@@ -197,7 +197,7 @@ void EndpointImpl::tell_unknown(const PacketHeader& header, PeerId from) {
   reply.type = PacketType::kUnknownSession;
   reply.session_index = header.session_index;
   reply.session_generation = header.session_generation;
-  send_control(from, reply, {});
+  transmits_.send_control(from, reply, {});
 }
 
 /// Handles packets that are not for an open session that is bound to their sender.
@@ -228,25 +228,6 @@ void EndpointImpl::dispatch_aside(const Arrival& arrival, PeerId from) {
 
 // --- Transmit --------------------------------------------------------------------------------------------------------
 
-void EndpointImpl::mark_ready(Session& session) {
-  if (!session.ready_hook.linked()) ready_.push_back(session);
-}
-
-PacketSink* EndpointImpl::express(const Session& session) {
-  // A session must not overtake sessions that wait for the wire. Nor may a body's release send while flush() is
-  // counting the packets that were taken.
-  if (stage_.is_flushing() || !ready_.empty()) return nullptr;
-  return stage_.make_room_for(session.route()) ? &stage_ : nullptr;
-}
-
-void EndpointImpl::send_control(PeerId peer, const PacketHeader& header, ByteSpan payload) {
-  // Without room the packet is dropped: a control packet is repeated by the side that needs it.
-  if (!stage_.make_room_for(peer)) return;
-  MessagePtr message = make_message();
-  message->append_copy(payload);
-  stage_.stage_control(peer, header, message);
-}
-
 void EndpointImpl::send_offers() {
   for (uint32_t index : std::exchange(offers_due_, {})) {
     SessionEntry& entry = context_.sessions[index];
@@ -254,40 +235,14 @@ void EndpointImpl::send_offers() {
     PacketHeader header;
     header.type = PacketType::kConnect;
     header.session_index = UINT32_MAX;
-    send_control(entry.peer, header, as_byte_span(make_offer(entry)));
+    transmits_.send_control(entry.peer, header, as_byte_span(make_offer(entry)));
   }
 }
 
 size_t EndpointImpl::transmit() {
-  size_t sent = 0;
   bundles_.send_all();
   if (!offers_due_.empty()) send_offers();
-  for (Session* session = parked_.empty() ? nullptr : &parked_.front(); session != nullptr;) {
-    Session* next = parked_.next(*session);
-    if (stage_.takes(session->route())) {
-      session->ready_hook.unlink();
-      ready_.push_back(*session);
-    }
-    session = next;
-  }
-  while (!ready_.empty()) {
-    Session& session = ready_.front();
-    session.ready_hook.unlink();
-    if (!stage_.takes(session.route())) {
-      parked_.push_back(session);
-      continue;
-    }
-    // Each ready session sends up to a burst, in turn.
-    if (session.transmit(stage_, context_.now_ns)) ready_.push_back(session);
-    if (!stage_.has_room()) {
-      const size_t taken = stage_.flush();
-      sent += taken;
-      if (taken == 0) return sent;
-    }
-  }
-  sent += stage_.flush();
-  bundles_.send_all();
-  return sent;
+  return transmits_.transmit();
 }
 
 }  // namespace skua::rpc

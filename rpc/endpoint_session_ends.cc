@@ -52,7 +52,7 @@ void EndpointImpl::close(SessionId session) {
     header.type = PacketType::kDisconnect;
     header.session_index = entry->remote_index;
     header.session_generation = entry->remote_generation;
-    send_control(entry->peer, header, {});
+    transmits_.send_control(entry->peer, header, {});
   }
   doom(*entry, absl::CancelledError("the session was closed"));
 }

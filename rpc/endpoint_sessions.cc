@@ -443,7 +443,7 @@ void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
     header.type = PacketType::kAccept;
     header.session_index = offer->session_index;
     header.session_generation = offer->session_generation;
-    return send_control(from, header, as_byte_span(answer));
+    return transmits_.send_control(from, header, as_byte_span(answer));
   }
   const PacketHeader& header = arrival.header;
   SessionEntry* entry = context_.sessions.at(header.session_index);
