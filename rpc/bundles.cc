@@ -234,7 +234,7 @@ void Bundles::on_join_request(const BundleHead& head, RawRecord record, const Jo
   const bool is_open = entry.state == SessionEntry::State::kOpen && !entry.initiator && entry.version >= kBundleVersion;
   if (!is_open || entry.wire_generation != join.generation) return drop(DropReason::kOldGeneration);
   // Like every packet that names the session's generation, a join may bind the session to its sender.
-  if (endpoint_.is_lost_peer(entry, from) && !endpoint_.bind_again(entry, from)) return;
+  if (SessionBinding::is_lost_peer(entry, from) && !endpoint_.binding_.bind_again(entry, from)) return;
   if (entry.peer != from || from == kNoPeer) return drop(DropReason::kForeignSender);
   Association* a = associations_.of(from, join.association, join.epoch);
   SessionHot& hot = entry.session->hot();

@@ -55,7 +55,7 @@ void Endpoint::serve(MethodId method, HandlerFn handler, const ServeOptions& opt
 }
 void Endpoint::on_session_event(SessionEventFn observer) {
   impl_->context_.check_thread();
-  impl_->session_observer_ = std::move(observer);
+  impl_->lives_.observe(std::move(observer));
 }
 void Endpoint::keep_for(absl::AnyInvocable<bool(const EndpointIdentity& peer) const> may_have) {
   impl_->context_.check_thread();
@@ -68,37 +68,37 @@ void Endpoint::on_burst_end(absl::AnyInvocable<void()> observer) {
 }
 absl::StatusOr<SessionId> Endpoint::connect(const Descriptor& peer) {
   impl_->context_.enter();
-  return impl_->connect(peer);
+  return impl_->dialer_.connect(peer);
 }
 absl::StatusOr<Endpoint::Offer> Endpoint::begin_connect(const Descriptor& peer) {
   impl_->context_.enter();
-  return impl_->begin_connect(peer);
+  return impl_->dialer_.begin_connect(peer);
 }
 absl::Status Endpoint::finish_connect(SessionId session, ByteSpan answer) {
   impl_->context_.enter();
-  return impl_->finish_connect(session, answer);
+  return impl_->dialer_.finish_connect(session, answer);
 }
 std::string Endpoint::accept_offer(ByteSpan offer, const OfferOrigin& origin, SessionId* accepted) {
   impl_->context_.enter();
-  return impl_->accept_offer(offer, origin, accepted);
+  return impl_->acceptor_.accept_offer(offer, origin, accepted);
 }
 void Endpoint::close(SessionId session) {
   impl_->context_.enter();
-  impl_->close(session);
+  impl_->lives_.close(session);
 }
 bool Endpoint::is_connected(SessionId session) const {
   impl_->context_.check_thread();
-  const SessionEntry* entry = impl_->find(session);
+  const SessionEntry* entry = impl_->context_.sessions.find(session);
   return entry != nullptr && entry->state == SessionEntry::State::kOpen;
 }
 EndpointIdentity Endpoint::peer_identity(SessionId session) const {
   impl_->context_.check_thread();
-  const SessionEntry* entry = impl_->find(session);
+  const SessionEntry* entry = impl_->context_.sessions.find(session);
   return entry == nullptr ? EndpointIdentity{} : entry->identity;
 }
 uint64_t Endpoint::session_nonce(SessionId session) const {
   impl_->context_.check_thread();
-  const SessionEntry* entry = impl_->find(session);
+  const SessionEntry* entry = impl_->context_.sessions.find(session);
   return entry == nullptr ? 0 : entry->nonce;
 }
 Descriptor Endpoint::local_descriptor() const {
@@ -186,10 +186,10 @@ TimeNs Endpoint::now_ns() const {
   return impl_->context_.now_ns;
 }
 size_t Endpoint::session_count() const {
-  return impl_->session_count();
+  return impl_->context_.sessions.size();
 }
 bool Endpoint::is_short_of_sessions() const {
-  return impl_->is_short_of_sessions();
+  return impl_->context_.sessions.is_short();
 }
 Endpoint::Balance Endpoint::balance() const {
   return impl_->balance();
@@ -215,20 +215,14 @@ EndpointImpl::~EndpointImpl() {
   context_.mailbox->close();
   absl::AnyInvocable<void()> task;
   while (context_.mailbox->take(task)) task = nullptr;
-  context_.sessions.for_each([this](SessionEntry& entry) {
-    entry.session->abort_all(absl::CancelledError("the endpoint is shutting down"), context_.now_ns);
-    bundles_.leave(entry);
-  });
+  lives_.abort_all(absl::CancelledError("the endpoint is shutting down"));
   one_sided_.end();
   outgoing_.run_completions();
   operations_.drop_task();
   incoming_.drop_handlers();
-  session_observer_ = nullptr;
+  lives_.observe(nullptr);
   context_.mailbox->detach();
-  context_.sessions.for_each([](SessionEntry& entry) {
-    entry.session->ready_hook.unlink();
-    entry.session.reset();
-  });
+  lives_.destroy_all();
   transmits_.end();
   SKUA_CHECK(memory_.lent_count() == 0, "a lease outlives its endpoint");
   memory_.flush_releases();
@@ -255,11 +249,7 @@ size_t EndpointImpl::run_mailbox() {
 }
 
 void EndpointImpl::run_timers() {
-  uint32_t index;
-  while (context_.timers.pop_due(context_.now_ns, index)) {
-    if (SessionEntry& entry = context_.sessions[index]; entry.state != SessionEntry::State::kFree)
-      run_entry_timer(entry);
-  }
+  timers_.run_due();
   if (context_.now_ns >= operations_.task_due_ns()) operations_.run_task();
   if (context_.now_ns >= rehearsals_.next_ns()) [[unlikely]] {
     rehearsals_.run();
@@ -277,7 +267,7 @@ size_t EndpointImpl::poll() {
 size_t EndpointImpl::turn(size_t received) {
   size_t work = received;
   // With connections: sessions hear of a connection that came or went before they get the packets that it brought.
-  if (context_.capabilities.connected) work += handle_links();
+  if (context_.capabilities.connected) work += links_.poll();
   if (received > 0) {
     context_.counters.packets_received += received;
     dispatch(std::span(received_).first(received));
@@ -285,7 +275,7 @@ size_t EndpointImpl::turn(size_t received) {
     bundles_.send_all();
   }
   // Without connections, link events can wait until the packets are handled.
-  if (!context_.capabilities.connected) work += handle_links();
+  if (!context_.capabilities.connected) work += links_.poll();
   // Mostly none of the following has work; a check here is cheaper than a call.
   if (!context_.mailbox->empty()) work += run_mailbox();
   if (const size_t done = one_sided_.run(); done > 0) {
@@ -297,14 +287,19 @@ size_t EndpointImpl::turn(size_t received) {
   if (has_to_transmit()) work += transmit();
   transmits_.reap();
   memory_.flush_releases();
-  bury_doomed();
+  if (context_.sessions.has_doomed()) bury_ended();
   bundles_.bury_ended();
   context_.in_turn = false;
   return work;
 }
 
+void EndpointImpl::bury_ended() {
+  outgoing_.run_completions();
+  lives_.bury();
+}
+
 bool EndpointImpl::nothing_to_do() const {
-  return transmits_.is_idle() && memory_.nothing_to_release() && offers_due_.empty() &&
+  return transmits_.is_idle() && memory_.nothing_to_release() && !dialer_.has_offers_due() &&
          !context_.sessions.has_doomed() && !outgoing_.has_completed() && context_.mailbox->empty() &&
          one_sided_.is_idle();
 }
@@ -400,7 +395,7 @@ Endpoint::Balance EndpointImpl::balance() const {
     retained.requests += entry.session->retained().requests;
   });
   out.calls = outgoing_.in_flight();
-  out.credits_missing += receive_budget_.packets_out();
+  out.credits_missing += lives_.pulled_packets();
   out.handlers = incoming_.running();
   out.lent_buffers = memory_.lent_count();
   out.pool_buffers = memory_.buffer_count() - std::min(memory_.buffer_count(), retained.requests);

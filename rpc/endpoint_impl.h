@@ -30,16 +30,22 @@
 #include "rpc/bundles.h"
 #include "rpc/endpoint.h"
 #include "rpc/endpoint_context.h"
+#include "rpc/handshake_policy.h"
 #include "rpc/incoming_calls.h"
 #include "rpc/memory_operations.h"
 #include "rpc/message_reads.h"
 #include "rpc/one_sided_loop.h"
 #include "rpc/outgoing_calls.h"
-#include "rpc/protocol/receive_budget.h"
 #include "rpc/protocol/session.h"
 #include "rpc/receive_memory.h"
 #include "rpc/rehearsals.h"
+#include "rpc/session_acceptor.h"
+#include "rpc/session_binding.h"
+#include "rpc/session_dialer.h"
+#include "rpc/session_links.h"
+#include "rpc/session_lives.h"
 #include "rpc/session_table.h"
+#include "rpc/session_timers.h"
 #include "rpc/transmit_scheduler.h"
 #include "rpc/transport/channels.h"
 
@@ -56,13 +62,6 @@ class EndpointImpl final : private SessionHost, private RxPlacer, private PeerUs
     bundles_.gather(incoming_.gathers());
   }
 
-  absl::StatusOr<SessionId> connect(const Descriptor& peer);
-  absl::StatusOr<Endpoint::Offer> begin_connect(const Descriptor& peer);
-  absl::Status finish_connect(SessionId session, ByteSpan answer);
-  std::string accept_offer(ByteSpan offer, const OfferOrigin& origin, SessionId* made);
-  void close(SessionId session);
-  [[nodiscard]] const SessionEntry* find(SessionId session) const { return context_.sessions.find(session); }
-
   size_t poll();
   size_t poll_or_wait(DurationNs max_wait_ns);
   [[nodiscard]] int wait_fd() const { return context_.transport.wait_fd(); }
@@ -72,11 +71,7 @@ class EndpointImpl final : private SessionHost, private RxPlacer, private PeerUs
   [[nodiscard]] TimeNs next_timer_ns() const;
   [[nodiscard]] Endpoint::Balance balance() const;
 
-  [[nodiscard]] size_t session_count() const { return context_.sessions.size(); }
-  [[nodiscard]] bool is_short_of_sessions() const { return context_.sessions.is_short(); }
-
   EndpointContext context_;
-  SessionEventFn session_observer_;
   /// Messages return to it, so it is declared before what may have some.
   ReceiveMemory memory_{context_};
   IncomingCalls incoming_{context_, memory_};
@@ -84,6 +79,14 @@ class EndpointImpl final : private SessionHost, private RxPlacer, private PeerUs
   Answers answers_{context_, memory_, bundles_, incoming_};
   OutgoingCalls outgoing_{context_, memory_, bundles_};
   MemoryOperations operations_{context_, memory_};
+  MessageReads reads_{context_, memory_};
+  OneSidedLoop one_sided_{context_, reads_, operations_};
+  TransmitScheduler transmits_{context_, memory_, bundles_};
+  SessionLives lives_{context_, *this, bundles_, transmits_};
+  SessionBinding binding_{context_, lives_, bundles_};
+  HandshakePolicy policy_{context_.transport, context_.options};
+  SessionDialer dialer_{context_, policy_, lives_, transmits_};
+  SessionAcceptor acceptor_{context_, policy_, lives_, binding_, transmits_};
 
  private:
   friend class Bundles;
@@ -91,7 +94,9 @@ class EndpointImpl final : private SessionHost, private RxPlacer, private PeerUs
   // SessionHost.
   void mark_ready(Session& session) override { transmits_.mark_ready(session); }
   PacketSink* express(const Session& session) override { return transmits_.express(session); }
-  void arm_timer(Session& session, TimeNs when) override;
+  void arm_timer(Session& session, TimeNs when) override {
+    context_.timers.set_earlier(session.address().local_index, when);
+  }
   bool keep(const Arrival& arrival, Lease& lease) override;
   std::optional<Assembly> assemble(const Session& session, size_t bytes) override;
   MessagePtr make_message() override { return memory_.make_message(); }
@@ -138,66 +143,14 @@ class EndpointImpl final : private SessionHost, private RxPlacer, private PeerUs
   [[nodiscard]] bool is_unsealed(const RxPacket& packet, const PacketHeader& header, const SessionEntry* entry) const;
   void dispatch_aside(const Arrival& arrival, PeerId from);
   void tell_unknown(const PacketHeader& header, PeerId from);
-  [[nodiscard]] static bool is_lost_peer(const SessionEntry& entry, PeerId from);
   void dispatch_control(const Arrival& arrival, PeerId from);
   void discard_current();
-  [[nodiscard]] bool has_to_transmit() const { return transmits_.has_waiting() || !offers_due_.empty(); }
+  [[nodiscard]] bool has_to_transmit() const { return transmits_.has_waiting() || dialer_.has_offers_due(); }
   size_t transmit();
-  void send_offers();
+  void bury_ended();
 
-  // endpoint_sessions.cc
-  /// Makes the session of a new entry.
-  void make_session(SessionEntry& entry);
-  absl::StatusOr<SessionEntry*> dial(const Descriptor& peer, SessionEntry::State state);
-  [[nodiscard]] SessionTerms own_terms() const;
-  [[nodiscard]] SessionTerms common_terms(const SessionTerms& offered) const;
-  [[nodiscard]] uint8_t version_max() const;
-  std::string make_offer(SessionEntry& entry);
-  /// The offer together with that of the peer's channel, if the transport has channels.
-  std::string with_channel(PeerId peer, std::string offer);
-  std::string accept_session(ByteSpan offer, PeerId from, uint64_t source, SessionId* made);
-  /// The answer that says why the offer made no session.
-  std::string refuse_offer(ByteSpan offer, const absl::Status& why);
-  /// OK, or why no offer like this one is accepted.
-  [[nodiscard]] absl::Status check_offer(const SessionOffer& offer) const;
-  /// The entry of the session that is offered. `claimed`: the peer that the offer names, if the transport needs it.
-  absl::StatusOr<SessionEntry*> take_offer(const SessionOffer& offer, const EndpointIdentity& identity, PeerId claimed,
-                                           uint64_t source);
-  /// OK: `accepted` is the session, and `answer` has its terms, unless the offer is a repeated one, whose answer the
-  /// session has.
-  absl::Status judge_offer(const SessionOffer& offer, PeerId from, uint64_t source, SessionAnswer& answer,
-                           SessionEntry*& accepted);
-  [[nodiscard]] bool is_bound_elsewhere(const SessionOffer& offer, PeerId from) const;
-  /// Whether an offer from `from` may be accepted (OK), or why not. Ends the session that the offer replaces.
-  absl::Status make_way(PeerId from, const EndpointIdentity& identity, uint32_t remote_index,
-                        uint32_t remote_generation);
-  /// Binds the session to `from`. False: the session has ended instead.
-  bool bind(SessionEntry& entry, PeerId from);
-  /// As bind(), for a session whose connection may have broken before.
-  bool bind_again(SessionEntry& entry, PeerId from);
-  void unbind(SessionEntry& entry);
-  void resume(SessionEntry& entry);
-  void limit_unproven();
-  absl::Status finish_channel(SessionEntry& entry, const KeyedRecord& record);
-  absl::Status on_answer(SessionEntry& entry, const SessionAnswer& answer);
-  void open_session(SessionEntry& entry, const SessionTerms& terms);
-
-  // endpoint_session_ends.cc
-  void break_session(SessionEntry& entry, const absl::Status& why);
-  void doom(SessionEntry& entry, const absl::Status& why);
-  void bury_doomed();
-  void on_unknown_session(const Arrival& arrival, PeerId from);
-  size_t handle_links();
-  /// Link events are rare: kept out of the code of turns without any.
-  [[gnu::noinline]] void on_link(const LinkEvent& event);
-  void on_link(SessionEntry& entry, const LinkEvent& event);
-  void on_link_down(SessionEntry& entry, const absl::Status& why);
-  void on_link_up(SessionEntry& entry, const EndpointIdentity& who);
-  void run_entry_timer(SessionEntry& entry);
-  TimeNs run_connecting_timer(SessionEntry& entry);
-  TimeNs run_open_timer(SessionEntry& entry);
-  void notify(const SessionEntry& entry, SessionEvent::Kind kind, const absl::Status& why);
-
+  SessionLinks links_{context_, lives_, binding_, bundles_};
+  SessionTimers timers_{context_, lives_, dialer_, bundles_};
   Rehearsals rehearsals_{context_, memory_, incoming_, outgoing_};
 
   // Receive: the packet being dispatched.
@@ -207,18 +160,8 @@ class EndpointImpl final : private SessionHost, private RxPlacer, private PeerUs
   /// How many packets are received at a time. Mostly half a burst: its answers leave while the next half arrives. A
   /// whole burst if many peers send little each: it is mostly all that has arrived, and each receive has its cost.
   size_t receive_max_ = kBurstMax / 2;
-  std::array<LinkEvent, 8> link_events_;
 
-  TransmitScheduler transmits_{context_, memory_, bundles_};
-  MessageReads reads_{context_, memory_};
-  OneSidedLoop one_sided_{context_, reads_, operations_};
-
-  // Sessions.
-  ReceiveBudget receive_budget_{
-      std::min<size_t>(context_.options.protocol.receive_budget_packets, context_.capabilities.lendable_count / 2),
-      context_.options.protocol.receive_budget_bytes};
   SpinPolicy spin_policy_;
-  std::vector<uint32_t> offers_due_;
   TimeNs last_work_ns_ = 0;
   bool slept_since_work_ = false;
   uint32_t idle_turns_ = 0;

@@ -62,8 +62,8 @@ RxPlacer::Placement EndpointImpl::place(PeerId from, ByteSpan header, size_t pay
   const PacketHeader& h = decoded.header;
   const SessionEntry* entry = context_.sessions.at(h.session_index);
   if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
-      entry->wire_generation != h.session_generation || (entry->peer != from && !is_lost_peer(*entry, from)) ||
-      !entry->session->expects(h)) {
+      entry->wire_generation != h.session_generation ||
+      (entry->peer != from && !SessionBinding::is_lost_peer(*entry, from)) || !entry->session->expects(h)) {
     return {};
   }
   const Placement out = memory_.place(memory_.payer_of(*entry, from), payload_bytes);
@@ -182,12 +182,6 @@ void EndpointImpl::discard_current() {
   }
 }
 
-/// Whether a packet from `from` that names the session's generation may bind the session.
-bool EndpointImpl::is_lost_peer(const SessionEntry& entry, PeerId from) {
-  return entry.state == SessionEntry::State::kOpen && !entry.initiator && entry.peer == kUnbound && from != kNoPeer &&
-         (entry.claimed == kNoPeer || entry.claimed == from);
-}
-
 /// A sender that waits for an answer is told that the session does not exist here.
 void EndpointImpl::tell_unknown(const PacketHeader& header, PeerId from) {
   const bool asks =
@@ -215,33 +209,34 @@ void EndpointImpl::dispatch_aside(const Arrival& arrival, PeerId from) {
     context_.count_drop(entry == nullptr ? DropReason::kUnknownSession : DropReason::kOldGeneration);
     return tell_unknown(header, from);
   }
-  if (is_lost_peer(*entry, from)) {
-    if (!bind_again(*entry, from)) return tell_unknown(header, from);
+  if (SessionBinding::is_lost_peer(*entry, from)) {
+    if (!binding_.bind_again(*entry, from)) return tell_unknown(header, from);
     if (is_for_session(header.type)) return entry->session->on_packet(arrival, context_.now_ns);
   }
   // Anybody who has seen the session's packets knows its numbers, so they prove nothing here. No answer is sent,
   // because the answer would end the session at its real peer.
   if (entry->peer != from) return context_.count_drop(DropReason::kForeignSender);
   if (entry->state != SessionEntry::State::kOpen) return context_.count_drop(DropReason::kNotReady);
-  doom(*entry, absl::UnavailableError("the peer closed the session"));  // only kDisconnect is left
+  lives_.end(*entry, absl::UnavailableError("the peer closed the session"));  // only kDisconnect is left
+}
+
+void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
+  const PacketHeader& header = arrival.header;
+  // The packet echoes the ids of the peer's session.
+  if (header.type == PacketType::kUnknownSession) {
+    return lives_.lost_at_peer(from, header.session_index, header.session_generation);
+  }
+  // What opens a session has to come from somebody whose name is known.
+  if (context_.capabilities.keyed) return context_.count_drop(DropReason::kRefusedHandshake);
+  if (header.type == PacketType::kConnect) return acceptor_.on_connect(arrival, from);
+  dialer_.on_accept(arrival, from);
 }
 
 // --- Transmit --------------------------------------------------------------------------------------------------------
 
-void EndpointImpl::send_offers() {
-  for (uint32_t index : std::exchange(offers_due_, {})) {
-    SessionEntry& entry = context_.sessions[index];
-    if (!std::exchange(entry.offer_due, false) || entry.state != SessionEntry::State::kConnecting) continue;
-    PacketHeader header;
-    header.type = PacketType::kConnect;
-    header.session_index = UINT32_MAX;
-    transmits_.send_control(entry.peer, header, as_byte_span(make_offer(entry)));
-  }
-}
-
 size_t EndpointImpl::transmit() {
   bundles_.send_all();
-  if (!offers_due_.empty()) send_offers();
+  if (dialer_.has_offers_due()) dialer_.send_offers();
   return transmits_.transmit();
 }
 

@@ -17,7 +17,7 @@
 //
 // Limits: the number of all sessions, of which some are reserved; of one peer's; of one host's; and of unproven
 // sessions, from which no packet came yet, since an offer costs its sender nothing. What an offer says about its sender
-// is only a claim. EndpointImpl::judge_offer() judges it.
+// is only a claim. SessionAcceptor judges it.
 #ifndef SKUA_RPC_SESSION_TABLE_H_
 #define SKUA_RPC_SESSION_TABLE_H_
 

@@ -1,0 +1,41 @@
+// SessionTimers: what sessions do because time passes: offers, joins, pings, repetitions, and the ends of sessions whose
+// peers are silent or never used them.
+#ifndef SKUA_RPC_SESSION_TIMERS_H_
+#define SKUA_RPC_SESSION_TIMERS_H_
+
+#include "rpc/bundles.h"
+#include "rpc/endpoint_context.h"
+#include "rpc/session_dialer.h"
+#include "rpc/session_lives.h"
+#include "rpc/session_table.h"
+
+namespace skua::rpc {
+
+/// Thread: the endpoint's, which owns it. The other parts must outlive it.
+class SessionTimers {
+ public:
+  SessionTimers(EndpointContext& context, SessionLives& lives, SessionDialer& dialer, Bundles& bundles)
+      : context_(context), lives_(lives), dialer_(dialer), bundles_(bundles) {}
+  SessionTimers(const SessionTimers&) = delete;
+  SessionTimers& operator=(const SessionTimers&) = delete;
+
+  /// Runs the timers that are due.
+  void run_due();
+
+ private:
+  void run(SessionEntry& entry);
+  /// Both return when the timer has to run again.
+  TimeNs run_open(SessionEntry& entry);
+  TimeNs watch_silence(SessionEntry& entry);
+  /// Whether a session that a peer opened ends now, and otherwise when it may. True: it has ended.
+  bool give_up(SessionEntry& entry, TimeNs& next);
+
+  EndpointContext& context_;
+  SessionLives& lives_;
+  SessionDialer& dialer_;
+  Bundles& bundles_;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_SESSION_TIMERS_H_
