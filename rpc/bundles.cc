@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "rpc/endpoint_impl.h"
+#include "rpc/association_joins.h"
 
 namespace skua::rpc {
 
-Bundles::Bundles(EndpointImpl& endpoint, EndpointContext& context, ReceiveMemory& memory, IncomingCalls& incoming)
-    : endpoint_(endpoint),
-      context_(context),
+Bundles::Bundles(EndpointContext& context, ReceiveMemory& memory, IncomingCalls& incoming, AssociationJoins& joins)
+    : context_(context),
       memory_(memory),
       incoming_(incoming),
+      joins_(joins),
       transport_(context.transport),
       integrity_(context.capabilities.integrity),
       is_stream_(context.capabilities.reliable),
@@ -157,126 +157,12 @@ void Bundles::count_retransmit() {
   ++context_.counters.retransmits;
 }
 
+void Bundles::on_join(const BundleHead& head, RawRecord record, ByteSpan bytes, PeerId from) {
+  joins_.on_record(head, record, bytes, from);
+}
+
 void Bundles::drop(DropReason reason) {
   context_.count_drop(reason);
-}
-
-// --- Joining ---------------------------------------------------------------------------------------------------------
-
-void Bundles::join(SessionEntry& entry) {
-  // The peer had answered a join of this association before, so the association existed at the peer.
-  const bool was_there = entry.association != nullptr && entry.association->remote_index != kNoAssociation;
-  if (was_there && entry.joins_unanswered >= kJoinsPerAssociation) {
-    associations_.retire(*entry.association);
-    leave(entry);
-  }
-  entry.next_join_ns = context_.now_ns + context_.options.protocol.connect_retry_ns;
-  ++entry.joins_unanswered;
-  if (entry.association == nullptr) {
-    Association* ours = associations_.to(entry.peer);
-    if (ours == nullptr) ours = &associations_.make_own(entry.peer, static_cast<uint32_t>(context_.secret()));
-    enter(entry, *ours);
-  }
-  Association& a = *entry.association;
-  std::byte* at = calls_.writer().write(
-      a, {.session = 0, .number = entry.remote_index, .bytes = JoinRecord::kBytes, .kind = RecordKind::kJoin});
-  if (at == nullptr) {
-    // There is no room, or the connection is still being made.
-    entry.next_join_ns = context_.now_ns + context_.options.protocol.connect_retry_ns / 20;
-    return;
-  }
-  JoinRecord{entry.remote_generation, a.index, a.epoch, entry.session->hot().handle}.write(at);
-}
-
-/// Counts the session in the association, which ends when its count is zero.
-void Bundles::enter(SessionEntry& entry, Association& a) {
-  const auto bytes = static_cast<uint32_t>(kPacketHeaderBytes) + entry.session->terms().payload_bytes;
-  a.bundle_bytes_max = a.session_count == 0 ? bytes : std::min(a.bundle_bytes_max, bytes);
-  // A stream loses nothing: small calls are not repeated, but ask after this time whether the peer lives, like others.
-  if (a.session_count++ == 0)
-    a.probe_ticks =
-        to_ticks(is_stream_ ? context_.options.protocol.ping_after_ns : context_.options.protocol.rto_initial_ns);
-  entry.association = &a;
-}
-
-/// Starts to remember what the association's bundles carry, if the wire may lose them.
-void Bundles::remember(Association& a) {
-  if (!is_stream_ && a.sent == nullptr) a.sent = std::make_unique<SentBundles>();
-}
-
-void Bundles::leave(SessionEntry& entry) {
-  entry.next_join_ns = kTimeNever;
-  entry.joins_unanswered = 0;
-  Association* a = std::exchange(entry.association, nullptr);
-  if (a == nullptr) return;
-  entry.session->give_up_small(context_.now_ns);
-  SessionHot& hot = entry.session->hot();
-  hot.hinder(SessionHot::kNotJoined, true);
-  hot.association = nullptr;
-  if (entry.session->is_open()) entry.session->on_association_left(context_.now_ns);
-  if (--a->session_count > 0) return;
-  calls_.writer().finish(*a);
-  associations_.end(*a);
-}
-
-void Bundles::on_join(const BundleHead& head, RawRecord record, ByteSpan bytes, PeerId from) {
-  JoinRecord join;
-  if (!JoinRecord::read(bytes, join)) return drop(DropReason::kBadLength);
-  if (record.is(RecordKind::kJoin)) return on_join_request(head, record, join, from);
-  // A completion of an earlier record may have ended the association, so it is looked up again.
-  on_joined(record, join, associations_.find(head.association, head.epoch, from));
-}
-
-void Bundles::on_join_request(const BundleHead& head, RawRecord record, const JoinRecord& join, PeerId from) {
-  SessionEntry* named = context_.sessions.at(record.number);
-  if (named == nullptr) return drop(DropReason::kUnknownSession);
-  SessionEntry& entry = *named;
-  const bool is_open = entry.state == SessionEntry::State::kOpen && !entry.initiator && entry.version >= kBundleVersion;
-  if (!is_open || entry.wire_generation != join.generation) return drop(DropReason::kOldGeneration);
-  // Like every packet that names the session's generation, a join may bind the session to its sender.
-  if (SessionBinding::is_lost_peer(entry, from) && !endpoint_.binding_.bind_again(entry, from)) return;
-  if (entry.peer != from || from == kNoPeer) return drop(DropReason::kForeignSender);
-  Association* a = associations_.of(from, join.association, join.epoch);
-  SessionHot& hot = entry.session->hot();
-  if (entry.association != nullptr && entry.association != a) {
-    if (static_cast<int32_t>(head.stamp - entry.join_stamp) <= 0) return drop(DropReason::kDuplicate);
-    leave(entry);
-    entry.session->on_link_lost(context_.now_ns);  // what was sent through the old association is not received there
-  }
-  entry.join_stamp = head.stamp;
-  if (entry.association == nullptr) {
-    if (a == nullptr) {
-      a = &associations_.make_accepted(from, join.association, join.epoch, static_cast<uint32_t>(context_.secret()));
-    }
-    enter(entry, *a);
-  }
-  std::byte* at = calls_.writer().write(
-      *a, {.session = join.session, .number = 0, .bytes = JoinRecord::kBytes, .kind = RecordKind::kJoined});
-  if (at == nullptr) return;  // no room for the answer: the peer asks again, and takes no records until then
-  JoinRecord{entry.remote_generation, a->index, a->epoch, hot.handle}.write(at);
-  hot.remote_handle = join.session;
-  hot.association = a;
-  remember(*a);
-  hot.heard = to_ticks(context_.now_ns);
-  hot.hinder(SessionHot::kNotJoined, false);
-}
-
-void Bundles::on_joined(RawRecord record, const JoinRecord& join, Association* a) {
-  SessionHot& joined = hot(index_of_handle(record.session));
-  const bool is_session = &joined != &nobody_ && joined.handle == record.session;
-  if (a == nullptr || !a->is_ours || !is_session) return drop(DropReason::kUnknownAssociation);
-  SessionEntry& entry = context_.sessions[index_of_handle(record.session)];
-  if (entry.state != SessionEntry::State::kOpen || entry.association != a || entry.wire_generation != join.generation) {
-    return drop(DropReason::kOldGeneration);
-  }
-  if (joined.association == a) return drop(DropReason::kDuplicate);
-  a->remote_index = join.association;
-  a->remote_epoch = join.epoch;
-  entry.next_join_ns = kTimeNever;
-  joined.remote_handle = join.session;
-  joined.association = a;
-  remember(*a);
-  joined.hinder(SessionHot::kNotJoined, false);
 }
 
 }  // namespace skua::rpc

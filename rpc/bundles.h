@@ -1,12 +1,6 @@
 // Bundles: the endpoint's small calls (rpc/protocol/small_calls.h), and what they need from the endpoint: frames of the
-// transport, leases of received frames, associations, and how sessions join them.
-//
-// Joining. Both sides agreed on version 2 when the session was opened. Then the session's opener sends a join in a
-// bundle, and repeats it until it is answered (JoinRecord in rpc/wire/bundle.h). A join is taken only from the
-// session's peer, and only with the session's generation, which only the peer was told. A session leaves its
-// association when the session ends or breaks, or when its connection ends. The two sides may leave at different times:
-// if an association does not answer joins, it may have ended at the peer, so the session tries another one. If a
-// session sent several joins, the last one counts.
+// transport, leases of received frames, handlers and completions, and the associations. How sessions join associations
+// is in association_joins.h.
 #ifndef SKUA_RPC_BUNDLES_H_
 #define SKUA_RPC_BUNDLES_H_
 
@@ -29,12 +23,12 @@
 
 namespace skua::rpc {
 
-struct SessionEntry;
+class AssociationJoins;
 
 /// Thread: the endpoint's, which owns it.
 class Bundles final {
  public:
-  Bundles(EndpointImpl& endpoint, EndpointContext& context, ReceiveMemory& memory, IncomingCalls& incoming);
+  Bundles(EndpointContext& context, ReceiveMemory& memory, IncomingCalls& incoming, AssociationJoins& joins);
   Bundles(const Bundles&) = delete;
   Bundles& operator=(const Bundles&) = delete;
 
@@ -63,12 +57,16 @@ class Bundles final {
   void remove(uint32_t index) {
     if (index <= hots_mask_) hots_[index] = &nobody_;
   }
-  /// Asks the peer to let the session join, and sets when to ask again (SessionEntry::next_join_ns).
-  void join(SessionEntry& entry);
-  /// The session leaves its association. Its small calls in flight go on as large ones.
-  void leave(SessionEntry& entry);
   /// Frees associations that have ended. At a turn's end.
   void bury_ended() { associations_.bury(); }
+
+  /// The session with this handle, which a peer named. Null: there is none.
+  [[nodiscard]] SessionHot* find(uint32_t handle) {
+    SessionHot& named = hot_of(handle);
+    return &named != &nobody_ && named.handle == handle ? &named : nullptr;
+  }
+  [[nodiscard]] Associations& associations() { return associations_; }
+  [[nodiscard]] BundleWriter<Bundles>& writer() { return calls_.writer(); }
 
   // --- Calls
   [[nodiscard]] SmallCalls<Bundles>& calls() { return calls_; }
@@ -139,7 +137,6 @@ class Bundles final {
   static constexpr uint32_t kGatheredRecords = 8;
   /// In a burst of many peers, bundles with fewer records wait for those behind them.
   static constexpr uint32_t kFewRecords = 4;
-  static constexpr uint32_t kJoinsPerAssociation = 3;
 
   /// time_of_code(), remembered: most requests have the same code as the one before.
   [[nodiscard]] DurationNs time_of(uint8_t code) {
@@ -154,15 +151,11 @@ class Bundles final {
   /// Copies `bytes` to pool memory. The result has no owner if there is no memory.
   LeaseParts copy_out(const SessionHot& hot, ByteSpan bytes);
   [[nodiscard]] Session& session_of(const SessionHot& hot);
-  void on_join_request(const BundleHead& head, RawRecord record, const JoinRecord& join, PeerId from);
-  void on_joined(RawRecord record, const JoinRecord& join, Association* association);
-  void enter(SessionEntry& entry, Association& association);
-  void remember(Association& association);
 
-  EndpointImpl& endpoint_;
   EndpointContext& context_;
   ReceiveMemory& memory_;
   IncomingCalls& incoming_;
+  AssociationJoins& joins_;
   Transport& transport_;
   const bool integrity_;
   const bool is_stream_;

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "rpc/answers.h"
+#include "rpc/association_joins.h"
 #include "rpc/base/check.h"
 #include "rpc/base/spin_policy.h"
 #include "rpc/bundles.h"
@@ -75,22 +76,21 @@ class EndpointImpl final : private SessionHost, private RxPlacer, private PeerUs
   /// Messages return to it, so it is declared before what may have some.
   ReceiveMemory memory_{context_};
   IncomingCalls incoming_{context_, memory_};
-  Bundles bundles_{*this, context_, memory_, incoming_};
+  Bundles bundles_{context_, memory_, incoming_, joins_};
   Answers answers_{context_, memory_, bundles_, incoming_};
   OutgoingCalls outgoing_{context_, memory_, bundles_};
   MemoryOperations operations_{context_, memory_};
   MessageReads reads_{context_, memory_};
   OneSidedLoop one_sided_{context_, reads_, operations_};
   TransmitScheduler transmits_{context_, memory_, bundles_};
-  SessionLives lives_{context_, *this, bundles_, transmits_};
-  SessionBinding binding_{context_, lives_, bundles_};
+  SessionLives lives_{context_, *this, bundles_, joins_, transmits_};
+  SessionBinding binding_{context_, lives_, joins_};
+  AssociationJoins joins_{context_, bundles_, binding_};
   HandshakePolicy policy_{context_.transport, context_.options};
   SessionDialer dialer_{context_, policy_, lives_, transmits_};
   SessionAcceptor acceptor_{context_, policy_, lives_, binding_, transmits_};
 
  private:
-  friend class Bundles;
-
   // SessionHost.
   void mark_ready(Session& session) override { transmits_.mark_ready(session); }
   PacketSink* express(const Session& session) override { return transmits_.express(session); }
@@ -149,8 +149,8 @@ class EndpointImpl final : private SessionHost, private RxPlacer, private PeerUs
   size_t transmit();
   void bury_ended();
 
-  SessionLinks links_{context_, lives_, binding_, bundles_};
-  SessionTimers timers_{context_, lives_, dialer_, bundles_};
+  SessionLinks links_{context_, lives_, binding_, joins_};
+  SessionTimers timers_{context_, lives_, dialer_, joins_};
   Rehearsals rehearsals_{context_, memory_, incoming_, outgoing_};
 
   // Receive: the packet being dispatched.

@@ -1,5 +1,7 @@
 #include "rpc/session_binding.h"
 
+#include "rpc/association_joins.h"
+
 namespace skua::rpc {
 
 bool SessionBinding::is_lost_peer(const SessionEntry& entry, PeerId from) {
@@ -40,7 +42,7 @@ bool SessionBinding::bind_again(SessionEntry& entry, PeerId from) {
 }
 
 void SessionBinding::unbind(SessionEntry& entry) {
-  bundles_.leave(entry);
+  joins_.leave(entry);
   context_.sessions.unbind(entry);
 }
 

@@ -11,7 +11,6 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "rpc/bundles.h"
 #include "rpc/endpoint_context.h"
 #include "rpc/session_lives.h"
 #include "rpc/session_table.h"
@@ -19,11 +18,13 @@
 
 namespace skua::rpc {
 
+class AssociationJoins;
+
 /// Thread: the endpoint's, which owns it. The other parts must outlive it.
 class SessionBinding {
  public:
-  SessionBinding(EndpointContext& context, SessionLives& lives, Bundles& bundles)
-      : context_(context), lives_(lives), bundles_(bundles) {}
+  SessionBinding(EndpointContext& context, SessionLives& lives, AssociationJoins& joins)
+      : context_(context), lives_(lives), joins_(joins) {}
   SessionBinding(const SessionBinding&) = delete;
   SessionBinding& operator=(const SessionBinding&) = delete;
 
@@ -42,7 +43,7 @@ class SessionBinding {
  private:
   EndpointContext& context_;
   SessionLives& lives_;
-  Bundles& bundles_;
+  AssociationJoins& joins_;
 };
 
 }  // namespace skua::rpc

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/association_joins.h"
 #include "rpc/protocol/protocol_mutants.h"
 #include "rpc/protocol/session.h"
 
@@ -64,7 +65,7 @@ void SessionLinks::on_down(SessionEntry& entry, const absl::Status& why) {
     if (context_.capabilities.connected && !mutant(Mutant::kKeepBinding)) binding_.unbind(entry);
   } else if (context_.capabilities.connected && entry.state == State::kOpen) {
     entry.session->go_quiet();
-    bundles_.leave(entry);
+    joins_.leave(entry);
     if (entry.version >= kBundleVersion) entry.next_join_ns = context_.now_ns;
   }
   if (entry.state == State::kOpen) lives_.notify(entry, SessionEvent::Kind::kLinkLost, why);

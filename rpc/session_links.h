@@ -10,7 +10,6 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
-#include "rpc/bundles.h"
 #include "rpc/endpoint_context.h"
 #include "rpc/session_binding.h"
 #include "rpc/session_lives.h"
@@ -19,11 +18,13 @@
 
 namespace skua::rpc {
 
+class AssociationJoins;
+
 /// Thread: the endpoint's, which owns it. The other parts must outlive it.
 class SessionLinks {
  public:
-  SessionLinks(EndpointContext& context, SessionLives& lives, SessionBinding& binding, Bundles& bundles)
-      : context_(context), lives_(lives), binding_(binding), bundles_(bundles) {}
+  SessionLinks(EndpointContext& context, SessionLives& lives, SessionBinding& binding, AssociationJoins& joins)
+      : context_(context), lives_(lives), binding_(binding), joins_(joins) {}
   SessionLinks(const SessionLinks&) = delete;
   SessionLinks& operator=(const SessionLinks&) = delete;
 
@@ -45,7 +46,7 @@ class SessionLinks {
   EndpointContext& context_;
   SessionLives& lives_;
   SessionBinding& binding_;
-  Bundles& bundles_;
+  AssociationJoins& joins_;
   std::array<LinkEvent, 8> events_;
 };
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/association_joins.h"
 #include "rpc/protocol/session.h"
 
 namespace skua::rpc {
@@ -17,10 +18,12 @@ std::string describe(const EndpointIdentity& who) {
   return absl::StrCat(who.uuid.to_string(), " incarnation ", who.incarnation);
 }
 
-SessionLives::SessionLives(EndpointContext& context, SessionHost& host, Bundles& bundles, TransmitScheduler& transmits)
+SessionLives::SessionLives(EndpointContext& context, SessionHost& host, Bundles& bundles, AssociationJoins& joins,
+                           TransmitScheduler& transmits)
     : context_(context),
       host_(host),
       bundles_(bundles),
+      joins_(joins),
       transmits_(transmits),
       receive_budget_(
           std::min<size_t>(context.options.protocol.receive_budget_packets, context.capabilities.lendable_count / 2),
@@ -87,7 +90,7 @@ void SessionLives::break_off(SessionEntry& entry, const absl::Status& why) {
   ++context_.counters.sessions_broken;
   entry.session->ready_hook.unlink();
   entry.session->interrupt(why, context_.now_ns);
-  bundles_.leave(entry);
+  joins_.leave(entry);
   // Offers of sessions with keys do not go in packets.
   if (!entry.initiator || context_.capabilities.keyed) return end(entry, why);
   context_.sessions.renew(entry);
@@ -116,7 +119,7 @@ void SessionLives::end(SessionEntry& entry, const absl::Status& why) {
   context_.sessions.end(entry);
   entry.session->ready_hook.unlink();
   entry.session->abort_all(why, context_.now_ns);
-  bundles_.leave(entry);
+  joins_.leave(entry);
   context_.timers.set(entry.index, kTimeNever);
   notify(entry, SessionEvent::Kind::kClosed, why);
 }
@@ -131,7 +134,7 @@ void SessionLives::bury() {
 void SessionLives::abort_all(const absl::Status& why) {
   context_.sessions.for_each([&](SessionEntry& entry) {
     entry.session->abort_all(why, context_.now_ns);
-    bundles_.leave(entry);
+    joins_.leave(entry);
   });
 }
 

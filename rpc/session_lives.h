@@ -34,6 +34,8 @@
 
 namespace skua::rpc {
 
+class AssociationJoins;
+
 /// An endpoint, for messages.
 [[nodiscard]] std::string describe(const EndpointIdentity& who);
 
@@ -42,7 +44,8 @@ namespace skua::rpc {
 class SessionLives {
  public:
   /// Sessions get `host` as their surroundings.
-  SessionLives(EndpointContext& context, SessionHost& host, Bundles& bundles, TransmitScheduler& transmits);
+  SessionLives(EndpointContext& context, SessionHost& host, Bundles& bundles, AssociationJoins& joins,
+               TransmitScheduler& transmits);
   SessionLives(const SessionLives&) = delete;
   SessionLives& operator=(const SessionLives&) = delete;
 
@@ -79,6 +82,7 @@ class SessionLives {
   EndpointContext& context_;
   SessionHost& host_;
   Bundles& bundles_;
+  AssociationJoins& joins_;
   TransmitScheduler& transmits_;
   SessionEventFn observer_;
   ReceiveBudget receive_budget_;

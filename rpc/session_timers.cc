@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/association_joins.h"
 #include "rpc/protocol/session.h"
 
 namespace skua::rpc {
@@ -42,7 +43,7 @@ TimeNs SessionTimers::run_open(SessionEntry& entry) {
   if (entry.link_lost && now >= entry.resend_at_ns) lives_.resume(entry);
   if (now >= entry.next_join_ns) {
     entry.next_join_ns = now + context_.options.protocol.connect_retry_ns;
-    if (!entry.session->is_quiet()) bundles_.join(entry);
+    if (!entry.session->is_quiet()) joins_.join(entry);
   }
   next = std::min(next, entry.next_join_ns);
   if (!entry.initiator && give_up(entry, next)) return kTimeNever;

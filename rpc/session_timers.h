@@ -3,7 +3,6 @@
 #ifndef SKUA_RPC_SESSION_TIMERS_H_
 #define SKUA_RPC_SESSION_TIMERS_H_
 
-#include "rpc/bundles.h"
 #include "rpc/endpoint_context.h"
 #include "rpc/session_dialer.h"
 #include "rpc/session_lives.h"
@@ -11,11 +10,13 @@
 
 namespace skua::rpc {
 
+class AssociationJoins;
+
 /// Thread: the endpoint's, which owns it. The other parts must outlive it.
 class SessionTimers {
  public:
-  SessionTimers(EndpointContext& context, SessionLives& lives, SessionDialer& dialer, Bundles& bundles)
-      : context_(context), lives_(lives), dialer_(dialer), bundles_(bundles) {}
+  SessionTimers(EndpointContext& context, SessionLives& lives, SessionDialer& dialer, AssociationJoins& joins)
+      : context_(context), lives_(lives), dialer_(dialer), joins_(joins) {}
   SessionTimers(const SessionTimers&) = delete;
   SessionTimers& operator=(const SessionTimers&) = delete;
 
@@ -33,7 +34,7 @@ class SessionTimers {
   EndpointContext& context_;
   SessionLives& lives_;
   SessionDialer& dialer_;
-  Bundles& bundles_;
+  AssociationJoins& joins_;
 };
 
 }  // namespace skua::rpc
