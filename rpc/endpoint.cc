@@ -156,7 +156,7 @@ size_t Endpoint::poll_or_wait(DurationNs max_wait_ns) noexcept {
   return impl_->poll_or_wait(max_wait_ns);
 }
 int Endpoint::wait_fd() const {
-  return impl_->wait_fd();
+  return impl_->context_.transport.wait_fd();
 }
 DurationNs Endpoint::begin_wait(DurationNs max_wait_ns, size_t polled) noexcept {
   impl_->context_.check_thread();
@@ -202,8 +202,8 @@ EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, const Endpo
       spin_policy_(options.spin_ns) {
   check_options(context_.options);
   context_.mailbox->keep_alive(context_.mailbox);
-  context_.transport.set_placer(this);
-  context_.transport.set_peer_use(this);
+  context_.transport.set_placer(&receiver_);
+  context_.transport.set_peer_use(&context_.sessions);
 }
 
 EndpointImpl::~EndpointImpl() {
@@ -235,6 +235,11 @@ void EndpointImpl::adopt_thread() {
   bundles_.adopt_thread();
 }
 
+void EndpointImpl::observe_burst_end(absl::AnyInvocable<void()> observer) {
+  incoming_.observe_burst_end(std::move(observer));
+  bundles_.gather(incoming_.gathers());
+}
+
 // --- The loop --------------------------------------------------------------------------------------------------------
 
 size_t EndpointImpl::run_mailbox() {
@@ -260,7 +265,7 @@ size_t EndpointImpl::poll() {
   SKUA_CHECK(!context_.in_turn, "poll() was called from a handler or completion");
   context_.in_turn = true;
   context_.now_ns = context_.clock.now_ns();
-  return turn(receive());
+  return turn(receiver_.receive());
 }
 
 /// The clock was read before the packets were received, so packets do not wait for the clock.
@@ -270,7 +275,7 @@ size_t EndpointImpl::turn(size_t received) {
   if (context_.capabilities.connected) work += links_.poll();
   if (received > 0) {
     context_.counters.packets_received += received;
-    dispatch(std::span(received_).first(received));
+    receiver_.dispatch(received);
     incoming_.tell_burst_end();
     bundles_.send_all();
   }
@@ -291,6 +296,12 @@ size_t EndpointImpl::turn(size_t received) {
   bundles_.bury_ended();
   context_.in_turn = false;
   return work;
+}
+
+size_t EndpointImpl::transmit() {
+  bundles_.send_all();
+  if (dialer_.has_offers_due()) dialer_.send_offers();
+  return transmits_.transmit();
 }
 
 void EndpointImpl::bury_ended() {
@@ -319,12 +330,12 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
     if (slept) sleep(max_wait_ns);
   }
   context_.now_ns = context_.clock.now_ns();
-  size_t received = receive();
+  size_t received = receiver_.receive();
   // While it spins, most turns find nothing. These turns look only at the wire; the clock and the rest wait for a full
   // turn.
   const IdleSpin& spin = context_.capabilities.receives_in_memory ? kSpinInMemory : kSpinByCalls;
   if (spins && received == 0 && ++idle_turns_ % spin.turns_per_full_turn != 0 && nothing_to_do()) {
-    for (uint32_t i = 1; i < spin.looks && received == 0; ++i) received = receive();
+    for (uint32_t i = 1; i < spin.looks && received == 0; ++i) received = receiver_.receive();
     if (received == 0) {
       context_.in_turn = false;
       return 0;

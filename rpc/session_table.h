@@ -111,7 +111,7 @@ struct AcceptedOffer {
 
 /// Thread: the endpoint's, which owns the table. References to entries stay valid as long as the table lives. A const
 /// table returns entries that may be changed.
-class SessionTable {
+class SessionTable final : public PeerUse {
  public:
   /// `options` must outlive the table. `secret` draws numbers that nobody may guess, not even from earlier ones.
   SessionTable(const EndpointOptions& options, absl::AnyInvocable<uint64_t()> secret)
@@ -154,10 +154,12 @@ class SessionTable {
   [[nodiscard]] bool is_short() const {
     return count_ >= options_.sessions_max - std::min(options_.sessions_reserved, options_.sessions_max);
   }
-  /// True: a session leads to `peer`, be it our own or an accepted one that is bound to `peer`.
-  [[nodiscard]] bool is_used(PeerId peer) const { return dialled_.contains(peer) || accepted_from_.contains(peer); }
-  /// True: an accepted session of this claimed peer is bound to no peer.
-  [[nodiscard]] bool is_awaited(PeerId claimed) const { return awaited_.contains(claimed); }
+  // PeerUse: a session leads to `peer`, be it our own or an accepted one that is bound to `peer`; or an accepted session
+  // of this claimed peer is bound to no peer.
+  [[nodiscard]] bool is_used(PeerId peer) const override {
+    return dialled_.contains(peer) || accepted_from_.contains(peer);
+  }
+  [[nodiscard]] bool is_awaited(PeerId claimed) const override { return awaited_.contains(claimed); }
   /// OK: `peer`, at `host`, may open one more session. RESOURCE_EXHAUSTED names the limit.
   [[nodiscard]] absl::Status room_for(PeerId peer, uint64_t host) const;
 

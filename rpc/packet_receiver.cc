@@ -1,9 +1,11 @@
-// Receive and transmit: between transport bursts and sessions.
+#include "rpc/packet_receiver.h"
+
 #include <algorithm>
 
-#include "rpc/base/check.h"
-#include "rpc/endpoint_impl.h"
+#include "rpc/protocol/piece_run.h"
 #include "rpc/protocol/protocol_mutants.h"
+#include "rpc/protocol/session.h"
+#include "rpc/session_binding.h"
 
 namespace skua::rpc {
 namespace {
@@ -18,9 +20,9 @@ bool is_piece(const RxPacket& packet) {
 
 static_assert(kPacketHeaderBytes == kHeaderBytes, "transports carry exactly the wire's header");
 
-// --- Lent memory -----------------------------------------------------------------------------------------------------
+// --- Memory ----------------------------------------------------------------------------------------------------------
 
-bool EndpointImpl::keep(const Arrival& arrival, Lease& lease) {
+bool PacketReceiver::keep(const Arrival& arrival, Lease& lease) {
   if (arrival.payload.empty()) return true;
   const SessionEntry& entry = context_.sessions[arrival.header.session_index];
   if (bundles_.in_packet()) [[unlikely]] {
@@ -51,12 +53,7 @@ bool EndpointImpl::keep(const Arrival& arrival, Lease& lease) {
   return true;
 }
 
-std::optional<Assembly> EndpointImpl::assemble(const Session& session, size_t bytes) {
-  const SessionEntry& entry = context_.sessions[session.address().local_index];
-  return memory_.assemble(memory_.payer_of(entry, entry.peer), bytes);
-}
-
-RxPlacer::Placement EndpointImpl::place(PeerId from, ByteSpan header, size_t payload_bytes) {
+RxPlacer::Placement PacketReceiver::place(PeerId from, ByteSpan header, size_t payload_bytes) {
   const DecodedHeader decoded = decode_header(header);
   if (!decoded.ok || decoded.header.message_bytes != payload_bytes) return {};
   const PacketHeader& h = decoded.header;
@@ -71,13 +68,10 @@ RxPlacer::Placement EndpointImpl::place(PeerId from, ByteSpan header, size_t pay
   return out;
 }
 
-void EndpointImpl::abandon(uint64_t cookie) {
-  memory_.abandon(cookie);
-}
+// --- Packets ---------------------------------------------------------------------------------------------------------
 
-// --- Receive ---------------------------------------------------------------------------------------------------------
-
-void EndpointImpl::dispatch(std::span<RxPacket> packets) {
+void PacketReceiver::dispatch(size_t count) {
+  const std::span<RxPacket> packets = std::span(received_).first(count);
   const bool are_many_peers = packets.size() > 1 && packets[0].from != packets[1].from;
   receive_max_ = are_many_peers ? kBurstMax : kBurstMax / 2;
   if (are_many_peers) bundles_.look_ahead(packets);
@@ -99,7 +93,7 @@ void EndpointImpl::dispatch(std::span<RxPacket> packets) {
 /// Takes pieces that follow each other in a message that has begun to arrive. They are copied and checked in one pass:
 /// a damaged piece may be copied, because it is overwritten when it comes again. Returns how many packets it took. 0:
 /// the first packet has to be dispatched like all others.
-size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
+size_t PacketReceiver::take_pieces(std::span<RxPacket> packets) {
   const RxPacket& front = packets.front();
   PacketHeader header;
   PieceRun run;
@@ -142,14 +136,14 @@ size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
 
 /// A checksum of 0 says that the packet has none. This is accepted for sessions without checksums, and for unknown
 /// sessions: a peer that still uses a session from before this endpoint's restart has to be told so.
-bool EndpointImpl::is_unsealed(const RxPacket& packet, const PacketHeader& header, const SessionEntry* entry) const {
+bool PacketReceiver::is_unsealed(const RxPacket& packet, const PacketHeader& header, const SessionEntry* entry) const {
   if (load_le<uint32_t>(packet.header.data() + internal::kCrcOffset) != 0) return false;
   const bool is_known =
       entry != nullptr && entry->session != nullptr && entry->wire_generation == header.session_generation;
   return is_known ? !entry->session->is_sealed() : is_for_session(header.type);
 }
 
-void EndpointImpl::dispatch(RxPacket& packet) {
+void PacketReceiver::dispatch(RxPacket& packet) {
   current_ = &packet;
   current_kept_ = false;
   Arrival arrival;
@@ -167,77 +161,19 @@ void EndpointImpl::dispatch(RxPacket& packet) {
         is_for_session(header.type)) [[likely]] {
       entry->session->on_packet(arrival, context_.now_ns);
     } else {
-      dispatch_aside(arrival, packet.from);
+      strays_.dispatch(arrival, packet.from);
     }
   }
   if (!current_kept_) discard_current();
   current_ = nullptr;
 }
 
-void EndpointImpl::discard_current() {
+void PacketReceiver::discard_current() {
   if (current_->placed) {
     memory_.abandon(current_->placement);
   } else if (current_->buffer != kNoBuffer) {
     memory_.release(current_->buffer);
   }
-}
-
-/// A sender that waits for an answer is told that the session does not exist here.
-void EndpointImpl::tell_unknown(const PacketHeader& header, PeerId from) {
-  const bool asks =
-      header.type == PacketType::kRequest || header.type == PacketType::kPull || header.type == PacketType::kPing;
-  if (!asks || from == kNoPeer) return;
-  PacketHeader reply;
-  reply.type = PacketType::kUnknownSession;
-  reply.session_index = header.session_index;
-  reply.session_generation = header.session_generation;
-  transmits_.send_control(from, reply, {});
-}
-
-/// Handles packets that are not for an open session that is bound to their sender.
-void EndpointImpl::dispatch_aside(const Arrival& arrival, PeerId from) {
-  const PacketHeader& header = arrival.header;
-  if (header.type == PacketType::kConnect || header.type == PacketType::kAccept ||
-      header.type == PacketType::kUnknownSession) {
-    return dispatch_control(arrival, from);
-  }
-  SessionEntry* entry = context_.sessions.at(header.session_index);
-  const bool known = entry != nullptr && entry->wire_generation == header.session_generation &&
-                     (entry->state == SessionEntry::State::kOpen || entry->state == SessionEntry::State::kConnecting ||
-                      entry->state == SessionEntry::State::kAwaitingAnswer);
-  if (!known) {
-    context_.count_drop(entry == nullptr ? DropReason::kUnknownSession : DropReason::kOldGeneration);
-    return tell_unknown(header, from);
-  }
-  if (SessionBinding::is_lost_peer(*entry, from)) {
-    if (!binding_.bind_again(*entry, from)) return tell_unknown(header, from);
-    if (is_for_session(header.type)) return entry->session->on_packet(arrival, context_.now_ns);
-  }
-  // Anybody who has seen the session's packets knows its numbers, so they prove nothing here. No answer is sent,
-  // because the answer would end the session at its real peer.
-  if (entry->peer != from) return context_.count_drop(DropReason::kForeignSender);
-  if (entry->state != SessionEntry::State::kOpen) return context_.count_drop(DropReason::kNotReady);
-  lives_.end(*entry, absl::UnavailableError("the peer closed the session"));  // only kDisconnect is left
-}
-
-void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
-  const PacketHeader& header = arrival.header;
-  // The packet echoes the ids of the peer's session.
-  if (header.type == PacketType::kUnknownSession) {
-    return lives_.lost_at_peer(from, header.session_index, header.session_generation);
-  }
-  // What opens a session has to come from somebody whose name is known.
-  if (context_.capabilities.keyed) return context_.count_drop(DropReason::kRefusedHandshake);
-  if (header.type == PacketType::kConnect) return acceptor_.on_connect(arrival, from);
-  dialer_.on_accept(arrival, from);
-}
-
-// --- Transmit --------------------------------------------------------------------------------------------------------
-
-size_t EndpointImpl::transmit() {
-  bundles_.send_all();
-  if (dialer_.has_offers_due()) dialer_.send_offers();
-  return transmits_.transmit();
 }
 
 }  // namespace skua::rpc
