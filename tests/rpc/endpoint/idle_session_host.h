@@ -9,7 +9,7 @@
 
 namespace skua::rpc::testing {
 
-class IdleSessionHost final : public SessionHost {
+class IdleSessionHost : public SessionHost {
  public:
   void mark_ready(Session& /*session*/) override {}
   PacketSink* express(const Session& /*session*/) override { return nullptr; }

@@ -44,7 +44,7 @@ class Wire final : public OneSided {
   std::map<uint64_t, uint64_t> ending;  // the same
 };
 
-class LoansTest : public testing::Test {
+class LoansTest : public ::testing::Test {
  protected:
   LoansTest() : bytes_(1000, std::byte{1}) {}
   MessagePtr message(size_t bodies) {

@@ -56,7 +56,7 @@ EndpointIdentity named(uint8_t number) {
   return out;
 }
 
-class PeerUseTest : public testing::Test {
+class PeerUseTest : public ::testing::Test {
  protected:
   PeerUseTest() {
     options_.simulation_seed = 1;
