@@ -8,7 +8,7 @@
 //   the primary is accused                                                     result
 //   ----------------------------------------------------------------------    ---------------------------
 //   by itself: it cannot go on in this epoch                                   replaced, and stays a member
-//   by all other members that are not gone                                     removed, whoever was removed lately
+//   by all other members that are not gone                                     removed, even soon after another removal
 //   and the control plane does not hear it either                              removed
 //   and the control plane heard it since, and the others had time to agree     the accuser is removed
 //   otherwise                                                                  nothing yet

@@ -5,8 +5,8 @@
 //      (events.h)                        { status,    (compare-and-swap on the
 //                                          changes }   map's revision)
 //
-// The core itself knows who is alive and what nodes reported. What only reads this (decision.h has the list) and what the
-// status shows of it (cluster_progress.h) are functions of their own.
+// The core itself knows who is alive and what nodes reported. Decisions that only read this (decision.h has the list)
+// and what the status shows of it (cluster_progress.h) are functions of their own.
 //
 // Tick and ReplicaReport propose the next steps for shards' views, in batches. When a Tick's changes have been
 // committed, step with another Tick at once, until one proposes nothing.

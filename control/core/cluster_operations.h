@@ -1,5 +1,6 @@
-// What operators ask of nodes and shards: to take a node out, to empty it, to move a replica, to lead elsewhere, to go on
-// without lost data. All of them refuse what would lose data or availability, unless the operator says force.
+// What operators ask of nodes and shards: to take a node out, to empty it, to move a replica, to make another member
+// lead. They refuse what would lose data, unless the operator says force. The last one, ForceRecover, goes on without
+// data that cannot come back.
 //
 // An operation only starts a change. The view manager carries it on; cluster_progress.h says how far it is.
 #ifndef SKUA_CONTROL_CORE_CLUSTER_OPERATIONS_H_
@@ -12,8 +13,8 @@
 
 namespace skua::control {
 
-/// NOT_FOUND: no such node. UNAVAILABLE: it is not known yet whether the node is alive. FAILED_PRECONDITION: the node is
-/// alive and does not ask itself, or has shards and the event does not say force.
+/// NOT_FOUND: no such node. UNAVAILABLE: it is not known yet whether the node is alive. FAILED_PRECONDITION: the node
+/// is alive and does not ask itself, or has shards and the event does not say force.
 [[nodiscard]] Decision decide(const NodeLeave& event, const ViewContext& context);
 
 /// NOT_FOUND: no such node. A node that is draining already is no error.

@@ -75,7 +75,7 @@ struct Table {
   uint32_t min_insync = 1;
   /// Backups may answer linearizable reads.
   bool read_anywhere = false;
-  /// The part of a key in braces decides which shard has the key (kvstore/codec/key_hash.h). Fixed for the table's life.
+  /// The part of a key in braces decides which shard has the key (kvstore/codec/key_hash.h). Never changes.
   bool hash_tags = false;
 
   friend bool operator==(const Table&, const Table&) = default;

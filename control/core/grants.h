@@ -24,10 +24,10 @@
 // dropped, and a new table of that name is open.
 //
 // The rules here:
-//   - Who took the last grant from a table would open it to everybody, the client that lost the grant included. So this
-//     must be said (RemoveGrant::open_to_all).
-//   - Only identities of the role client have grants. What is a name is checked where a call arrives, as is that the
-//     cluster has certificates: without them sessions have no identity. If a cluster with grants is started without
+//   - A table without its last grant is open to all clients, also to the one that lost the grant. So the caller must
+//     say that this is meant (RemoveGrant::open_to_all).
+//   - Only identities of the role client have grants. Names are checked where a call arrives. So is whether the cluster
+//     has certificates, without which sessions have no identity. If a cluster with grants is started without
 //     certificates, closed tables are closed to all sessions.
 //   - There are kGrantsMax grants at most, one for each client and table.
 #ifndef SKUA_CONTROL_CORE_GRANTS_H_
@@ -51,8 +51,8 @@ namespace skua::control {
 /// The rights in a text like "read,write". INVALID_ARGUMENT: no rights, or another word.
 [[nodiscard]] absl::StatusOr<Rights> parse_rights(std::string_view text);
 
-/// OK: "client/<name>". INVALID_ARGUMENT: no client's identity, or too long. `limits`: what is for clients only
-/// ("Grants"), for the message.
+/// OK: "client/<name>". INVALID_ARGUMENT: not a client's identity, or too long. `limits` is what only clients have, for
+/// the message: "Grants".
 [[nodiscard]] absl::Status check_is_client(const std::string& principal, const char* limits);
 
 /// OK: such a grant can be given or taken. INVALID_ARGUMENT: no client's identity, too long, or not rights.

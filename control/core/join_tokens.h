@@ -11,16 +11,16 @@
 //
 // It gives a certificate to one key. The use is in the store before the certificate exists, by the compare-and-swap
 // that all changes go by, so of two keys, or two leaders, one wins. The same key may ask again until the token expires:
-// its answer may have been lost. Whoever listened has nothing from that, because the certificate is good with the key
-// only.
+// its answer may have been lost. An eavesdropper gains nothing from an answer, because the certificate can be used only
+// with the private key.
 //
-// The store has the secrets' hashes. Whoever reads it cannot join. A secret has 128 random bits, so there is nothing to
-// guess, and hashes are compared in constant time all the same.
+// The store has only the secrets' hashes, so its readers cannot join. A secret has 128 random bits and cannot be
+// guessed. Hashes are compared in constant time all the same.
 //
-// All refusals of a token are the same text: unknown, expired, used by another key, identity revoked. A stranger learns
-// nothing. Only who knows a good secret hears that it is for another role or name than he wants.
+// A token that is unknown, expired, used by another key, or of a revoked identity is refused with the same text, so a
+// stranger learns nothing. Only a caller with a good secret is told that the token is for another role or name.
 //
-// Expired tokens go when the next one is added, used or taken back. Time is the wall clock of the process that leads.
+// Expired tokens are removed when a token is added, used or taken back. Time is the wall clock of the leading process.
 #ifndef SKUA_CONTROL_CORE_JOIN_TOKENS_H_
 #define SKUA_CONTROL_CORE_JOIN_TOKENS_H_
 
@@ -33,10 +33,10 @@
 
 namespace skua::control {
 
-/// What people call a token by: the first digits of the hash of its secret. No secret.
+/// A token's number, for people: the first digits of the hash of its secret. It is not secret.
 [[nodiscard]] std::string join_token_id(const std::string& secret_hash);
 
-/// Whether the text can be one of these: whoever pastes a token itself is not to have it repeated.
+/// Whether the text can be such a number. Messages show no other text: a person may have pasted the token itself.
 [[nodiscard]] bool is_join_token_id(std::string_view text);
 
 /// Whether the store may hold such a record.

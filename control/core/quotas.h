@@ -32,8 +32,8 @@
 //   - Only identities of the role client have quotas. Nodes have none, because shards would lose their replicas, and
 //     administrators have none, because they must be able to mend things.
 //   - A quota is set as a whole: what the new one does not limit is not limited. It limits something.
-//   - What is a name is checked where a call arrives, as is that the cluster has certificates: without them sessions
-//     have no identity, and nobody is limited.
+//   - Names are checked where a call arrives. So is whether the cluster has certificates: without them sessions have no
+//     identity, and nobody is limited.
 //   - There are kQuotasMax quotas at most.
 #ifndef SKUA_CONTROL_CORE_QUOTAS_H_
 #define SKUA_CONTROL_CORE_QUOTAS_H_

@@ -1,7 +1,7 @@
 // Revocation: identities that the cluster does not let in any more, whatever their certificates say.
 //
-// An identity is named by its role and name: "client/app-7", "node/5f0f4f5e-..". All certificates of it are meant,
-// those that are issued later, too. So whoever shall come back gets another name, or is taken off the list.
+// An identity is named by its role and name: "client/app-7", "node/5f0f4f5e-..". The revocation is of all certificates
+// of the identity, also of those that are issued later. To come back, it needs another name or must leave the list.
 //
 //   skuactl cert revoke         RevokeIdentity --> Changes::put_denied --> store (skua/denied) --> ClusterState::denied
 //                                                                                                        |
@@ -18,13 +18,13 @@
 // a push to all who watch, and a copy that stays in force while the control plane is away. A node that the new map does
 // not reach goes on with the old list, until it does.
 //
-// Calls are judged one by one, so a connection that stands does not help (control/security/deny_list.h), and once more
-// when their turn comes (Controller::submit). Sessions of the data path carry no certificate. The node remembers which
-// identity opened each (kvstore/service/session_owners.h), and closes it. A new one needs a gRPC call.
+// Each call is judged, also on a connection from before (control/security/deny_list.h), and once more when its turn
+// comes (Controller::submit). Sessions of the data path carry no certificate. The node remembers which identity opened
+// a session (kvstore/service/session_owners.h), and closes it. A new session needs a gRPC call, which is refused.
 //
-// The core sees identities as text. What is a name, and that nobody revokes himself, is checked where a call arrives.
-// Here are the bounds (kDeniedMax names of kPrincipalMax bytes), and one rule: the role control cannot be revoked,
-// because nodes and clients learn the list from it. A stolen key of the control plane needs a new authority.
+// The core sees identities as text. Where a call arrives it is checked that a text is a name, and that nobody revokes
+// himself. Here are the bounds (kDeniedMax names of kPrincipalMax bytes), and one rule: the role control cannot be
+// revoked, because nodes and clients learn the list from it. A stolen key of the control plane needs a new authority.
 #ifndef SKUA_CONTROL_CORE_REVOCATION_H_
 #define SKUA_CONTROL_CORE_REVOCATION_H_
 

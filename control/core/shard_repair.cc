@@ -180,8 +180,8 @@ NextRecord add_learner(const ViewContext& context, const ReplicaLoads& loads, co
                        const ShardRecord& record, DurationNs incomplete_for) {
   if (!context.replicated(record) && !record.leaving.empty()) return without_leaving(record);
   if (!primary_works(context, record) || !lacks_learners(context, record)) return std::nullopt;
-  // A former member waits before it comes back, because it may fail again and hold up writes. Where no writes can go on,
-  // it has nothing to hold up.
+  // A former member waits before it comes back, because it may fail again and hold up writes. If the shard takes no
+  // writes now, it comes back at once: it cannot hold up anything.
   const bool at_once = takes_no_writes(context, record);
   std::set<std::string> avoid;
   for (const auto& [uuid, may_return] : history.former_members(context, {record.table_id, record.shard})) {

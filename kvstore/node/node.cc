@@ -109,7 +109,7 @@ absl::Status NodeImpl::make_transports(const std::string& cluster_id) {
       transports_.push_back(*std::move(transport));
       continue;
     }
-    // Whoever shows no certificate cannot be given keys.
+    // A peer without a certificate cannot be given keys.
     const auto keyless =
         options_.credentials->takes_plaintext() ? rpc::KeylessPeers::kAdmitted : rpc::KeylessPeers::kRefused;
     transports_.push_back(
@@ -128,7 +128,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered re
     WorkerOptions worker;
     worker.index = i;
     worker.endpoint = options_.endpoint;
-    // With certificates, whoever wants a session has to show one, by gRPC.
+    // If there are certificates, a peer has to show one, by gRPC, before it gets a session.
     worker.endpoint.accept_by_packet = options_.credentials == nullptr || options_.credentials->takes_plaintext();
     worker.server = options_.server;
     worker.server.engine.memory.budget_bytes = options_.memory_bytes / options_.workers;

@@ -7,7 +7,7 @@
 //     later starts                     use what is there; a token is not needed any more, and not looked at
 //     what is there cannot be used     (it expired while the node was down): joins again, with a token for its uuid
 //
-// --cert, --key and --ca go before all that.
+// If --cert, --key and --ca are given, they are used instead.
 #ifndef SKUA_KVSTORE_NODE_NODE_CERTIFICATE_H_
 #define SKUA_KVSTORE_NODE_NODE_CERTIFICATE_H_
 
@@ -27,10 +27,10 @@ namespace skua::kv {
 
 [[nodiscard]] control::CredentialFiles joined_files(const std::string& data_dir);
 
-/// Whether the directory has a certificate, good or not.
+/// Whether the directory has a certificate, also one that cannot be used.
 [[nodiscard]] bool has_joined(const std::string& data_dir);
 
-/// INVALID_ARGUMENT: not a token, or `given` names a certificate, which goes before.
+/// INVALID_ARGUMENT: not a token, or `given` names a certificate, which would be used instead.
 [[nodiscard]] absl::Status check_join_token(const std::string& token, const control::CredentialFiles& given);
 
 /// The certificate in the directory; null: there is none, or it cannot be used and there is a token for another one.
@@ -51,8 +51,8 @@ struct JoinByToken {
   std::function<bool(DurationNs)> pause;
 };
 
-/// Waits for a control plane that is away. Null: the node was told to stop. Errors of control::join() that another
-/// attempt does not cure.
+/// Waits while the control plane is away. Null: the node was told to stop. Errors: those of control::join() after which
+/// another attempt is of no use.
 [[nodiscard]] absl::StatusOr<control::CredentialsPtr> join_by_token(const JoinByToken& options);
 
 /// Renews the certificate in the directory from now on.

@@ -208,7 +208,7 @@ std::vector<control::Entrance> entrances_of(const SkuadOptions& options) {
     case TransportKind::kDpdk:
       entrances.push_back({absl::StrCat("--dpdk-devices ", options.dpdk.devices), options.dpdk.is_local()});
       break;
-    // Whatever can reach the adapter's network.
+    // Everybody on the adapter's network can reach it.
     case TransportKind::kVerbs: entrances.push_back({"--transport verbs", false}); break;
   }
   return entrances;

@@ -3,8 +3,8 @@
 //    index   ... 10 | 11 12 13 14 | 15 16 | 17 ...        base {10, epoch 2}
 //    epoch        2 |  3  3  3  3 |  5  5 |  8            runs {11: epoch 3}, {15: epoch 5}, {17: epoch 8}
 //
-// A primary's entries have the epoch in which it began to lead. If it still leads in a later epoch, its entries keep the
-// first one. So a log has one run for each barrier. Two logs that have an entry of the same index and epoch in
+// A primary's entries have the epoch in which it began to lead. If it still leads in a later epoch, its entries keep
+// the first one. So a log has one run for each barrier. Two logs that have an entry of the same index and epoch in
 // common agree in all entries before it (log matching). So their last common entry follows from their runs alone. All
 // entries up to the base are committed, and the runs do not describe them any more.
 #ifndef SKUA_KVSTORE_REPLICATION_EPOCH_HISTORY_H_
@@ -38,8 +38,8 @@ class EpochHistory {
   /// committed nothing.
   static constexpr size_t kRunsStoredMax = 1024;
   /// The highest index that a client's write gets, or that comes from outside. No log grows that long, so larger values
-  /// from outside are refused: sums of two indices do not overflow. Stored versions have two bits for flags, from bit 62
-  /// on (storage/rocksdb_internal.h). The margin below these bits is for barriers, which new primaries append behind
+  /// from outside are refused: sums of two indices do not overflow. Stored versions have two bits for flags, bit 62 and
+  /// above (storage/rocksdb_internal.h). The margin below these bits is for barriers, which new primaries append behind
   /// kIndexMax as well.
   static constexpr uint64_t kIndexMax = uint64_t{1} << 61;
 

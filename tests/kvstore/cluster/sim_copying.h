@@ -1,8 +1,8 @@
 // What copies of shards need in a simulated node: files, the databases that are built from them, and tasks for disks.
 //
 //    FETCH_CHUNK <--- SnapshotSource <--- export: the database's rows as one file, and a real manifest
-//    SnapshotCopies ---> SimFileTree: files as they come ---> build: the manifest is checked, the rows become a database
-//                                                             rename, remove: databases move with their directories
+//    SnapshotCopies ---> SimFileTree: files as they come --> build: the manifest is checked, the rows become a database
+//                                                            rename, remove: databases move with their directories
 #ifndef SKUA_TESTS_KVSTORE_CLUSTER_SIM_COPYING_H_
 #define SKUA_TESTS_KVSTORE_CLUSTER_SIM_COPYING_H_
 

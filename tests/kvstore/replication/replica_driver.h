@@ -1,13 +1,14 @@
 // Joins one replica with its storage, its clients and its peers, as a node of the store does.
 //
 // What a driver must respect
-//   - an Output is carried out in order: view, truncate, append, messages. When the log refuses, the messages of that Output
-//     are not sent (they acknowledge what is not there), and log_refused_after() is told.
-//   - a message has the ReplicaId that sent it; one of an earlier process of the sender is dropped once a later one was heard
+//   - an Output is carried out in order: view, truncate, append, messages. When the log refuses, the messages of that
+//     Output are not sent (they acknowledge what is not there), and log_refused_after() is told.
+//   - a message has the ReplicaId that sent it; when a later process of the sender was heard, messages of an earlier one
+//     are dropped
 //   - whenever a call leaves the replica not open(), everything that waits for it is forgotten: proposed entries (their
 //     clients learn nothing), sampled reads, rounds of Confirm
-//   - reads: sample, then ask, within one leadership (primary) or epoch (backup). A condition that does not hold is an entry
-//     without effect, so it needs no lease.
+//   - reads: sample, then ask, within one leadership (primary) or epoch (backup). A condition that does not hold is an
+//     entry without effect, so it needs no lease.
 //   - acknowledgements wait for members.size() >= min_insync
 //   - the state is flushed only as far as the log is durable, the log trimmed only as far as the state is flushed
 //   - a snapshot is asked about (snapshot_fit) at the moment it replaces the state

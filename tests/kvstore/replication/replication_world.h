@@ -14,8 +14,9 @@
 //   I1   there is one view for each epoch and change, and replicas are told no others
 //   I2   an epoch is durable before a replica says anything in it
 //   I3   logs match: equal (index, epoch) are equal entries with equal entries before
-//   I4   what is committed is there, durable as its writer asked, on every member of this view and of all that are decided
-//   I5   a backup takes nothing for committed that no primary did; nobody two different entries
+//   I4   what is committed is there, durable as its writer asked, on every member of this view and of all views that are
+//        decided
+//   I5   a backup takes nothing for committed that no primary has committed; no two replicas commit different entries
 //   I6   what is applied is committed, and in the log until the state that has it is durable
 //   I7   the primary of an epoch was a member in the one before
 //   I8   no read shows less than somebody was shown before it was sampled; and, per key, all that clients were told is

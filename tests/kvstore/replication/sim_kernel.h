@@ -28,8 +28,8 @@ enum class WorldMutant : uint8_t {
   kServeStaleMap,     // a new primary serves its map before what is committed has been applied
   kIgnoreCasFailure,  // a manager takes a change that was refused for decided
   // Of the cluster's simulation only.
-  kBlindCommit,  // the metadata store takes a change whatever state it was decided on, and from a leader that was deposed
-  kForgetDoubt,   // a node takes itself for whole after a power cut, whatever it had not synced
+  kBlindCommit,   // the metadata store takes a change that was decided on an old state, or by a former leader
+  kForgetDoubt,   // a node believes after a power cut that it lacks nothing, whatever it had not synced
   kForgetView,    // a node that starts again does not know which views it took part in
   kCopyOffByOne,  // a copy of a shard is taken for one entry more than it has
 };

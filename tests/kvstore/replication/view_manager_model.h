@@ -1,11 +1,12 @@
 // A manager of views, modelled: hears from nodes, accuses, replaces, repairs. There may be two that both think they
 // lead.
 //
-// Rules (view.h, replica.h; the rest is policy and may be as silly as it likes)
+// Rules (view.h, replica.h). All else is policy, and no policy may break the promises.
 //   - what it tells nodes has been decided: read from the store, or swapped in by itself with a known outcome
-//   - a change starts from the view it knows and is a compare-and-swap; after any other outcome than "done" it reads again
-//   - the primary of the next epoch is a member of this one, in its present incarnation; a learner becomes a member only when
-//     the primary has reported this attempt in this epoch
+//   - a change starts from the view that it knows and is a compare-and-swap; after any other outcome than "done" it
+//     reads again
+//   - the primary of the next epoch is a member of this one, in its present incarnation; a learner becomes a member only
+//     when the primary has reported this attempt in this epoch
 //   - the number of an attempt to join is that of the change that began it
 #ifndef SKUA_TESTS_KVSTORE_REPLICATION_VIEW_MANAGER_MODEL_H_
 #define SKUA_TESTS_KVSTORE_REPLICATION_VIEW_MANAGER_MODEL_H_

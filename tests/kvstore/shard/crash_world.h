@@ -6,16 +6,17 @@
 //        +-- a dumb twin per shard, in the order of the answers   +-- kill, power cut, EIO, ENOSPC, restart, repeat
 //
 // The promises that are checked:
-//  - every answer is the twin's: conditions, versions (they rise by one and never repeat), values. One that says that nothing
-//    was written wrote nothing.
-//  - no version is given out twice, also if its write was lost; and who asks for a lost state is told so
+//  - every answer is the twin's: conditions, versions (they rise by one and never repeat), values. A write that is
+//    answered as not done was not done.
+//  - no version is given out twice, also if its write was lost; a read that asks for a lost state is told so
 //  - a read shows a state that was current while it was under way, never one that is not committed; what it points to
 //    stays as it is until it is given back
 //  - after an end, a shard's database is exactly its twin after some write: at least the last one acknowledged as
 //    synced (after a kill: as written; after an orderly end: at all), at most the last one tried
 //  - a write that its client repeats, after whatever ends, is answered as the first time if it is there, and executed
 //    only if it is not. A batch is there as a whole or not at all.
-//  - a write that had no effect has none later either, when an earlier attempt of it comes late, in the same life of its shard
+//  - a write that had no effect has none later either, when an earlier attempt of it comes late, in the same life of its
+//    shard
 //  - one shard's failed database is that shard's matter; a log that failed is told to all its writes
 //  - everything is answered once; counters agree with the answers; when space returns, writes pass again
 //
