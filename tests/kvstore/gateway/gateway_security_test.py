@@ -445,6 +445,19 @@ class GatewaySecurityTest(unittest.TestCase):
         guessers[-1].socket.settimeout(LIMIT_S)
         self.assertEqual(guessers[-1].reply().value, WRONGPASS)
 
+    def test_passwords_of_clients_that_went_away_come_last(self):
+        http = free_ports(1)
+        _, port = self.gateway("--users-file", self.users_file("ada HASH *=read,write\n"), "--http-address", f"127.0.0.1:{http}")
+        for i in range(30):
+            gone = Connection(port)
+            gone.send(encode("AUTH", "ada", f"guess{i}"))
+            gone.close()
+        self.assertEqual(self.connect(Connection, port).ask("AUTH", "ada", "wrong"), WRONGPASS)
+        metrics = subprocess.run(["curl", "-s", f"http://127.0.0.1:{http}/metrics"], capture_output=True, text=True, check=True,
+                                 timeout=LIMIT_S).stdout
+        checked = int(re.search(r"^skua_gateway_authentication_failures_total (\d+)$", metrics, re.MULTILINE).group(1))
+        self.assertLess(checked, 30, "the last client did not wait for those that went away")
+
     def test_users_that_go(self):
         both = "ada HASH cache=read,write\nbob HASH cache=read,write\n"
         users = self.users_file(both)
