@@ -109,9 +109,32 @@ constexpr bool is_sorted() {
   }
   return true;
 }
-static_assert(is_sorted(), "find_command() halves the table");
+static_assert(is_sorted(), "has_subcommands() looks at the next command");
 
 constexpr size_t kNameBytesMax = 32;
+/// A power of two, and many times the number of commands: most names find their command at once.
+constexpr size_t kSlots = 512;
+static_assert(kCommands.size() * 4 <= kSlots);
+
+/// The same for upper and lower case.
+constexpr size_t slot_of(std::string_view name) {
+  constexpr unsigned kLowerCase = 0x20;
+  uint32_t hash = 0;
+  for (const char byte : name) hash = hash * 31 + (static_cast<unsigned char>(byte) | kLowerCase);
+  return (hash ^ (hash >> 9)) % kSlots;
+}
+
+/// A hash table of the commands: their positions and 1; 0: the slot is empty. One that is taken sends to the next.
+constexpr auto kSlotTable = [] {
+  std::array<uint8_t, kSlots> table{};
+  static_assert(kCommands.size() < UINT8_MAX);
+  for (size_t i = 0; i < kCommands.size(); ++i) {
+    size_t slot = slot_of(kCommands[i].name);
+    while (table[slot] != 0) slot = (slot + 1) % kSlots;
+    table[slot] = static_cast<uint8_t>(i + 1);
+  }
+  return table;
+}();
 /// What a word takes besides its bytes: its end, its hash, its place in the tables of hazards and of a handler.
 constexpr size_t kWordOverheadBytes = 64;
 /// Bytes of a name, and of all arguments together, that an error shows.
@@ -155,13 +178,11 @@ std::span<const CommandSpec> all_commands() {
 
 const CommandSpec* find_command(std::string_view name) {
   if (name.size() > kNameBytesMax) return nullptr;
-  std::array<char, kNameBytesMax> lower;
-  std::transform(name.begin(), name.end(), lower.begin(),
-                 [](char byte) { return absl::ascii_tolower(static_cast<unsigned char>(byte)); });
-  const std::string_view wanted(lower.data(), name.size());
-  const auto found = std::lower_bound(kCommands.begin(), kCommands.end(), wanted,
-                                      [](const CommandSpec& spec, std::string_view key) { return spec.name < key; });
-  return found != kCommands.end() && found->name == wanted ? &*found : nullptr;
+  for (size_t slot = slot_of(name); kSlotTable[slot] != 0; slot = (slot + 1) % kSlots) {
+    const CommandSpec& spec = kCommands[kSlotTable[slot] - 1U];
+    if (absl::EqualsIgnoreCase(absl_view(spec.name), absl_view(name))) return &spec;
+  }
+  return nullptr;
 }
 
 bool holds_values(const CommandSpec& spec, const CommandArguments& words) {

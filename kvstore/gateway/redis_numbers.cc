@@ -19,6 +19,8 @@ constexpr size_t kFloatTextBytesMax = kFloatTextRoomBytes - 1;
 }  // namespace
 
 std::optional<int64_t> parse_integer(std::string_view text) {
+  // Most numbers are counts and lengths of words.
+  if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') return text[0] - '0';
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "kvstore/gateway/command_table.h"
 #include "tests/kvstore/gateway/fake_store.h"
@@ -21,6 +22,23 @@ class Commands : public ::testing::Test {
   FakeGateway gateway;
   FakeClient client{gateway};
 };
+
+TEST(CommandTable, FindsCommandsInUpperAndLowerCase_AndNothingElse) {
+  for (const CommandSpec& spec : all_commands()) {
+    const std::string lower(spec.name);
+    std::string mixed = lower;
+    for (size_t i = 0; i < mixed.size(); i += 2) mixed[i] = absl::ascii_toupper(static_cast<unsigned char>(mixed[i]));
+    for (const std::string& name : {lower, absl::AsciiStrToUpper(lower), mixed}) {
+      EXPECT_EQ(find_command(std::string_view(name)), &spec) << name;
+    }
+    EXPECT_EQ(find_command(std::string_view(lower + "x")), nullptr);
+    EXPECT_EQ(find_command(std::string_view("x" + lower)), nullptr);
+  }
+  // Bytes that differ from a name's as upper case differs from lower case, but are no letters.
+  for (const char* const name : {"", "config\\get", "g\x05t", "G%T", "GE"}) {
+    EXPECT_EQ(find_command(std::string_view(name)), nullptr) << name;
+  }
+}
 
 TEST_F(Commands, SetAndGet) {
   EXPECT_EQ(ask("GET a"), "$-1\r\n");
