@@ -107,7 +107,8 @@ class Streams:
             lambda: ["INCR", key()], lambda: ["DECR", key()], lambda: ["INCRBY", key(), self.number()],
             lambda: ["DECRBY", key(), self.number()], lambda: ["INCRBYFLOAT", key(), self.value()],
             lambda: ["MGET", key(), key(), key()], lambda: ["MSET", key(), self.value(), key(), self.value()],
-            lambda: ["MSETNX", key(), self.value(), key(), self.value()],
+            # One key: keys of several shards are refused.
+            lambda one=key(): ["MSETNX", one, self.value(), one, self.value()],
             lambda: ["DEL", key(), key()], lambda: ["UNLINK", key()], lambda: ["EXISTS", key(), key(), "nosuch"],
             lambda: ["SETEX", key(), self.random.choice([100_000, 0, "x"]), self.value()],
             lambda: ["PSETEX", key(), self.random.choice([100_000_000, -5]), self.value()],

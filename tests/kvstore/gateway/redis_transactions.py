@@ -25,6 +25,8 @@ SCRIPTS = [
     ["WATCH a", "SET a 1", "MULTI", "FOO", "EXEC", "DEL a"],
     ["MULTI", "HSET a f 1 g 2", "HINCRBY a f 2", "HDEL a g", "HGETALL a", "GET a", "EXEC", "HGET a f", "TYPE a", "DEL a"],
     ["HSET a f 1", "WATCH a", "HSET a f 2", "MULTI", "HGET a f", "EXEC", "MULTI", "HSET a h 1", "HLEN a", "EXEC", "DEL a"],
+    ["MSETNX a 1 b 2", "MGET a b", "MSETNX b 3 c 4", "MGET a b c", "MSETNX a x a y", "DEL a b c"],
+    ["MULTI", "MSETNX a 1 b 2", "MSETNX b 3 c 4", "EXEC", "MGET a b c", "DEL a b c"],
     ["MULTI", "SET a 1", "RESET", "SELECT 1", "EXEC", "EXISTS a"],
     ["HELLO 3", "WATCH a", "SET a 1", "MULTI", "GET a", "EXEC", "MULTI", "GET b", "EXEC", "DEL a"],
 ]
