@@ -147,7 +147,9 @@ std::string make_client_request(FuzzInput& in, const Route& route, Method method
     case Method::kGet: {
       HeadBuffer head;
       const std::string key = make_key(in);
-      return text_of(encode_get({route, key, in.flag() ? in.near(1) : 0, in.flag(), in.flag()}, head));
+      const uint64_t index = in.flag() ? in.near(1) : 0;
+      const GetWishes wishes{in.flag(), in.flag(), in.flag()};
+      return text_of(encode_get({route, key, index, wishes}, head));
     }
     case Method::kPut:
     case Method::kDelete:
