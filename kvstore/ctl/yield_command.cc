@@ -115,9 +115,9 @@ void add_yield_command(app::Command& nodes, const Globals& globals) {
   auto arguments = std::make_shared<Arguments>();
   app::Command& command = nodes.add_command("yield", "Has other nodes lead the shards of a node.");
   command.description(
-      "For a moment before its process is stopped or restarted: clients then do not wait for another primary. It keeps "
-      "its replicas, and "
-      "may lead shards again later: nothing lasts, as it does after drain. Shards without another live member stay.");
+      "Use it just before the node's process is stopped or restarted: clients then do not wait for another primary. "
+      "The node keeps its replicas, and may lead shards again later. Unlike drain, it changes nothing for good. Shards "
+      "without another live member stay.");
   command
       .add_positional("node", &arguments->node,
                       "By uuid, the beginning of its uuid (4 characters at least), or its gRPC address.")
