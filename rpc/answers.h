@@ -1,5 +1,5 @@
-// Answers: what handlers answer, on its way to the caller. An answer takes the way that its sslot records: that of small
-// calls (bundles.h) or that of large ones (rpc/protocol/session_callee.h).
+// Answers: what handlers answer, on its way to the caller. An answer takes the way that its sslot records: that of
+// small calls (bundles.h) or that of large ones (rpc/protocol/session_callee.h).
 //
 // Reply tokens find it through the mailbox, which outlives the endpoint. They name a session by its index and the
 // generation on the wire, so an answer for an earlier connection is discarded and counted.

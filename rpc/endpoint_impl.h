@@ -7,17 +7,17 @@
 //
 //      what comes in         PacketReceiver -> Bundles, sessions, StrayPackets -> what sessions do
 //      calls                 OutgoingCalls, Answers -> Bundles -> IncomingCalls        Rehearsals -> OutgoingCalls
-//      what sessions do      SessionDialer, SessionAcceptor, SessionLinks, SessionTimers -> SessionBinding -> SessionLives
-//                            -> AssociationJoins -> Bundles; a join may bind a session, so AssociationJoins ->
-//                            SessionBinding
+//      what sessions do      SessionDialer, SessionAcceptor, SessionLinks, SessionTimers -> SessionBinding ->
+//                            SessionLives -> AssociationJoins -> Bundles; a join may bind a session, so
+//                            AssociationJoins -> SessionBinding
 //      what goes out         TransmitScheduler -> TransmitStage
 //      one-sided operations  OneSidedLoop -> MessageReads (large messages), MemoryOperations (others')
 //      memory                ReceiveMemory, FrameLeases
 //
 // Sessions tell the endpoint what they want (SessionSurroundings). Completions of large calls run after the turn's
 // receive half, so that a completion never changes a session that is just running. Completions of small calls run while
-// their bundle is read, when the session's state is complete. Sessions are destroyed at the end of the turn for the same
-// reason.
+// their bundle is read, when the session's state is complete. Sessions are destroyed at the end of the turn for the
+// same reason.
 #ifndef SKUA_RPC_ENDPOINT_IMPL_H_
 #define SKUA_RPC_ENDPOINT_IMPL_H_
 

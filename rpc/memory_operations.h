@@ -1,8 +1,8 @@
 // MemoryOperations: operations on peers' memory that others start (memory_access.h), from waiting for a connection to
 // their completion. And the one task that their user may set.
 //
-// The transport reports their completions together with those of the endpoint's own READs (message_reads.h). The highest
-// bit of a cookie tells them apart; the other bits are the operation's address.
+// The transport reports their completions together with those of the endpoint's own READs (message_reads.h). The
+// highest bit of a cookie tells them apart; the other bits are the operation's address.
 #ifndef SKUA_RPC_MEMORY_OPERATIONS_H_
 #define SKUA_RPC_MEMORY_OPERATIONS_H_
 

@@ -1,8 +1,8 @@
 // MessageReads: large messages that their receiver reads out of the sender's memory, where the transport has one-sided
 // operations.
 //
-//   sender's session: announce() --> Loans: the memory is lent     kLent, kTakenBack --> on_completion() --> on_lent()
-//   receiver's session: fetch()  --> ReadPulls: post_reads()       READs end         --> on_completion() --> on_fetched()
+//   sender's session: announce() --> Loans: the memory is lent  kLent, kTakenBack --> on_completion() --> on_lent()
+//   receiver's session: fetch()  --> ReadPulls: post_reads()    READs end         --> on_completion() --> on_fetched()
 #ifndef SKUA_RPC_MESSAGE_READS_H_
 #define SKUA_RPC_MESSAGE_READS_H_
 

@@ -154,8 +154,8 @@ class SessionTable final : public PeerUse {
   [[nodiscard]] bool is_short() const {
     return count_ >= options_.sessions_max - std::min(options_.sessions_reserved, options_.sessions_max);
   }
-  // PeerUse: a session leads to `peer`, be it our own or an accepted one that is bound to `peer`; or an accepted session
-  // of this claimed peer is bound to no peer.
+  // PeerUse: a session leads to `peer`, be it our own or an accepted one that is bound to `peer`; or an accepted
+  // session of this claimed peer is bound to no peer.
   [[nodiscard]] bool is_used(PeerId peer) const override {
     return dialled_.contains(peer) || accepted_from_.contains(peer);
   }

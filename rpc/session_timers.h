@@ -1,5 +1,5 @@
-// SessionTimers: what sessions do because time passes: offers, joins, pings, repetitions, and the ends of sessions whose
-// peers are silent or never used them.
+// SessionTimers: what sessions do because time passes: offers, joins, pings, repetitions, and the ends of sessions
+// whose peers are silent or never used them.
 #ifndef SKUA_RPC_SESSION_TIMERS_H_
 #define SKUA_RPC_SESSION_TIMERS_H_
 

@@ -38,8 +38,8 @@ class TransmitScheduler {
   }
   PacketSink* express(const Session& session);
 
-  /// Sends a packet of the endpoint's own with a copy of `payload`. Without room the packet is dropped: a control packet
-  /// is repeated by the side that needs it.
+  /// Sends a packet of the endpoint's own with a copy of `payload`. Without room the packet is dropped: a control
+  /// packet is repeated by the side that needs it.
   void send_control(PeerId peer, const PacketHeader& header, ByteSpan payload);
 
   /// Sends what is ready, as far as there is room. Returns how many packets the transport took.

@@ -19,8 +19,8 @@ class BootstrapServer {
   virtual ~BootstrapServer() = default;
 
   /// Listens on `listen_address` ("host:port"; port 0 takes a free one). `acceptor` and
-  /// `extra_services` (not owned, may be empty) must outlive the server. `credentials`, `log`: see listen(). Errors name
-  /// the address and the way out: ALREADY_EXISTS (port in use), INVALID_ARGUMENT, PERMISSION_DENIED,
+  /// `extra_services` (not owned, may be empty) must outlive the server. `credentials`, `log`: see listen(). Errors
+  /// name the address and the way out: ALREADY_EXISTS (port in use), INVALID_ARGUMENT, PERMISSION_DENIED,
   /// FAILED_PRECONDITION, UNAVAILABLE.
   static absl::StatusOr<std::unique_ptr<BootstrapServer>> start(const std::string& listen_address,
                                                                 SessionAcceptor& acceptor,

@@ -42,8 +42,8 @@ struct ControlFigures {
   uint64_t settled_shards = 0;
 };
 
-/// Empty figures: the control thread did not answer. `certificate_expires_s`: of this process; nothing: it has none that
-/// can be read. Pure.
+/// Empty figures: the control thread did not answer. `certificate_expires_s`: of this process; nothing: it has none
+/// that can be read. Pure.
 [[nodiscard]] std::string format_control_metrics(const std::optional<ControlFigures>& figures, uint64_t watchers,
                                                  std::optional<WallSeconds> certificate_expires_s = std::nullopt);
 [[nodiscard]] std::vector<HealthCheck> control_readiness(const std::optional<ControlFigures>& figures);

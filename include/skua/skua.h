@@ -145,8 +145,8 @@ SKUA_API void skua_options_destroy(skua_options* options);
  *   control-address   127.0.0.1:7400       where the control plane listens; several with commas
  *   cert, key, ca                          files with the client's certificate, its key, and the authorities
  *   renew-certificate false                has that certificate renewed at half of its time by the control plane that
- *                                          issued it: `cert` and `ca` are replaced, and used for new connections. Clients
- *                                          of a process with the same `cert` do it together
+ *                                          issued it: `cert` and `ca` are replaced, and used for new connections.
+ *                                          Clients of a process with the same `cert` do it together
  *   packets           default              default, off, authenticate or encrypt
  *   timeout           5s                   of operations that name none
  *   operations-max    4096                 operations at a time; 1 to 65536
@@ -176,8 +176,8 @@ SKUA_API skua_client* skua_client_create_polled(const skua_options* options, sku
  * being destroyed already. */
 SKUA_API skua_code skua_client_destroy(skua_client* client);
 /* How it goes with the option `renew-certificate`. SKUA_OK: the client has not got it, or the last attempt to renew the
- * certificate did not fail. SKUA_UNAVAILABLE: `error` says why it failed; it is tried again. SKUA_INVALID_ARGUMENT: NULL, or
- * another process's client. Thread: any. */
+ * certificate did not fail. SKUA_UNAVAILABLE: `error` says why it failed; it is tried again. SKUA_INVALID_ARGUMENT:
+ * NULL, or another process's client. Thread: any. */
 SKUA_API skua_code skua_certificate_trouble(const skua_client* client, skua_error* error);
 
 /* ---- parameters ---- */

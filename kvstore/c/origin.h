@@ -9,8 +9,8 @@ namespace skua::c {
 namespace internal {
 
 extern std::atomic<uint32_t> forks;
-// In memory of threads that every thread has: found by one instruction, also from a shared library. glibc keeps some such
-// memory free for libraries that come later, as a module of Python does; these are 8 bytes of it.
+// In memory of threads that every thread has: found by one instruction, also from a shared library. glibc keeps some
+// such memory free for libraries that come later, as a module of Python does; these are 8 bytes of it.
 [[gnu::tls_model("initial-exec")]] extern thread_local constinit uint64_t thread_number;  // 0: none yet
 [[nodiscard]] uint64_t draw_thread_number() noexcept;
 

@@ -1,5 +1,5 @@
-// The option renew-certificate: clients of this process have the certificate that they show renewed. One keeper for each
-// certificate, which the clients that show it have in common: two would have it renewed twice.
+// The option renew-certificate: clients of this process have the certificate that they show renewed. One keeper for
+// each certificate, which the clients that show it have in common: two would have it renewed twice.
 #ifndef SKUA_KVSTORE_C_RENEWAL_H_
 #define SKUA_KVSTORE_C_RENEWAL_H_
 

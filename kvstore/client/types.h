@@ -112,7 +112,7 @@ struct ReadOptions {
   bool with_ttl = false;
   /// The results have the records' marks. UNIMPLEMENTED: the node's version is too old for marks.
   bool with_mark = false;
-  /// GET only: the result has the value's size, and not the value. UNIMPLEMENTED: the node's version is too old for that.
+  /// GET only: the result has the value's size, and not the value. UNIMPLEMENTED: the node's version is too old.
   bool size_only = false;
 };
 

@@ -1,4 +1,4 @@
-// Options of a gateway: of skua-gateway, and those of skuad for the gateway that a node may have. Only their mains see them.
+// Options of a gateway: of skua-gateway, and those of skuad for the gateway inside of a node. For their mains.
 #ifndef SKUA_KVSTORE_GATEWAY_GATEWAY_OPTIONS_H_
 #define SKUA_KVSTORE_GATEWAY_GATEWAY_OPTIONS_H_
 

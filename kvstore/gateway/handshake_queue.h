@@ -1,5 +1,5 @@
 // HandshakeQueue: connections whose TLS handshake could go on. A step of a handshake costs about a millisecond, so a
-// thread makes few of them in a turn of its loop, and whoever is in already is served in between (gateway_admission.cc).
+// thread makes few of them in a turn of its loop, and clients that are in are served in between (gateway_admission.cc).
 //
 // Addresses have their turns one after the other, and the connections of an address in the order of their coming: so
 // one that begins thousands does not shut out others. Pure.

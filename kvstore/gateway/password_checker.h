@@ -17,8 +17,8 @@
 // its input: put_last() leaves its check for when nobody else waits.
 //
 // Bounds. kWaitingMax checks wait, kWaitingPerAddressMax of one address: further ones are kBusy at once, and so are
-// those that have waited kWaitMax. kLastMax more are put last. An unknown user's password is checked against a hash that no password has: the
-// answer, and all that is done for it, are those of a wrong password.
+// those that have waited kWaitMax. kLastMax more are put last. An unknown user's password is checked against a hash
+// that no password has: the answer, and all that is done for it, are those of a wrong password.
 #ifndef SKUA_KVSTORE_GATEWAY_PASSWORD_CHECKER_H_
 #define SKUA_KVSTORE_GATEWAY_PASSWORD_CHECKER_H_
 
@@ -65,8 +65,8 @@ class PasswordChecker {
   PasswordChecker(const PasswordChecker&) = delete;
   PasswordChecker& operator=(const PasswordChecker&) = delete;
 
-  /// The verdict, if it is known at once. Else `later` is called, on the checker's thread. `hash`: of the user; nothing:
-  /// there is no such user, or the user has no password. `address`: of the client, without its port.
+  /// The verdict, if it is known at once. Else `later` is called, on the checker's thread. `hash`: of the user;
+  /// nothing: there is no such user, or the user has no password. `address`: of the client, without its port.
   [[nodiscard]] Answer check(const std::optional<PasswordHash>& hash, std::string_view password,
                              const std::string& address, VerdictFn later);
   /// The client has gone away. If the check still waits, it is not carried out, and `later` is not called.

@@ -1,9 +1,9 @@
-// RandomKeySearch: the steps that find a random key of a table, whose scans only go from lower keys to higher ones. Pure.
+// RandomKeySearch: the steps that find a random key of a table. Scans only go from lower keys to higher ones. Pure.
 //
 // Keys are a tree: the children of a prefix are the bytes that follow it in some key. The search begins at the empty
-// prefix. If a page has all keys of the prefix, it takes one of them. Otherwise it draws one of the children and goes on
-// there. The first child is in the page, and halving finds the last one. A byte between the two stands for the child at
-// or behind it. What all keys of the prefix have in common is skipped.
+// prefix. If a page has all keys of the prefix, it takes one of them. Otherwise it draws one of the children, and goes
+// on there. The first child is in the page, and halving finds the last one. A byte between the two stands for the child
+// at or behind it. What all keys of the prefix have in common is skipped.
 //
 //   while !is_done():  scan() --> the store --> take(page, a random number)
 //   key()

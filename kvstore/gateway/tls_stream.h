@@ -6,8 +6,9 @@
 //                                     +--> kFailed: the connection ends
 //
 // Thread. A handshake and all reads and writes run on the thread of the connection (gateway_thread.h): a handshake
-// costs it about a millisecond, mostly the signature, so few go on in a turn of its loop (handshake_queue.h). A TlsContext is immutable and shared by all threads; files that
-// change make a new one (client_security.h), for connections that come later.
+// costs it about a millisecond, mostly the signature, so few go on in a turn of its loop (handshake_queue.h). A
+// TlsContext is immutable and shared by all threads; files that change make a new one (client_security.h), for
+// connections that come later.
 //
 // What is agreed upon. TLS 1.3, or 1.2 for clients that know no newer one, with OpenSSL's ciphers; no renegotiation,
 // no compression. Without authorities sessions may be resumed by tickets, which hold nothing here. With authorities

@@ -1,7 +1,7 @@
 // The gateway that a node may have: skuad --resp-address and --memcached-address.
 //
-// It is a client of the cluster in the node's process: it reaches all nodes, its own among them, as other clients do. It
-// shows them the node's certificate.
+// It is a client of the cluster in the node's process: it reaches all nodes, its own among them, as other clients do.
+// It shows them the node's certificate.
 #ifndef SKUA_KVSTORE_NODE_SKUAD_GATEWAY_H_
 #define SKUA_KVSTORE_NODE_SKUAD_GATEWAY_H_
 
