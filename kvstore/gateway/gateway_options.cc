@@ -274,6 +274,13 @@ std::string exposure_warning(const ProgramOptions& options) {
                       " may read, change and delete all that these tables have (--security off-unsafe)");
 }
 
+ReportFn reporter_to(const app::Logger& logger) {
+  return [logger](bool is_trouble, std::string_view what, std::string_view about, std::string_view details) {
+    const app::LogLevel level = is_trouble ? app::LogLevel::kWarning : app::LogLevel::kInfo;
+    logger.log(level, what, {{"about", about}, {"details", details}});
+  };
+}
+
 absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options) {
   if (absl::Status status = check_tls_files(options.client_security.tls); !status.ok()) return status;
   if (absl::Status status = check_addresses(options); !status.ok()) return status;

@@ -59,6 +59,9 @@ void declare_in_node(app::Program& program, ProgramOptions& options);
 /// INVALID_ARGUMENT: `databases` or the files about clients make no sense together, or an address is for others, clients
 /// are not encrypted and known, and nobody has allowed that.
 [[nodiscard]] absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options);
+/// Writes what happens to clients, and to the files about them, to the log. Clients cause some of that: the log leaves
+/// out what comes too often.
+[[nodiscard]] ReportFn reporter_to(const app::Logger& logger);
 /// A warning if others than this machine may reach the gateway, and clients are not encrypted and known; else empty.
 [[nodiscard]] std::string exposure_warning(const ProgramOptions& options);
 

@@ -75,15 +75,6 @@ std::string shown_address(const GatewayOptions& options, const Gateway& gateway,
   return "";
 }
 
-/// What happens to clients, and to the files about them, as lines of the log. Clients cause some of them: the log leaves
-/// out those that come too often.
-auto reporter_to(const app::Logger& logger) {
-  return [logger](bool is_trouble, std::string_view what, std::string_view about, std::string_view details) {
-    const app::LogLevel level = is_trouble ? app::LogLevel::kWarning : app::LogLevel::kInfo;
-    logger.log(level, what, {{"about", about}, {"details", details}});
-  };
-}
-
 int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::StopSignal& stop) {
   const app::Logger logger(options.log);
   app::ServiceReporter reporter(app::Notifier::from_environment());

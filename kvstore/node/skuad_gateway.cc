@@ -60,10 +60,7 @@ std::unique_ptr<gateway::GatewayStarter> start_gateway(const SkuadOptions& confi
   const bool has_joined = credentials != nullptr && config.credentials.empty();
   auto options = value_or_fail(options_of(config, has_joined ? joined_files(config.data_dir) : config.credentials));
   if (const std::string warning = gateway::exposure_warning(config.gateway); !warning.empty()) logger.warning(warning);
-  options.report = [logger](bool is_trouble, std::string_view what, std::string_view about, std::string_view details) {
-    logger.log(is_trouble ? app::LogLevel::kWarning : app::LogLevel::kInfo, what,
-               {{"about", about}, {"details", details}});
-  };
+  options.report = gateway::reporter_to(logger);
   return std::make_unique<gateway::GatewayStarter>(
       std::move(options),
       [logger](const std::vector<uint16_t>& ports) {
