@@ -91,6 +91,11 @@ absl::StatusOr<CertificateInfo> shown_certificate(const CallbackServerContext& c
       "a certificate is renewed for its own key only: a new key takes a new join token (skuactl cert join-token)");
 }
 
+absl::Status too_many_renewals() {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("no more than ", kRenewalsPerMinute, " certificates are issued to one identity in a minute"));
+}
+
 class CertificatesService final : public v1::Certificates::CallbackService {
  public:
   CertificatesService(CertificateServiceOptions options, Controller& controller)
@@ -159,20 +164,16 @@ class CertificatesService final : public v1::Certificates::CallbackService {
     if (auto status = check_signer(*context); !status.ok()) return queued(context, reactor, status);
     if (auto status = check_renewable(*shown); !status.ok()) return queued(context, reactor, status);
     const std::string principal = peer_principal(*context->auth_context());
-    if (!renewals_.admit(principal)) {
-      return queued(context, reactor,
-                    absl::ResourceExhaustedError(absl::StrCat("no more than ", kRenewalsPerMinute,
-                                                              " certificates are issued to one identity in a minute")));
-    }
     const auto authorities = options_.credentials->authorities();
     if (!authorities.ok()) return queued(context, reactor, authorities.status());
     reply->set_authorities(*authorities);
-    // Only the one that leads knows who is revoked.
+    // Only the one that leads knows who is revoked. It alone counts: a caller asks the others on its way to the leader.
     return queued(context, reactor,
                   controller_.query(
                       [this, context, reactor, principal, request, reply, hosts = shown->hosts](const ClusterCore& core,
                                                                                                 TimeNs /*now*/) {
                         absl::Status status = check_allowed(principal, core.state());
+                        if (status.ok() && !renewals_.admit(principal)) status = too_many_renewals();
                         if (status.ok()) {
                           status = give_certificate(options_, principal, hosts, request->request(), *reply);
                         }

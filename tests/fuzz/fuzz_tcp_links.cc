@@ -24,6 +24,7 @@
 #include "rpc/transport/tcp/address.h"
 #include "rpc/transport/tcp/hello.h"
 #include "rpc/transport/tcp/socket.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 #include "tests/fuzz/fuzz_input.h"
 
@@ -41,6 +42,7 @@ constexpr uint32_t kFrameRoom = 1000;
 constexpr size_t kFramesHeldMax = 6;
 constexpr DurationNs kTimeoutNs = 100 * kMillisecond;
 constexpr int kTurnsMax = 2000;
+constexpr int kAcceptRowsMax = 1 + static_cast<int>(kStepsMax) / kAcceptsInARow;
 
 Uuid uuid_of(uint8_t number) {
   Uuid out;
@@ -376,7 +378,11 @@ class World {
         ::send(sockets_[0].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()),
         "an honest caller cannot speak");
     last_payload_.clear();
-    for (int turns = 0; turns < kTurnsMax && last_payload_ != payload; ++turns) turn(kBurstMax, false);
+    for (int turns = 0; turns < kTurnsMax && last_payload_ != payload; ++turns) {
+      // Connections of the stranger may wait before this one, and each row of them is followed by a pause.
+      if (turns < kAcceptRowsMax) clock_.set(clock_.now_ns() + kAcceptRowPauseNs);
+      turn(kBurstMax, false);
+    }
     SKUA_CHECK(last_payload_ == payload, "an honest caller is not heard");
     std::array<char, 512> answer;
     const ssize_t got = recv(sockets_[0].get(), answer.data(), answer.size(), MSG_DONTWAIT);
