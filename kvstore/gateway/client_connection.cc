@@ -4,7 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/hash/hash.h"
 #include "kvstore/gateway/client_users.h"
 #include "kvstore/gateway/handlers.h"
 #include "kvstore/gateway/redis_errors.h"
@@ -109,7 +108,7 @@ void ClientConnection::dispatch(CommandArguments& words, int64_t now_us) {
     authentication_ = &run;
     return;
   }
-  add_hazards(run);
+  hazards_.add(run);
   if (run.blocker_count == 0) ready_.push_back(&run);
 }
 
@@ -187,21 +186,6 @@ void ClientConnection::start_at_once(CommandRun& run, int64_t now_us) {
   if (run.state() == CommandRun::State::kDone) done_bytes_ += run.reply_bytes().size();
 }
 
-void ClientConnection::add_hazards(CommandRun& run) {
-  const auto add_keys_of = [&run](const CommandRun& command) {
-    for_each_key(command.spec(), command.words(),
-                 [&](std::string_view key) { run.key_hashes.push_back(absl::HashOf(command.database(), key)); });
-  };
-  add_keys_of(run);
-  if (const Transaction* const transaction = run.transaction(); transaction != nullptr) {
-    for (const std::unique_ptr<CommandRun>& command : transaction->commands()) add_keys_of(*command);
-    for (const WatchedKey& watched : transaction->watched()) {
-      run.key_hashes.push_back(absl::HashOf(watched.database, std::string_view(watched.key)));
-    }
-  }
-  hazards_.add(run);
-}
-
 /// A command inside MULTI. See transaction.h.
 void ClientConnection::queue(const CommandSpec& spec, CommandArguments& words) {
   Transaction& transaction = *session_.transaction;
@@ -257,7 +241,7 @@ void ClientConnection::advance(int64_t now_us) {
   // What is popped may give the next command its turn.
   do {
     start_ready(now_us);
-  } while (pop_done());
+  } while (pop_done() && !ready_.empty());
   count_held();
 }
 
@@ -272,9 +256,8 @@ bool ClientConnection::has_room_for(const CommandRun& run) const {
   return !run.holds_values() || (holding_count_ < kHoldingCommandsMax && reply_bytes() <= kReplyBytesMax / 2);
 }
 
-/// The next command to start; null: none may start now.
+/// The next command to start, of those in ready_; null: none may start now.
 CommandRun* ClientConnection::take_ready() {
-  if (ready_.empty()) return nullptr;
   auto next = ready_.begin();
   if (!has_room_for(**next)) {
     // Replies that are done may wait for the first command: that one goes on alone, as soon as the client takes.
@@ -284,12 +267,18 @@ CommandRun* ClientConnection::take_ready() {
     if (next == ready_.end()) return nullptr;
   }
   CommandRun* const run = *next;
-  ready_.erase(next);
+  if (next == ready_.begin()) {
+    ready_.pop_front();
+  } else {
+    ready_.erase(next);
+  }
   return run;
 }
 
 void ClientConnection::start_ready(int64_t now_us) {
-  while (CommandRun* const next = take_ready()) {
+  while (!ready_.empty()) {
+    CommandRun* const next = take_ready();
+    if (next == nullptr) break;
     CommandRun& run = *next;
     ++running_count_;
     if (run.holds_values()) ++holding_count_;

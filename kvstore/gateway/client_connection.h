@@ -103,7 +103,6 @@ class ClientConnection {
   [[nodiscard]] std::unique_ptr<CommandRun> take_spare_run();
   CommandRun& add_run(const CommandSpec& spec, CommandArguments& words);
   void start_at_once(CommandRun& run, int64_t now_us);
-  void add_hazards(CommandRun& run);
   void queue(const CommandSpec& spec, CommandArguments& words);
   void dispatch(CommandArguments& words, int64_t now_us);
   void refuse(std::string_view error);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/hash/hash.h"
 #include "kvstore/gateway/redis_errors.h"
 #include "kvstore/gateway/transaction.h"
 #include "rpc/base/check.h"
@@ -94,6 +95,20 @@ void CommandRun::resume(int64_t now_us, std::vector<IssuedRequest>& out) {
   for (size_t i = 0; i < asked_.size(); ++i) {
     out.push_back({{number_, static_cast<uint32_t>(i)}, asked_[i]});
     out.back().request.database = database_;
+  }
+}
+
+void CommandRun::add_keys_of(const CommandRun& command) {
+  for_each_key(*command.spec_, command.words_,
+               [&](std::string_view key) { key_hashes.push_back(absl::HashOf(command.database_, key)); });
+}
+
+void CommandRun::name_keys() {
+  add_keys_of(*this);
+  if (transaction_ == nullptr) return;
+  for (const std::unique_ptr<CommandRun>& command : transaction_->commands()) add_keys_of(*command);
+  for (const WatchedKey& watched : transaction_->watched()) {
+    key_hashes.push_back(absl::HashOf(watched.database, std::string_view(watched.key)));
   }
 }
 

@@ -122,6 +122,8 @@ class CommandRun : public HazardNode {
   /// ignored.
   void complete(uint32_t index, StoreResult&& result, int64_t now_us, std::vector<IssuedRequest>& out);
   [[nodiscard]] State state() const { return state_; }
+  /// The keys of the command; of EXEC: those of the commands that it carries out, and those that are watched.
+  void name_keys() override;
   /// See command_table.h.
   [[nodiscard]] bool holds_values() const { return holds_values_; }
   [[nodiscard]] size_t memory_bytes() const { return memory_bytes_; }
@@ -149,6 +151,7 @@ class CommandRun : public HazardNode {
     [[nodiscard]] StoreResult await_resume() const { return std::move(run.results_[0]); }
   };
 
+  void add_keys_of(const CommandRun& command);
   void ask(std::span<const StoreRequest> requests);
   void take_value(uint32_t index);
   void count_values(size_t result_bytes, size_t kept_bytes);

@@ -109,7 +109,7 @@ constexpr bool is_sorted() {
   }
   return true;
 }
-static_assert(is_sorted(), "has_subcommands() looks at the next command");
+static_assert(is_sorted(), "kHaveSubcommands looks at the next command");
 
 constexpr size_t kNameBytesMax = 32;
 /// A power of two, and many times the number of commands: most names find their command at once.
@@ -159,18 +159,22 @@ std::string unknown_subcommand_error(const CommandArguments& words) {
                       absl::AsciiStrToUpper(absl_view(words[0])), " HELP.");
 }
 
-bool has_subcommands(const CommandSpec& spec) {
-  const size_t next = static_cast<size_t>(&spec - kCommands.data()) + 1;
-  return next < kCommands.size() && kCommands[next].name.starts_with(spec.name) &&
-         kCommands[next].name.substr(spec.name.size()).starts_with('|');
-}
-
-bool fits(const CommandSpec& spec, size_t word_count) {
-  const auto count = static_cast<int>(word_count);
-  return spec.arity < 0 ? count >= -spec.arity : count == spec.arity;
-}
+/// For each command, whether it has subcommands.
+constexpr std::array<bool, kCommands.size()> kHaveSubcommands = [] {
+  std::array<bool, kCommands.size()> out{};
+  for (size_t i = 0; i + 1 < kCommands.size(); ++i) {
+    const std::string_view name = kCommands[i].name;
+    const std::string_view next = kCommands[i + 1].name;
+    out[i] = next.starts_with(name) && next.substr(name.size()).starts_with('|');
+  }
+  return out;
+}();
 
 }  // namespace
+
+bool has_subcommands(const CommandSpec& spec) {
+  return kHaveSubcommands[static_cast<size_t>(&spec - kCommands.data())];
+}
 
 std::span<const CommandSpec> all_commands() {
   return kCommands;
@@ -216,7 +220,7 @@ FoundCommand find_command(const CommandArguments& words) {
     spec = words[1].size() <= kNameBytesMax ? find_command(full) : nullptr;
     if (spec == nullptr) return {.error = unknown_subcommand_error(words)};
   }
-  const bool fits_arity = fits(*spec, words.size());
+  const bool fits_arity = spec->fits(words.size());
   if (!fits_arity && spec->handler == handlers::exec) {
     return {.error = std::string(errors::kExecArity), .ends_transaction = true};
   }

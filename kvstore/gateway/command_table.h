@@ -45,6 +45,10 @@ struct CommandSpec {
   CommandHandler handler;
 
   [[nodiscard]] bool has(CommandFlag flag) const { return (flags & flag) != 0; }
+  [[nodiscard]] bool fits(size_t word_count) const {
+    const auto count = static_cast<int>(word_count);
+    return arity < 0 ? count >= -arity : count == arity;
+  }
   [[nodiscard]] bool is_subcommand() const { return name.find('|') != std::string_view::npos; }
 };
 
@@ -52,6 +56,9 @@ struct CommandSpec {
 [[nodiscard]] std::span<const CommandSpec> all_commands();
 /// By its full name, in any case. Null: there is none.
 [[nodiscard]] const CommandSpec* find_command(std::string_view name);
+
+/// `spec`: one of all_commands().
+[[nodiscard]] bool has_subcommands(const CommandSpec& spec);
 
 /// The command that the words name, and what is wrong with them.
 struct FoundCommand {

@@ -109,6 +109,7 @@ absl::Status GatewayThread::watch_own() {
 void GatewayThread::run() {
   client_->adopt_thread();
   while (!may_end()) {
+    turn_us_ = time_of_day_us();
     client_->poll();
     work_off_dirty();
     store_.flush();
@@ -179,6 +180,7 @@ void GatewayThread::sleep() {
   const int count = epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()),
                                static_cast<int>(std::min<int64_t>(wait_ms, INT32_MAX)));
   if (longest.has_value()) client_->end_wait();
+  turn_us_ = time_of_day_us();
   for (int i = 0; i < count; ++i) handle(events_[static_cast<size_t>(i)]);
   if (!ready_to_shake_.empty()) shake_some_hands();
   store_.flush();  // before the next poll(), which sends
@@ -298,7 +300,7 @@ void GatewayThread::close(Connection& connection) {
 void GatewayThread::take_result(uint64_t id, const StoreTicket& ticket, StoreResult&& result) {
   Connection* const connection = find(id);
   if (connection == nullptr) return;  // the client went away meanwhile
-  connection->client.complete(ticket, std::move(result), time_of_day_us());
+  connection->client.complete(ticket, std::move(result), turn_us_);
   if (!std::exchange(connection->is_dirty, true)) dirty_.push_back(id);
 }
 
@@ -327,7 +329,7 @@ void GatewayThread::receive(Connection& connection) {
 
 /// What the connection does not want yet is kept: at most what one read brings.
 void GatewayThread::feed(Connection& connection, std::string_view bytes) {
-  connection.client.receive(bytes, time_of_day_us());
+  connection.client.receive(bytes, turn_us_);
   connection.unread.append(bytes);
 }
 
@@ -372,7 +374,7 @@ bool GatewayThread::write_replies(Connection& connection) {
     const Transferred sent = connection.tls == nullptr ? write_some(connection.fd, some) : connection.tls->write(some);
     if (sent.is_over) return false;
     if (sent.bytes > 0) {
-      connection.client.sent(sent.bytes, time_of_day_us());
+      connection.client.sent(sent.bytes, turn_us_);
     } else {
       connection.is_blocked = true;
       connection.client.blocked();

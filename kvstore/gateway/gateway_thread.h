@@ -171,6 +171,7 @@ class GatewayThread {
   std::vector<char> read_buffer_;
   std::array<epoll_event, 256> events_;
   int64_t accept_again_ms_ = 0;  // 0: it accepts
+  int64_t turn_us_ = 0;          // time of day when the turn began, or when the wait in it ended
   int64_t stop_by_ms_ = 0;       // 0: it was not told to stop
 };
 

@@ -44,18 +44,43 @@ void Hazards::use(HazardNode& node, uint64_t key_hash) {
   key.writer = &node;
 }
 
+void Hazards::push(std::vector<HazardNode*>& list, HazardNode& node) {
+  node.place = list.size();
+  list.push_back(&node);
+}
+
+void Hazards::enter_keys(HazardNode& node) {
+  node.name_keys();
+  for (const uint64_t key_hash : node.key_hashes) use(node, key_hash);
+}
+
+void Hazards::enter_those_apart() {
+  for (HazardNode* const node : apart_) {
+    enter_keys(*node);
+    node->is_apart = false;
+    push(unfinished_, *node);
+  }
+  apart_.clear();
+}
+
 void Hazards::add(HazardNode& node) {
   node.blocker_count = 0;
   node.dependents.clear();
+  node.is_apart = false;
   if (node.is_whole_table) {
     for (HazardNode* other : unfinished_) depend(node, *other);
+    for (HazardNode* other : apart_) depend(node, *other);
     barrier_ = &node;
-  } else {
-    if (barrier_ != nullptr) depend(node, *barrier_);
-    for (const uint64_t key_hash : node.key_hashes) use(node, key_hash);
+    return push(unfinished_, node);
   }
-  node.place = unfinished_.size();
-  unfinished_.push_back(&node);
+  if (barrier_ != nullptr) depend(node, *barrier_);
+  if (!node.is_write && writer_count_ == 0) {
+    node.is_apart = true;
+    return push(apart_, node);
+  }
+  if (node.is_write && writer_count_++ == 0) enter_those_apart();
+  enter_keys(node);
+  push(unfinished_, node);
 }
 
 void Hazards::end_use(const HazardNode& node, uint64_t key_hash) {
@@ -70,16 +95,20 @@ void Hazards::end_use(const HazardNode& node, uint64_t key_hash) {
 
 void Hazards::finish(HazardNode& node, std::vector<HazardNode*>& ready) {
   if (barrier_ == &node) barrier_ = nullptr;
-  for (const uint64_t key_hash : node.key_hashes) end_use(node, key_hash);
-  unfinished_[node.place] = unfinished_.back();
-  unfinished_[node.place]->place = node.place;
-  unfinished_.pop_back();
+  std::vector<HazardNode*>& list = node.is_apart ? apart_ : unfinished_;
+  if (!node.is_apart && !node.is_whole_table) {
+    for (const uint64_t key_hash : node.key_hashes) end_use(node, key_hash);
+    if (node.is_write) --writer_count_;
+  }
+  list[node.place] = list.back();
+  list[node.place]->place = node.place;
+  list.pop_back();
   for (HazardNode* dependent : node.dependents) {
     if (--dependent->blocker_count == 0) ready.push_back(dependent);
   }
   node.dependents.clear();
   if (keys_.empty()) free_if_large(keys_);
-  if (unfinished_.empty()) free_if_large(unfinished_);
+  if (list.empty()) free_if_large(list);
 }
 
 }  // namespace skua::kv::gateway

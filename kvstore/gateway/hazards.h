@@ -11,6 +11,10 @@
 // command over a whole table waits for all before it, and all after it wait for that command. Everything else goes on
 // side by side.
 //
+// Reads before which no write is under way, and after which none has come, wait for nothing, and nothing waits for them.
+// They are kept apart without a look at their keys. The first write has their keys entered after all. So clients that only
+// read pay nothing.
+//
 // Keys are known by their hashes. Two keys with the same hash wait for each other without need, which does no harm.
 #ifndef SKUA_KVSTORE_GATEWAY_HAZARDS_H_
 #define SKUA_KVSTORE_GATEWAY_HAZARDS_H_
@@ -24,11 +28,19 @@
 
 namespace skua::kv::gateway {
 
-/// A command's part. The owner sets the first three before Hazards::add().
+/// A command's part. The owner sets the first two before Hazards::add().
 struct HazardNode {
-  std::vector<uint64_t> key_hashes;
+  HazardNode() = default;
+  HazardNode(const HazardNode&) = delete;
+  HazardNode& operator=(const HazardNode&) = delete;
+  virtual ~HazardNode() = default;
+
   bool is_write = false;
   bool is_whole_table = false;
+  std::vector<uint64_t> key_hashes;
+
+  /// Fills key_hashes, if they are not there. Hazards calls it at most once, when the command's keys make a difference.
+  virtual void name_keys() {}
 
   /// Clears the hashes and the dependents, and gives back memory if it is much.
   void forget_keys();
@@ -36,7 +48,8 @@ struct HazardNode {
   /// Commands that it still waits for.
   uint32_t blocker_count = 0;
   std::vector<HazardNode*> dependents;
-  size_t place = 0;  // among the unfinished
+  bool is_apart = false;  // its keys are not entered
+  size_t place = 0;       // among the unfinished, or among those apart
 };
 
 /// One per connection. Nodes must stay where they are from add() to finish().
@@ -48,7 +61,7 @@ class Hazards {
   /// they wait for the same.
   void finish(HazardNode& node, std::vector<HazardNode*>& ready);
 
-  [[nodiscard]] size_t unfinished_count() const { return unfinished_.size(); }
+  [[nodiscard]] size_t unfinished_count() const { return unfinished_.size() + apart_.size(); }
   [[nodiscard]] size_t key_count() const { return keys_.size(); }
   /// Keys that there is memory for.
   [[nodiscard]] size_t key_capacity() const { return keys_.capacity(); }
@@ -60,12 +73,17 @@ class Hazards {
   };
 
   static void depend(HazardNode& node, HazardNode& on);
+  static void push(std::vector<HazardNode*>& list, HazardNode& node);
+  void enter_those_apart();
+  void enter_keys(HazardNode& node);
   void use(HazardNode& node, uint64_t key_hash);
   void end_use(const HazardNode& node, uint64_t key_hash);
 
   absl::flat_hash_map<uint64_t, KeyUse> keys_;
-  std::vector<HazardNode*> unfinished_;
-  HazardNode* barrier_ = nullptr;  // the latest whole-table command, unless it is done
+  std::vector<HazardNode*> unfinished_;  // but for those apart
+  std::vector<HazardNode*> apart_;       // reads whose keys are not entered
+  size_t writer_count_ = 0;              // of the unfinished that write keys
+  HazardNode* barrier_ = nullptr;        // the latest whole-table command, unless it is done
 };
 
 }  // namespace skua::kv::gateway

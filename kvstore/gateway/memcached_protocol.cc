@@ -139,7 +139,7 @@ WireProtocol::Found MemcachedProtocol::parse(std::string_view& input) {
   return Found::kBroken;
 }
 
-FoundCommand MemcachedProtocol::find(const CommandArguments& words) const {
+FoundCommand MemcachedProtocol::find(const CommandArguments& words) {
   const MemcachedCommand* const command = find_named(words[0]);
   if (command == nullptr) return {.error = std::string(memcached_errors::kUnknown), .is_http = is_of_http(words)};
   if (is_restricted() && words[0] == "set") return {.spec = &kAuthenticate};

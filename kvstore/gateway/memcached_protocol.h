@@ -20,7 +20,7 @@ class MemcachedProtocol final : public WireProtocol {
   [[nodiscard]] CommandArguments& arguments() override { return parser_.arguments(); }
   [[nodiscard]] std::string error() const override { return std::string(parser_.error()); }
   [[nodiscard]] bool is_amid_command() const override { return parser_.is_amid_command(); }
-  [[nodiscard]] FoundCommand find(const CommandArguments& words) const override;
+  [[nodiscard]] FoundCommand find(const CommandArguments& words) override;
   [[nodiscard]] std::string denial(Denial reason, const CommandSpec& spec,
                                    const CommandArguments& words) const override;
   void write_error(std::string_view error, ReplyBytes& reply) const override;

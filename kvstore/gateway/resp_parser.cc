@@ -8,10 +8,46 @@
 #include "kvstore/gateway/redis_numbers.h"
 
 namespace skua::kv::gateway {
+namespace {
+
+/// Reads the counts and lengths of a command in its usual form.
+class UsualReader {
+ public:
+  explicit UsualReader(std::string_view bytes) : left_(bytes) {}
+
+  /// "<mark>N" and a line's end of two bytes, where N has one to kDigitsMax digits, and no zero in front. Nothing:
+  /// something else is there, or not all of it.
+  [[nodiscard]] std::optional<size_t> number(char mark) {
+    if (left_.size() < 4 || left_[0] != mark || !is_digit(left_[1])) return std::nullopt;
+    auto value = static_cast<size_t>(left_[1] - '0');
+    size_t at = 2;
+    const size_t end = std::min(left_.size() - 1, kDigitsMax + 1);  // the byte behind CR is there, too
+    for (; at < end && is_digit(left_[at]); ++at) value = value * 10 + static_cast<size_t>(left_[at] - '0');
+    const bool has_zero_in_front = left_[1] == '0' && at > 2;
+    if (at + 1 >= left_.size() || left_[at] != '\r' || has_zero_in_front) return std::nullopt;
+    left_.remove_prefix(at + 2);
+    return value;
+  }
+  [[nodiscard]] std::string_view left() const { return left_; }
+  void skip(size_t bytes) { left_.remove_prefix(bytes); }
+
+ private:
+  static constexpr size_t kDigitsMax = 7;
+  static_assert(9'999'999 < kRespArgumentBytesMax);
+  static bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
+
+  std::string_view left_;
+};
+
+}  // namespace
 
 RespParser::Found RespParser::parse(std::string_view& input, bool is_restricted) {
   is_restricted_ = is_restricted;
   if (std::exchange(is_found_, false)) arguments_.clear();
+  if (expects_ == Expects::kStart && !is_restricted && take_usual(input)) {
+    is_found_ = true;
+    return Found::kCommand;
+  }
   Found found = Found::kNothing;
   while (found == Found::kNothing && (!input.empty() || expects_ == Expects::kNothing)) {
     switch (expects_) {
@@ -30,6 +66,27 @@ RespParser::Found RespParser::parse(std::string_view& input, bool is_restricted)
   }
   is_found_ = found == Found::kCommand;
   return found;
+}
+
+/// Takes a command that is whole and in the form that clients send: nearly all are. False: nothing was taken; the
+/// careful way, state by state, tells what is there.
+bool RespParser::take_usual(std::string_view& input) {
+  UsualReader reader(input);
+  const std::optional<size_t> count = reader.number('*');
+  if (!count.has_value() || *count == 0 || *count > size_t{kRespArgumentsMax}) return false;
+  for (size_t i = 0; i < *count; ++i) {
+    const std::optional<size_t> length = reader.number('$');
+    if (!length.has_value() || *length + 2 > reader.left().size() ||
+        arguments_.byte_count() + *length > kRespCommandBytesMax) {
+      arguments_.clear();
+      return false;
+    }
+    arguments_.append(reader.left().substr(0, *length));
+    arguments_.end_argument();
+    reader.skip(*length + 2);
+  }
+  input = reader.left();
+  return true;
 }
 
 /// A line up to `end`, without it; `more` bytes behind `end` are taken as well. Nothing: the line is not all here, or

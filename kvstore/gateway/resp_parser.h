@@ -54,6 +54,7 @@ class RespParser {
  private:
   enum class Expects : uint8_t { kStart, kInline, kCount, kLength, kBytes, kLineEnd, kNothing };
 
+  bool take_usual(std::string_view& input);
   Found take_inline(std::string_view& input);
   Found take_count(std::string_view& input);
   Found take_length(std::string_view& input);

@@ -31,8 +31,16 @@ std::string RespProtocol::error() const {
   return absl::StrCat("ERR ", parser_.error());
 }
 
-FoundCommand RespProtocol::find(const CommandArguments& words) const {
-  FoundCommand found = find_command(words);
+FoundCommand RespProtocol::find(const CommandArguments& words) {
+  FoundCommand found;
+  if (latest_ != nullptr && words[0] == latest_name_ && latest_->fits(words.size())) {
+    found.spec = latest_;
+  } else {
+    found = find_command(words);
+    const bool is_by_name = found.spec != nullptr && !found.spec->is_subcommand() && !has_subcommands(*found.spec);
+    latest_ = is_by_name ? found.spec : nullptr;
+    if (is_by_name) latest_name_ = words[0];
+  }
   if (found.spec != nullptr && has_bad_redis_key(*found.spec, words)) return {.error = std::string(errors::kKeySize)};
   return found;
 }

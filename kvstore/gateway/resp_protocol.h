@@ -19,13 +19,16 @@ class RespProtocol final : public WireProtocol {
   [[nodiscard]] CommandArguments& arguments() override { return parser_.arguments(); }
   [[nodiscard]] std::string error() const override;
   [[nodiscard]] bool is_amid_command() const override { return parser_.is_amid_command(); }
-  [[nodiscard]] FoundCommand find(const CommandArguments& words) const override;
+  [[nodiscard]] FoundCommand find(const CommandArguments& words) override;
   [[nodiscard]] std::string denial(Denial reason, const CommandSpec& spec,
                                    const CommandArguments& words) const override;
   void write_error(std::string_view error, ReplyBytes& reply) const override;
 
  private:
   RespParser parser_;
+  // The latest command, if its name alone says which it is: most clients send the same one again.
+  const CommandSpec* latest_ = nullptr;
+  std::string latest_name_;  // as the client wrote it
 };
 
 }  // namespace skua::kv::gateway

@@ -45,7 +45,7 @@ class WireProtocol {
   [[nodiscard]] virtual bool is_amid_command() const = 0;
 
   /// The command that the words name, if they and the keys among them are as the command wants them.
-  [[nodiscard]] virtual FoundCommand find(const CommandArguments& words) const = 0;
+  [[nodiscard]] virtual FoundCommand find(const CommandArguments& words) = 0;
   /// The error for a command that is refused. Empty: the client gets no reply. `reason`: not kNone.
   [[nodiscard]] virtual std::string denial(Denial reason, const CommandSpec& spec,
                                            const CommandArguments& words) const = 0;

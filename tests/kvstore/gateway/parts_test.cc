@@ -8,7 +8,6 @@
 
 #include "kvstore/gateway/frame_pool.h"
 #include "kvstore/gateway/glob.h"
-#include "kvstore/gateway/hazards.h"
 #include "kvstore/gateway/output_queue.h"
 #include "kvstore/gateway/resp_writer.h"
 #include "kvstore/gateway/scan_cursors.h"
@@ -182,43 +181,6 @@ TEST(FramePool, GivesTheSameMemoryAgain) {
   void* const large = pool.take(100'000);
   pool.give(large, 100'000);
   pool.give(small, 400);
-}
-
-TEST(Hazards, ForgetKeysThatNobodyUses) {
-  Hazards hazards;
-  std::vector<HazardNode> nodes(4);
-  nodes[0].key_hashes = {1, 2, 1};
-  nodes[0].is_write = true;
-  nodes[1].key_hashes = {2, 2};
-  nodes[2].key_hashes = {2, 3};
-  nodes[2].is_write = true;
-  nodes[3].is_whole_table = true;
-  for (HazardNode& node : nodes) hazards.add(node);
-  EXPECT_EQ(nodes[0].blocker_count, 0U);
-  EXPECT_EQ(nodes[1].blocker_count, 1U);
-  EXPECT_EQ(nodes[2].blocker_count, 1U);
-  EXPECT_EQ(nodes[3].blocker_count, 3U);
-  std::vector<HazardNode*> ready;
-  for (HazardNode& node : nodes) {
-    EXPECT_EQ(node.blocker_count, 0U);
-    ready.clear();
-    hazards.finish(node, ready);
-  }
-  EXPECT_EQ(hazards.unfinished_count(), 0U);
-  EXPECT_EQ(hazards.key_count(), 0U);
-}
-
-TEST(Hazards, KeepNoMemoryOfACommandOfManyKeys) {
-  Hazards hazards;
-  HazardNode node;
-  node.is_write = true;
-  for (uint64_t i = 0; i < 100'000; ++i) node.key_hashes.push_back(i);
-  hazards.add(node);
-  std::vector<HazardNode*> ready;
-  hazards.finish(node, ready);
-  EXPECT_LE(hazards.key_capacity(), 64U);
-  node.forget_keys();
-  EXPECT_LE(node.key_hashes.capacity(), 64U);
 }
 
 }  // namespace
