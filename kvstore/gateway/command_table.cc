@@ -202,7 +202,8 @@ size_t memory_bytes(const CommandSpec& spec, const CommandArguments& words) {
   if (spec.handler == handlers::hset) return 2 * bytes;  // the words, and the row that is made of them
   if (spec.handler != handlers::setrange) return bytes;
   const int64_t offset = parse_integer(words[2]).value_or(0);
-  return bytes + static_cast<size_t>(std::clamp<int64_t>(offset, 0, kValueBytesMax));
+  const bool is_refused = offset < 0 || offset > int64_t{kValueBytesMax};  // no value is so large
+  return bytes + (is_refused ? 0 : static_cast<size_t>(offset));
 }
 
 std::string wrong_arity_error(std::string_view command) {

@@ -27,6 +27,7 @@ SCRIPTS = [
     ["HSET a f 1", "WATCH a", "HSET a f 2", "MULTI", "HGET a f", "EXEC", "MULTI", "HSET a h 1", "HLEN a", "EXEC", "DEL a"],
     ["MSETNX a 1 b 2", "MGET a b", "MSETNX b 3 c 4", "MGET a b c", "MSETNX a x a y", "DEL a b c"],
     ["MULTI", "MSETNX a 1 b 2", "MSETNX b 3 c 4", "EXEC", "MGET a b c", "DEL a b c"],
+    ["MULTI", *["SETRANGE a 1099511627776 x"] * 3, "EXEC"],
     ["MULTI", "SET a 1", "RESET", "SELECT 1", "EXEC", "EXISTS a"],
     ["HELLO 3", "WATCH a", "SET a 1", "MULTI", "GET a", "EXEC", "MULTI", "GET b", "EXEC", "DEL a"],
 ]
