@@ -100,6 +100,7 @@ class ShardServer {
   /// nothing to do.
   bool step_log() { return engine_->step_log(); }
   bool step_applier() { return engine_->step_applier(); }
+  void hurry_applier() { engine_->hurry_applier(); }
   bool step_engine() {
     const bool logged = step_log();
     return step_applier() || logged;

@@ -230,7 +230,7 @@ uint64_t EntryLog::trim(uint64_t needed_from, size_t bytes_max) {
     if (wanted || entry.in_log) break;
     if (entry.index > shard_.at.applied) {
       // A copy of the database and the kept entries must meet without a gap, so an entry is kept until it is applied.
-      if (entry.index <= shard_.at.committed) shard_.worker.applier->hurry();
+      if (entry.index <= shard_.at.committed) shard_.worker.applier->hurry(shard_.applied);
       break;
     }
     entries_.pop_front();

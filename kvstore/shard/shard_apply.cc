@@ -76,7 +76,7 @@ ShardApply::Applied ShardApply::apply(const Record& record) {
       applier.has_room(record.effects.size() + rows + 1) ? put(record) : MemoryTier::Put::kBackPressure;
   if (done == MemoryTier::Put::kTooLarge) return Applied::kTooLarge;
   if (done == MemoryTier::Put::kBackPressure) {
-    applier.hurry();
+    applier.hurry_all();
     return Applied::kNoRoom;
   }
   hand_on(record);

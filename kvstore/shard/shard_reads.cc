@@ -74,7 +74,7 @@ bool ShardReads::is_applied(AppliedWait& wait) {
     return false;
   }
   waits_.push_back(&wait);
-  shard_.worker.applier->hurry();
+  shard_.worker.applier->hurry(shard_.applied);
   return false;
 }
 

@@ -121,6 +121,9 @@ class WorkerEngine {
   /// work. False: there was nothing to do.
   bool step_log() { return worker_.log->step(); }
   bool step_applier() { return worker_.applier->step(); }
+  [[nodiscard]] bool is_applier_due() const { return worker_.applier->is_due(); }
+  /// Has everything applied that is committed, as a scan of each shard does.
+  void hurry_applier() { worker_.applier->hurry_all(); }
 
  private:
   WorkerEngine(const Options& options, Events events, std::unique_ptr<Device> device,

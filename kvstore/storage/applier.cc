@@ -14,6 +14,8 @@
 namespace skua::kv {
 namespace {
 
+/// Room in a shard's batch that is kept for the next one.
+constexpr size_t kKeptEffects = 4096;
 /// Items of the largest record: the effects and the completion of a batch.
 constexpr size_t kRecordItemsMax = kBatchOpsMax + 1;
 
@@ -28,8 +30,7 @@ Applier::Applier(const Options& options, LogWriter& log, OnRound on_round)
     : options_(options),
       log_(log),
       on_round_(std::move(on_round)),
-      ring_(2 * std::max(options.queue_max, kRecordItemsMax)),
-      wakes_at_(options.batch_min) {
+      ring_(2 * std::max(options.queue_max, kRecordItemsMax)) {
   if (!options_.own_thread) return;
   thread_ = std::thread([this] {
     // The name is for people who look at top(1). If it cannot be set, nothing else changes.
@@ -52,18 +53,14 @@ void Applier::stop() {
 // --- The worker's side
 
 void Applier::open(AppliedShard& shard) {
-  // There is room, for the reason in close(). The thread need not wake up for this.
-  const bool added = ring_.try_push({&shard, Open{}, false});
-  SKUA_CHECK(added, "more shards open at a time than the applier's queue has room for");
+  push_order({&shard, Open{}, false});  // the thread need not wake up for this
 }
 
 void Applier::add(AppliedShard& shard, const AppliedEffect& effect, bool continues) {
   push({&shard, effect, continues});
   unannounced_bytes_ += effect.key.size() + (effect.value ? effect.value->size() : 0);
   if (continues) return;
-  if (unannounced_ < wakes_at_ && unannounced_bytes_ < options_.batch_bytes_min) return;
-  wakes_at_ = std::clamp(2 * wakes_at_, options_.batch_min, std::max(options_.batch_min, options_.batch_most));
-  announce();
+  if (unannounced_ >= options_.wake_effects || unannounced_bytes_ >= options_.wake_bytes) announce();
 }
 
 void Applier::add(AppliedShard& shard, AppliedCompletion completion) {
@@ -73,13 +70,30 @@ void Applier::add(AppliedShard& shard, AppliedCompletion completion) {
 void Applier::push(Item item) {
   const bool added = ring_.try_push(std::move(item));
   SKUA_CHECK(added, "add() comes after has_room()");
+  ++pushed_count_;
   ++queued_;
   ++unannounced_;
 }
 
-void Applier::hurry() {
-  if (unannounced_ == 0) return;
-  wakes_at_ = options_.batch_min;
+/// The ring has twice the room that has_room() gives out. The second half is for orders: it is far more than there can
+/// be shards that open, close or keep at a time, and each of them has one order at a time.
+void Applier::push_order(Item item) {
+  const bool added = ring_.try_push(std::move(item));
+  SKUA_CHECK(added, "more orders for shards at a time than the applier's queue has room for");
+  ++pushed_count_;
+}
+
+void Applier::hurry(AppliedShard& shard) {
+  if (shard.due_count.load(std::memory_order_relaxed) == pushed_count_) return;
+  shard.due_count.store(pushed_count_, std::memory_order_release);
+  hurries_.store(true, std::memory_order_release);
+  announce();
+}
+
+void Applier::hurry_all() {
+  if (all_due_count_.load(std::memory_order_relaxed) == pushed_count_) return;
+  all_due_count_.store(pushed_count_, std::memory_order_release);
+  hurries_.store(true, std::memory_order_release);
   announce();
 }
 
@@ -87,6 +101,7 @@ void Applier::hurry() {
 void Applier::announce() {
   unannounced_ = 0;
   unannounced_bytes_ = 0;
+  due_count_.store(pushed_count_, std::memory_order_release);
   wake_up_.signal();
 }
 
@@ -96,20 +111,13 @@ void Applier::free_log() {
 }
 
 void Applier::close(AppliedShard& shard) {
-  // The ring has twice the room that has_room() gives out. The second half is far more than there can be shards to
-  // close.
-  const bool added = ring_.try_push({&shard, Close{}, false});
-  SKUA_CHECK(added, "more shards close at a time than the applier's queue has room for");
-  unannounced_ = 0;
-  wake_up_.signal();
+  push_order({&shard, Close{}, false});
+  announce();
 }
 
 void Applier::keep(AppliedShard& shard) {
-  // There is room, for the reason in close(): each shard has one keep() at a time.
-  const bool added = ring_.try_push({&shard, Keep{}, false});
-  SKUA_CHECK(added, "more shards keep rows at a time than the applier's queue has room for");
-  unannounced_ = 0;
-  wake_up_.signal();
+  push_order({&shard, Keep{}, false});
+  announce();
 }
 
 void Applier::try_again() {
@@ -128,23 +136,31 @@ void Applier::run() {
   for (;;) {
     // Read before the queue, so that the round that follows sees what was added before stop().
     const bool last_round = stopping_.load(std::memory_order_acquire);
-    if (step()) continue;
+    if ((last_round || is_due()) && step()) continue;
     if (last_round) break;
     wake_up_.wait();
   }
   for (AppliedShard* shard : attached_) {
-    if (!shard->held_up.ok()) write_batch(*shard);
+    write_batch(*shard);
     // What the database does not have is in the log.
     if (shard->held_up.ok() && end_life(*shard).ok()) static_cast<void>(flush(*shard));
   }
 }
 
+/// Something is to be done now.
+bool Applier::is_due() const {
+  return taken_count_ < due_count_.load(std::memory_order_acquire) || hurries_.load(std::memory_order_relaxed) ||
+         free_log_.load(std::memory_order_relaxed) || try_again_.load(std::memory_order_relaxed);
+}
+
 bool Applier::step() {
-  // Read before the queue, so that what was added before free_log() is flushed, too.
+  // Read before the queue, so that what was added before these calls is in it.
   const bool frees_log = free_log_.exchange(false, std::memory_order_acq_rel);
   const bool tries_again = try_again_.exchange(false, std::memory_order_acq_rel);
-  if (!take_round() && !frees_log && !tries_again) return false;
-  for (size_t i = 0; i < reports_.size(); ++i) apply(*reports_[i].shard);
+  hurries_.exchange(false, std::memory_order_acq_rel);
+  const bool took = take_round();
+  const bool applied = apply_due();
+  if (!took && !applied && !frees_log && !tries_again) return false;
   for (AppliedShard* shard : std::exchange(keeping_, {})) keep_in_round(*shard);
   for (AppliedShard* shard : std::exchange(closing_, {})) close_in_round(*shard);
   if (tries_again) try_held_up();
@@ -165,7 +181,7 @@ bool Applier::take_round() {
   bool in_record = false;
   Item item;
   for (;;) {
-    const bool full = count >= options_.batch_max || bytes >= options_.batch_bytes_max;
+    const bool full = count >= options_.round_effects_max || bytes >= options_.round_bytes_max;
     if (full && (!in_record || mutant(EngineMutant::kSplitBatch))) break;
     if (!ring_.try_pop(item)) {
       if (!in_record) break;
@@ -173,6 +189,7 @@ bool Applier::take_round() {
       continue;
     }
     ++count;
+    ++taken_count_;
     in_record = item.continues;
     bytes += take(item);
   }
@@ -210,7 +227,51 @@ size_t Applier::take(Item& item) {
                              shard.completion.time_ms);
     shard.completion = {};
   }
-  return effect.key.size() + (effect.value ? effect.value->size() : 0);
+  const size_t bytes = effect.key.size() + (effect.value ? effect.value->size() : 0);
+  shard.batch_bytes += bytes;
+  ++waiting_effects_;
+  waiting_bytes_ += bytes;
+  return bytes;
+}
+
+/// Whether the shard's batch is to be written now.
+bool Applier::is_due(const AppliedShard& shard) const {
+  if (shard.batch.size() >= options_.batch_effects || shard.batch_bytes >= options_.batch_bytes) return true;
+  const uint64_t due = shard.due_count.load(std::memory_order_acquire);
+  return shard.written_count < due && taken_count_ >= due;
+}
+
+/// Of those that the database takes; null: there is none.
+AppliedShard* Applier::largest_waiting() const {
+  AppliedShard* largest = nullptr;
+  for (AppliedShard* shard : attached_) {
+    if (shard->batch.empty() || !shard->held_up.ok()) continue;
+    if (largest == nullptr || shard->batch_bytes > largest->batch_bytes) largest = shard;
+  }
+  return largest;
+}
+
+/// Writes the batches that are due. False: none is.
+bool Applier::apply_due() {
+  const uint64_t all_due = all_due_count_.load(std::memory_order_acquire);
+  const bool is_all = written_count_ < all_due && taken_count_ >= all_due;
+  bool any = is_all;
+  for (AppliedShard* shard : attached_) {
+    if (!is_all && !is_due(*shard)) continue;
+    apply(*shard);
+    any = true;
+  }
+  if (is_all) written_count_ = all_due;
+  for (const auto* orders : {&keeping_, &closing_}) {
+    for (AppliedShard* shard : *orders) apply(*shard);
+  }
+  while (waiting_effects_ > options_.waiting_effects_max || waiting_bytes_ > options_.waiting_bytes_max) {
+    AppliedShard* const largest = largest_waiting();
+    if (largest == nullptr) break;
+    apply(*largest);
+    any = true;
+  }
+  return any;
 }
 
 Applier::Report& Applier::report_of(AppliedShard& shard) {
@@ -228,6 +289,7 @@ void Applier::tell(AppliedShard& shard) {
 }
 
 void Applier::apply(AppliedShard& shard) {
+  shard.written_count = taken_count_;
   // A batch that waits for room is tried now and then, not in each round, because it grows with each round.
   if (shard.held_up.ok()) write_batch(shard);
   tell(shard);
@@ -269,7 +331,10 @@ void Applier::write_batch(AppliedShard& shard) {
     shard.completions.written();
     shard.failure = std::move(applied);
   }
+  waiting_effects_ -= shard.batch.size();
+  waiting_bytes_ -= std::exchange(shard.batch_bytes, 0);
   shard.batch.clear();
+  if (shard.batch.capacity() > kKeptEffects) std::vector<AppliedEffect>().swap(shard.batch);
 }
 
 /// Writes closed_row as the last row, so that the database has it only together with everything before.
@@ -345,7 +410,9 @@ void Applier::flush_pinning() {
   for (const AppliedIndex& pin : log_.pins()) {
     const auto pinning = std::find_if(attached_.begin(), attached_.end(),
                                       [&](const AppliedShard* shard) { return shard->log_shard == pin.shard; });
-    if (pinning == attached_.end() || (*pinning)->db->applied_index() < pin.index) continue;
+    if (pinning == attached_.end()) continue;
+    write_waiting(**pinning);
+    if ((*pinning)->db->applied_index() < pin.index) continue;
     if (mutant(EngineMutant::kTruncateUnflushed)) {
       log_.set_durable(pin.shard, pin.index);
       continue;
@@ -369,7 +436,15 @@ void Applier::tell_pinning() {
   if (!reports.empty()) on_round_(std::move(reports));
 }
 
+/// Outside of a round: the batch, though nothing has asked for it.
+void Applier::write_waiting(AppliedShard& shard) {
+  if (shard.batch.empty() || !shard.held_up.ok()) return;
+  apply(shard);
+  on_round_(std::exchange(reports_, {}));
+}
+
 void Applier::flush_outside_of_round(AppliedShard& shard) {
+  write_waiting(shard);
   if (!shard.failure.ok() || shard.no_room || shard.flushed_index == shard.db->applied_index()) return;
   static_cast<void>(flush(shard));
   if (shard.failure.ok()) return;

@@ -5,11 +5,13 @@
 //      +----- report: (shard, applied index) ... -----------------------------------------------------+
 //                                                    now and then: flush --> LogWriter::set_durable
 //
-// The worker does not wake the applier's thread for each write: the more effects a round has, the more writes of one
-// key become one, and the shorter are the ways from key to key in a database's memtable. The thread sleeps until a
-// batch's worth is queued, or until hurry() (a scan waits, memory is short, or the applier ends). As long as nobody
-// hurries, batches grow: a scan after a long time without scans waits for up to batch_most effects, and scans one after
-// the other for batch_min.
+// Each shard has a batch that grows: the more effects it has, the more writes of one key become one, and the shorter are
+// the ways from key to key in the database's memtable. A batch is written when it has batch_effects effects or
+// batch_bytes bytes, or when somebody needs it (hurry(): a scan of the shard waits, memory is short). If the batches of
+// all shards together pass waiting_effects_max or waiting_bytes_max, the largest is written.
+//
+// The worker does not wake the applier's thread for each write, but when wake_effects effects are queued. Then the
+// thread takes what is there, writes the batches that are due, and sleeps, though a few effects have come meanwhile.
 //
 // The log's window bounds the time of a restart. When the log uses more than flush_segments segments, the applier
 // flushes the shards that pin the oldest segment, and the log may release it. When the log has no room, the applier
@@ -67,8 +69,13 @@ struct AppliedShard {
   std::string closed_row{};            ///< shard_life.h: the row that close() writes last; empty: none
   std::atomic<bool> lacks_one{false};  ///< true: an answered write is never added; closed_row is not written
 
+  /// The effects among so many items, of all that there ever were, are to be written now. The worker writes it.
+  std::atomic<uint64_t> due_count{0};
+
   // The members of the applier's thread.
   std::vector<AppliedEffect> batch{};
+  size_t batch_bytes = 0;
+  uint64_t written_count = 0;      // what due_count asked for is done up to here
   AppliedCompletion completion{};  // of the record that is being taken; client id 0: none
   absl::Status failure{};
   uint64_t flushed_index = 0;  // the log was told that the shard is durable up to here
@@ -82,12 +89,15 @@ struct AppliedShard {
 class Applier {
  public:
   struct Options {
-    size_t queue_max = size_t{1} << 16;   ///< effects and completions; rounded up to a power of two
-    size_t batch_min = 4096;              ///< this many new effects wake the thread after hurry()
-    size_t batch_most = size_t{1} << 15;  ///< and at most this many, twice as many each time
-    size_t batch_bytes_min = size_t{4} << 20;
-    size_t batch_max = size_t{1} << 16;  ///< effects of one round; a round goes on to the end of a record
-    size_t batch_bytes_max = size_t{16} << 20;
+    size_t queue_max = size_t{1} << 16;  ///< effects and completions; rounded up to a power of two
+    size_t wake_effects = 4096;          ///< this many new effects wake the thread, or:
+    size_t wake_bytes = size_t{4} << 20;
+    size_t batch_effects = size_t{1} << 15;  ///< a shard's batch is written when it has so many, or:
+    size_t batch_bytes = size_t{4} << 20;
+    size_t waiting_effects_max = size_t{1} << 17;  ///< of the batches of all shards
+    size_t waiting_bytes_max = size_t{16} << 20;
+    size_t round_effects_max = size_t{1} << 16;  ///< taken at a time, but a round goes on to the end of a record
+    size_t round_bytes_max = size_t{16} << 20;
     uint64_t flush_segments = 6;  ///< with more segments in use, the shards that pin the oldest are flushed
     bool own_thread = true;       ///< false: the owner calls step() (simulations)
   };
@@ -137,10 +147,10 @@ class Applier {
   /// Gives back the room of Report::effects.
   void taken(size_t effects) { queued_ -= effects; }
   [[nodiscard]] size_t queued() const { return queued_; }
-  /// This many new effects wake the thread.
-  [[nodiscard]] size_t wakes_at() const { return wakes_at_; }
-  /// Applies what was added without waiting for more. The batches that follow are small again.
-  void hurry();
+  /// Applies what was added of the shard without waiting for more.
+  void hurry(AppliedShard& shard);
+  /// The same for all shards.
+  void hurry_all();
   /// For a log without room: makes everything durable that was applied, so that the log may release its segments.
   /// Without this call nothing would: a log without room brings no effects, and without effects there are no rounds.
   void free_log();
@@ -160,6 +170,8 @@ class Applier {
 
   /// Without own_thread: runs one round. False: there is nothing to do.
   bool step();
+  /// Without own_thread: a thread would be woken for what there is to do.
+  [[nodiscard]] bool is_due() const;
 
   /// Thread: any.
   [[nodiscard]] Counters counters() const;
@@ -176,9 +188,13 @@ class Applier {
 
   void run();
   void push(Item item);
+  void push_order(Item item);
   void announce();
   bool take_round();
   size_t take(Item& item);
+  bool apply_due();
+  [[nodiscard]] bool is_due(const AppliedShard& shard) const;
+  [[nodiscard]] AppliedShard* largest_waiting() const;
   void apply(AppliedShard& shard);
   void write_batch(AppliedShard& shard);
   [[nodiscard]] absl::Status end_life(AppliedShard& shard);
@@ -189,6 +205,7 @@ class Applier {
   void tell(AppliedShard& shard);
   void flush_pinning();
   void tell_pinning();
+  void write_waiting(AppliedShard& shard);
   void flush_outside_of_round(AppliedShard& shard);
   Report& report_of(AppliedShard& shard);
   void coalesce(const std::vector<AppliedEffect>& batch);
@@ -202,14 +219,22 @@ class Applier {
   std::atomic<bool> free_log_{false};
   std::atomic<bool> try_again_{false};
   std::atomic<bool> is_held_up_{false};
+  std::atomic<bool> hurries_{false};
+  // Of all items that there ever were, so many are to be taken now; and the effects among so many are to be written.
+  std::atomic<uint64_t> due_count_{0};
+  std::atomic<uint64_t> all_due_count_{0};
 
   // Used by the worker.
+  uint64_t pushed_count_ = 0;  // items that there ever were
   size_t queued_ = 0;
   size_t unannounced_ = 0;
   size_t unannounced_bytes_ = 0;
-  size_t wakes_at_ = 0;
 
   // Used by the applier's thread.
+  uint64_t taken_count_ = 0;    // items, of all that there ever were
+  uint64_t written_count_ = 0;  // what all_due_count_ asked for is done up to here
+  size_t waiting_effects_ = 0;  // in the batches of all shards
+  size_t waiting_bytes_ = 0;
   std::vector<AppliedShard*> attached_;
   std::vector<Report> reports_;
   std::vector<AppliedShard*> closing_;

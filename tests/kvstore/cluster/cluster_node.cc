@@ -290,11 +290,18 @@ void ClusterNode::step_applier() {
   kick();
 }
 
+void ClusterNode::hurry_applier() {
+  run(kernel_.now(), [this] {
+    if (machine_->running()) worker_->server().hurry_applier();
+    kick();
+  });
+}
+
 /// When the log and the applier have something to do.
 void ClusterNode::plan_disk() {
   bool log = false;
   bool sync = false;
-  bool apply = false;
+  bool apply = engine().is_applier_due();
   if (!engine().closing_shards().empty()) log = apply = true;
   for (size_t shard = 0; shard < options_.shards; ++shard) {
     const HeldShard* const at = serving(shard);
@@ -303,7 +310,6 @@ void ClusterNode::plan_disk() {
     const uint64_t last = levels.last;
     log = log || last > levels.written;
     sync = sync || last > levels.synced;
-    apply = apply || at->shard->db().applied_index() < at->shard->indices().committed;
   }
   if (kernel_.now() >= housekeeping_ns_) {
     housekeeping_ns_ = kernel_.now() + kHousekeeping;

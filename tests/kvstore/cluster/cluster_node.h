@@ -130,6 +130,9 @@ class ClusterNode final : public MachineClock,
   /// Of the items that the database has.
   [[nodiscard]] static uint64_t contents_of(const Database& database);
 
+  /// Has everything applied that is committed: a shard's batch may wait for more effects.
+  void hurry_applier();
+
   // --- Input. The caller sees to it that the process runs.
 
   /// Runs in this process, when it is not paused, if it still lives.

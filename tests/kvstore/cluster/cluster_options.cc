@@ -49,7 +49,10 @@ void choose_engine(Rng& rng, ClusterSimOptions& out) {
   engine.log.own_thread = false;
   engine.applier.own_thread = false;
   engine.applier.queue_max = one_of<size_t>(rng, {128, 2048});  // not more: it is made anew with every life of a node
-  engine.applier.batch_max = rng.between(2, 64);
+  engine.applier.round_effects_max = rng.between(2, 64);
+  engine.applier.wake_effects = engine.applier.round_effects_max / 4 + 1;
+  engine.applier.batch_effects = engine.applier.round_effects_max / 2;
+  engine.applier.waiting_effects_max = engine.applier.round_effects_max;
   engine.applier.flush_segments = rng.between(1, 4);
 }
 
@@ -193,7 +196,7 @@ std::string ClusterSimOptions::describe() const {
       "control: heartbeat_ms=%.0f replace_ms=%.0f join_ms=%.0f; syncs=%d segment=%d memory=%d batch=%d "
       "sync_ms=%.2f jitter_ms=%.2f apply_ms=%.0f\n",
       ms(heartbeat_ns), ms(core.views.replace_after_ns), ms(core.views.join_timeout_ns),
-      engine.durability == Durability::kSync, log.segment_bytes, engine.memory.budget_bytes, engine.applier.batch_max,
+      engine.durability == Durability::kSync, log.segment_bytes, engine.memory.budget_bytes, engine.applier.round_effects_max,
       ms(sync_ns), ms(disk_jitter_ns), ms(apply_ns));
   absl::StrAppendFormat(
       &text,

@@ -198,6 +198,7 @@ std::string ClusterWorld::unfinished_shard(size_t shard) {
         member->database(shard).index() == last) {
       continue;
     }
+    member->hurry_applier();
     return absl::StrFormat("shard %d node %d: epoch %d, commit %d, last %d, applied %d, of %d", shard, id.node >> 32,
                            state.view().epoch, state.commit_index(), state.last_index(),
                            member->database(shard).index(), last);

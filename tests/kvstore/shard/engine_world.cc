@@ -242,7 +242,8 @@ WorkerEngine::Options small_engine_options() {
   options.memory.budget_bytes = 512 << 10;
   options.memory.region_bytes = 16 << 10;
   options.memory.try_huge_pages = false;
-  options.applier.batch_min = 64;
+  options.applier.wake_effects = 64;
+  options.applier.batch_effects = 64;
   options.applier.flush_segments = 3;
   return options;
 }

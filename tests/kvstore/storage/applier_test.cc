@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,26 +47,33 @@ class MapDb final : public ShardDb {
   uint64_t applied_index_ = 0;
 };
 
-/// An applier without a thread: the test runs its rounds.
+using Rows = std::map<std::string, std::string, std::less<>>;
+
+/// An applier of two shards, without a thread: the test runs its rounds.
 class ApplierTest : public ::testing::Test {
  protected:
-  void start(size_t batch_min, size_t batch_most) {
-    applier_.emplace(Applier::Options{.batch_min = batch_min, .batch_most = batch_most, .own_thread = false}, log_,
-                     [this](std::vector<Applier::Report> reports) {
-                       for (const Applier::Report& report : reports) applier_->taken(report.effects);
-                     });
-    shard_.db = &db_;
-    applier_->open(shard_);
+  struct TestShard {
+    MapDb db;
+    AppliedShard applied;
+  };
+
+  void start(Applier::Options options) {
+    options.own_thread = false;
+    applier_.emplace(options, log_, [this](const std::vector<Applier::Report>& reports) {
+      for (const Applier::Report& report : reports) applier_->taken(report.effects);
+    });
+    for (TestShard& shard : shards_) {
+      shard.applied.db = &shard.db;
+      applier_->open(shard.applied);
+    }
   }
 
-  void put(std::string_view key, std::string_view value) {
-    applier_->add(shard_, {.key = key, .value = as_byte_span(value), .version = ++version_});
+  void put(TestShard& shard, std::string_view key, std::string_view value) {
+    applier_->add(shard.applied, {.key = key, .value = as_byte_span(value), .version = ++version_});
   }
-
-  void put_many(size_t count) {
-    for (size_t i = 0; i < count; ++i) put("key", "value");
+  void put_many(TestShard& shard, size_t count) {
+    for (size_t i = 0; i < count; ++i) put(shard, "key", "value");
   }
-
   void run() {
     while (applier_->step()) {
     }
@@ -75,40 +83,87 @@ class ApplierTest : public ::testing::Test {
   LogWriter log_{testing::open_log(device_, testing::small_options()),
                  {.own_thread = false},
                  [](std::span<const LogSubmission>) {}};
-  MapDb db_;
-  AppliedShard shard_;
+  std::array<TestShard, 2> shards_;
+  TestShard& one_ = shards_[0];
+  TestShard& other_ = shards_[1];
   std::optional<Applier> applier_;
   uint64_t version_ = 0;
 };
 
-TEST_F(ApplierTest, Round_AppliesTheLastWriteOfEachKey) {
-  start(4, 4);
-  put("b", "1");
-  put("a", "2");
-  put("b", "3");
+TEST_F(ApplierTest, Batch_HasTheLastWriteOfEachKey) {
+  start({.batch_effects = 3});
+  put(one_, "b", "1");
+  put(one_, "a", "2");
+  put(one_, "b", "3");
   run();
-  EXPECT_EQ(db_.rows(), (std::map<std::string, std::string, std::less<>>{{"a", "2"}, {"b", "3"}}));
-  EXPECT_EQ(db_.effects(), 2u);
-  EXPECT_EQ(db_.applied_index(), 3u);
+  EXPECT_EQ(one_.db.rows(), (Rows{{"a", "2"}, {"b", "3"}}));
+  EXPECT_EQ(one_.db.effects(), 2u);
+  EXPECT_EQ(one_.db.applied_index(), 3u);
   EXPECT_EQ(applier_->queued(), 0u);
 }
 
-TEST_F(ApplierTest, Batches_GrowAsLongAsNobodyHurries) {
-  start(4, 10);
-  EXPECT_EQ(applier_->wakes_at(), 4u);
-  put_many(3);
-  EXPECT_EQ(applier_->wakes_at(), 4u);
-  put_many(1);
-  EXPECT_EQ(applier_->wakes_at(), 8u);
-  put_many(8);
-  EXPECT_EQ(applier_->wakes_at(), 10u) << "not beyond batch_most";
-  put_many(10);
-  EXPECT_EQ(applier_->wakes_at(), 10u);
-  put_many(1);
-  applier_->hurry();
-  EXPECT_EQ(applier_->wakes_at(), 4u) << "a scan waits, and more may come";
+TEST_F(ApplierTest, Batch_GrowsOverRoundsUntilItIsLarge) {
+  start({.batch_effects = 4});
+  put_many(one_, 3);
   run();
-  EXPECT_EQ(db_.applied_index(), version_);
+  EXPECT_EQ(applier_->queued(), 0u) << "the queue's room is free again";
+  EXPECT_EQ(one_.db.applied_index(), 0u);
+  put_many(other_, 1);
+  run();
+  EXPECT_EQ(one_.db.applied_index(), 0u) << "each shard has its own batch";
+  put_many(one_, 1);
+  run();
+  EXPECT_EQ(one_.db.applied_index(), version_);
+  EXPECT_EQ(one_.db.effects(), 1u);
+  EXPECT_EQ(other_.db.applied_index(), 0u);
+}
+
+TEST_F(ApplierTest, Batch_OfLargeValuesIsWrittenForItsBytes) {
+  start({.batch_bytes = 1000});
+  const std::string value(600, 'v');
+  put(one_, "a", value);
+  run();
+  EXPECT_EQ(one_.db.applied_index(), 0u);
+  put(one_, "b", value);
+  run();
+  EXPECT_EQ(one_.db.applied_index(), version_);
+}
+
+TEST_F(ApplierTest, Hurry_WritesTheShardThatIsNamed) {
+  start({});
+  put_many(one_, 2);
+  put_many(other_, 2);
+  run();
+  applier_->hurry(one_.applied);
+  run();
+  EXPECT_EQ(one_.db.applied_index(), 2u) << "though there was nothing new in the queue";
+  EXPECT_EQ(other_.db.applied_index(), 0u);
+  applier_->hurry_all();
+  run();
+  EXPECT_EQ(other_.db.applied_index(), 4u);
+}
+
+TEST_F(ApplierTest, LargestBatchIsWrittenWhenTooMuchWaits) {
+  start({.waiting_effects_max = 5});
+  put_many(one_, 2);
+  put_many(other_, 3);
+  run();
+  EXPECT_EQ(other_.db.applied_index(), 0u);
+  put_many(one_, 1);
+  put_many(other_, 1);
+  run();
+  EXPECT_EQ(other_.db.applied_index(), version_);
+  EXPECT_EQ(one_.db.applied_index(), 0u);
+}
+
+TEST_F(ApplierTest, StopWritesWhatWaits) {
+  start({});
+  put_many(one_, 2);
+  run();
+  put_many(other_, 1);
+  applier_->stop();
+  EXPECT_EQ(one_.db.applied_index(), 2u);
+  EXPECT_EQ(other_.db.applied_index(), 3u);
 }
 
 }  // namespace
