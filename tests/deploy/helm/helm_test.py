@@ -34,7 +34,7 @@ except ImportError as missing:
     print(f"skipped: {missing}: deploy/install-deps check")
     sys.exit(SKIPPED)
 
-CASES = ("etcd", "open", "plain")
+CASES = ("etcd", "mixed", "nodes", "open", "plain")
 PROGRAMS = ""
 
 
@@ -137,7 +137,33 @@ class Schema(unittest.TestCase):
         refused("node", "extraArgs", value=["workers=2"])
         refused("security", "mode", value="off")
         refused("gateway", "databases", value=["cache"])
+        refused("gateway", "databases", value=["10000=cache"])
+        refused("gateway", "memcached", "database", value=10000)
+        refused("gateway", "memcached", "port", value=11211)
+        refused("gateway", "memcached", value=True)
+        refused("gateway", "clients", "security", value="off")
+        refused("gateway", "clients", "tlsSecret", value="")
+        refused("gateway", "clients", "usersSecret", value="")     # then nobody is known
+        refused("gateway", "clients", "caSecret", value="Ca")      # no name of a Secret
+        refused("gateway", "clients", "password", value="tea")
+        refused("node", "terminationGracePeriodSeconds", value=0)
+        refused("control", "etcdSecret", value="skua-etcd")        # embedded metadata
         refused("tables", value=[{"replicas": 3}])
+
+    def test_wants_known_clients_only_with_tls(self):
+        """Neither users nor authorities of clients: only where security is off, or nobody serves clients."""
+        for mode, security, enabled, is_taken in (
+                ("certificates", "auto", True, False), ("certificates", "tls", True, False),
+                ("certificates", "off-unsafe", True, True), ("certificates", "auto", False, True),
+                ("off-unsafe", "auto", True, True), ("off-unsafe", "tls", True, False)):
+            given = copy.deepcopy(values("plain"))
+            given["security"]["mode"] = mode
+            given["gateway"]["enabled"] = enabled
+            given["gateway"]["clients"].update({"security": security, "usersSecret": ""})
+            found = jsonschema.Draft7Validator(self.schema).is_valid(given)
+            self.assertEqual(found, is_taken, (mode, security, enabled))
+            given["gateway"]["clients"]["caSecret"] = "clients-authority"
+            jsonschema.validate(given, self.schema)
 
 
 class Golden(unittest.TestCase):
@@ -207,6 +233,62 @@ class Golden(unittest.TestCase):
                         self.assertEqual(probe in container, bool(ports), (case, name))
                         if ports:
                             self.assertIn(container[probe]["httpGet"]["port"], ports)
+
+    def test_files_of_options_are_mounted(self):
+        """Of each option that names a file of a Secret; and nothing is mounted that no option names."""
+        for case in CASES:
+            for name, pod in pods(case).items():
+                for container in pod["spec"]["containers"] + pod["spec"].get("initContainers", []):
+                    hook = container.get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", [])
+                    words = container["args"] + " ".join(hook).split()
+                    files = [word.split("=/", 1)[1] for word in words if "=/etc/" in word]
+                    folders = {"/" + os.path.dirname(path) for path in files}
+                    mounts = {mount["mountPath"] for mount in container["volumeMounts"] or []}
+                    self.assertEqual(folders, mounts - {"/var/lib/skua"}, (case, name))
+
+    def test_pods_are_confined(self):
+        for case in CASES:
+            for name, pod in pods(case).items():
+                spec = pod["spec"]
+                self.assertFalse(spec["automountServiceAccountToken"], (case, name))
+                # Else the Service NAME-gateway gives each container variables that look like options of the programs.
+                self.assertFalse(spec["enableServiceLinks"], (case, name))
+                self.assertTrue(spec["securityContext"]["runAsNonRoot"], (case, name))
+                for volume in spec["volumes"] or []:
+                    self.assertEqual(volume["secret"]["defaultMode"], 0o440, (case, name))
+                for container in spec["containers"] + spec.get("initContainers", []):
+                    context = container["securityContext"]
+                    self.assertEqual(context["capabilities"], {"drop": ["ALL"]}, (case, name))
+                    self.assertTrue(context["readOnlyRootFilesystem"], (case, name))
+                    self.assertFalse(context["allowPrivilegeEscalation"], (case, name))
+                    self.assertIn("memory", container["resources"]["limits"], (case, name))
+
+    def test_several_pods_are_not_taken_away_together(self):
+        for case in CASES:
+            for (kind, name), document in objects(case).items():
+                if kind in ("StatefulSet", "Deployment"):
+                    is_wanted = document["spec"]["replicas"] > 1
+                    self.assertEqual(("PodDisruptionBudget", name) in objects(case), is_wanted, (case, name))
+
+    def test_clients_of_gateways_are_known(self):
+        expected = {"etcd": {"tls", "users", "ca"}, "mixed": {"tls", "ca"}, "open": set(), "plain": {"tls", "users"}}
+        for case, files in expected.items():
+            container = pods(case)["Deployment", "example-gateway"]["spec"]["containers"][0]
+            options = {word.split("=")[0] for word in container["args"]}
+            self.assertEqual("--security" in options, not files, case)
+            self.assertEqual({"--client-tls-cert", "--client-tls-key"} <= options, "tls" in files, case)
+            self.assertEqual("--users-file" in options, "users" in files, case)
+            self.assertEqual("--client-tls-ca" in options, "ca" in files, case)
+            self.assertEqual({mount["name"] for mount in container["volumeMounts"] or []} - {"certificates"}, files)
+        self.assertNotIn(("Deployment", "example-gateway"), objects("nodes"))
+
+    def test_gateways_serve_memcached_if_told(self):
+        for case in ("etcd", "mixed", "open", "plain"):
+            is_on = values(case)["gateway"]["memcached"]["enabled"]
+            args = pods(case)["Deployment", "example-gateway"]["spec"]["containers"][0]["args"]
+            ports = [port["port"] for port in objects(case)["Service", "example-gateway"]["spec"]["ports"]]
+            self.assertEqual("--memcached-address=0.0.0.0:11211" in args, is_on, case)
+            self.assertEqual(ports, [6379, 11211] if is_on else [6379], case)
 
     def test_servers_take_their_options(self):
         """The programs themselves look at each container's options, but for certificates, which are not there."""

@@ -52,6 +52,8 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | quote }}
 
 {{- define "skua.pod" -}}
 automountServiceAccountToken: false
+{{- /* Else each program has variables such as SKUA_GATEWAY_PORT, which are not its options. */}}
+enableServiceLinks: false
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets: {{ toJson . }}
 {{- end }}
@@ -73,6 +75,23 @@ securityContext:
   capabilities: {drop: [ALL]}
 {{- end -}}
 
+{{- /* Namespaces with quotas take no container without these. */ -}}
+{{- define "skua.toolResources" -}}
+{requests: {cpu: 10m, memory: 32Mi}, limits: {memory: 128Mi}}
+{{- end -}}
+
+{{- /* Pods of a part on several machines, if there are: (dict "root" $ "part" "gateway"). */ -}}
+{{- define "skua.apart" -}}
+affinity:
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector:
+            matchLabels: {{ include "skua.selector" . }}
+{{- end -}}
+
 {{- /* A program is started again when its threads hang, and gets traffic when it may get work. */ -}}
 {{- define "skua.probes" -}}
 startupProbe:
@@ -91,13 +110,13 @@ readinessProbe:
   failureThreshold: 2
 {{- end -}}
 
-{{- /* (dict "root" $ "secret" NAME) */ -}}
 {{- define "skua.mount" -}}
 {{- if eq .Values.security.mode "certificates" -}}
 - {name: certificates, mountPath: /etc/skua/certificates, readOnly: true}
 {{- end -}}
 {{- end -}}
 
+{{- /* (dict "root" $ "secret" NAME) */ -}}
 {{- define "skua.volume" -}}
 {{- if eq .root.Values.security.mode "certificates" -}}
 - name: certificates
@@ -105,7 +124,17 @@ readinessProbe:
 {{- end -}}
 {{- end -}}
 
-{{- /* (dict "storage" .Values.node.storage) */ -}}
+{{- /* How the gateway's clients come: tls or off-unsafe. */ -}}
+{{- define "skua.clients" -}}
+{{- $security := .Values.gateway.clients.security -}}
+{{- if eq $security "auto" -}}
+{{- ternary "off-unsafe" "tls" (eq .Values.security.mode "off-unsafe") -}}
+{{- else -}}
+{{- $security -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Of a part's storage: .Values.node.storage. */ -}}
 {{- define "skua.claim" -}}
 - metadata: {name: data}
   spec:
