@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""deploy/image's image, and deploy/compose/compose.yaml with it.
+"""deploy/image's image, and the compose files of deploy/compose with it.
 
   image_test.py BUILD_FOLDER [--packages FOLDER] [--image ARCHIVE]
 
-Makes the image, looks at it, and starts the services of the compose file by podman: same commands, volumes, conditions
-and health checks. All share one network here, so each has an address of loopback in place of 0.0.0.0 and 127.0.0.1.
+Makes the image, looks at it, and starts the services of each compose file by podman: same commands, users, volumes,
+conditions and health checks. All share one network here, so each has an address of loopback in place of 0.0.0.0 and
+127.0.0.1.
 Needs root, podman and a Debian mirror; else it says why it is skipped (exit code 77).
 """
 
@@ -16,6 +17,7 @@ import os
 import resource
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -23,7 +25,7 @@ import time
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAMS = ("skuad", "skua-control", "skua-gateway", "skuactl", "skua-ycsb", "skua-perf", "skua-tally")
-COMPOSE = os.path.join(REPO, "deploy/compose/compose.yaml")
+COMPOSE = os.path.join(REPO, "deploy/compose")
 SIZE_MAX = 120 << 20
 SKIPPED = 77
 # Generous: for machines that are busy.
@@ -90,21 +92,22 @@ def check_image(podman, archive):
 
 
 class Compose:
-    """The services of the compose file. Of it, what is here is followed; a key that is not known is an error."""
+    """The services of a compose file. Of it, what is here is followed; a key that is not known is an error."""
 
     KNOWN = {"image", "restart", "read_only", "cap_drop", "security_opt", "ulimits", "stop_grace_period", "depends_on",
-             "healthcheck", "command", "volumes", "ports"}
+             "healthcheck", "command", "volumes", "ports", "user", "environment", "network_mode"}
 
-    def __init__(self, podman, image):
+    def __init__(self, podman, image, file):
         import yaml  # main() has looked for it
-        with open(COMPOSE, encoding="utf-8") as text:
-            self.services = yaml.safe_load(text)["services"]
+        with open(os.path.join(COMPOSE, file), encoding="utf-8") as text:
+            content = yaml.safe_load(text)
+        self.services, self.project, self.volumes = content["services"], content["name"], set(content["volumes"])
         self.podman, self.image = podman, image
         self.addresses = {name: f"127.0.1.{number}" for number, name in enumerate(self.services, 1)}
 
     def here(self, name, word):
         address = self.addresses[name]
-        return word.replace("0.0.0.0:", address + ":").replace("127.0.0.1:", address + ":")
+        return word.replace("$$", "$").replace("0.0.0.0:", address + ":").replace("127.0.0.1:", address + ":")
 
     def is_healthy(self, name):
         kind, *test = self.services[name]["healthcheck"]["test"]
@@ -120,11 +123,20 @@ class Compose:
 
     def start(self, name):
         service = self.services[name]
-        assert set(service) <= self.KNOWN, set(service) - self.KNOWN
         for other, how in service.get("depends_on", {}).items():
             self.wait_for(other, how["condition"])
-        words = [f"--add-host={other}:{address}" for other, address in self.addresses.items()]
-        words += [f"--volume={volume}" for volume in service.get("volumes", [])]
+        self.podman.do("run", "--detach", f"--name={name}", *self.run_arguments(name), self.image,
+                       *(self.here(name, word) for word in service["command"]), stdout=subprocess.DEVNULL)
+
+    def run_arguments(self, name):
+        service = self.services[name]
+        assert set(service) <= self.KNOWN, set(service) - self.KNOWN
+        words = [*self.podman.run_arguments(), *(f"--add-host={other}:{at}" for other, at in self.addresses.items())]
+        for volume in service.get("volumes", []):
+            assert volume.split(":")[0] in self.volumes, volume
+            words.append(f"--volume={self.project}_{volume}")
+        words += [f"--user={service['user']}"] if "user" in service else []
+        words += [f"--env={variable}={value}" for variable, value in service.get("environment", {}).items()]
         words += [f"--cap-drop={capability}" for capability in service["cap_drop"]]
         words += [f"--security-opt={option.split(':')[0]}" for option in service["security_opt"]]
         # Where this is run by a root that may not raise its limits, those that there are must do.
@@ -132,8 +144,13 @@ class Compose:
         allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         words += [f"--ulimit=nofile={files}" if allowed >= files else "--ulimit=host"]
         words += ["--read-only"] if service["read_only"] else []
-        self.podman.do("run", "--detach", f"--name={name}", *self.podman.run_arguments(), *words, self.image,
-                       *(self.here(name, word) for word in service["command"]), stdout=subprocess.DEVNULL)
+        return words
+
+    def run(self, name, *command):
+        """Another command in a container of the service, as of `docker compose run`: its exit code and its output."""
+        done = subprocess.run([*self.podman.command, "run", "--rm", *self.run_arguments(name), self.image, *command],
+                              check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout
 
     def start_all(self):
         for name in self.services:
@@ -146,36 +163,127 @@ class Compose:
             subprocess.run([*self.podman.command, "logs", name], check=False, stderr=subprocess.STDOUT)
 
 
-def redis(address, *words):
-    """One command to the gateway; the first line of its answer, and the next one of a string's."""
-    with socket.create_connection((address, 6379), LIMIT_S) as connection, connection.makefile("rwb") as stream:
+class Redis:
+    """Commands to a gateway, each in a connection of its own; with TLS if `authority` is given."""
+
+    def __init__(self, address, authority=None, password=None):
+        self.address, self.password = address, password
+        self.tls = ssl.create_default_context(cadata=authority) if authority else None
+
+    def do(self, *words):
+        """The first line of the answer, and the next one of a string's."""
+        with contextlib.ExitStack() as opened:
+            connection = opened.enter_context(socket.create_connection((self.address, 6379), LIMIT_S))
+            if self.tls:
+                connection = opened.enter_context(self.tls.wrap_socket(connection, server_hostname="localhost"))
+            stream = opened.enter_context(connection.makefile("rwb"))
+            if self.password:
+                self.send(stream, "auth", "app", self.password)
+                answer = stream.readline().strip().decode()
+                if answer != "+OK":
+                    return answer
+            self.send(stream, *words)
+            line = stream.readline().strip().decode()
+            return stream.readline().strip().decode() if line.startswith("$") and line != "$-1" else line
+
+    @staticmethod
+    def send(stream, *words):
         stream.write(b"*%d\r\n" % len(words))
         for word in words:
             stream.write(b"$%d\r\n%s\r\n" % (len(word), word.encode()))
         stream.flush()
-        line = stream.readline().strip().decode()
-        return stream.readline().strip().decode() if line.startswith("$") and line != "$-1" else line
 
 
-def check_compose(podman, image):
-    compose = Compose(podman, image)
-    gateway = compose.addresses["gateway"]
+@contextlib.contextmanager
+def started(podman, image, file):
+    """All services of a compose file. Afterwards they have ended well, and their containers are gone."""
+    compose = Compose(podman, image, file)
     try:
         compose.start_all()
-        assert redis(gateway, "set", "greeting", "hello") == "+OK"
-        podman.do("stop", "--time", str(LIMIT_S), "node-2", stdout=subprocess.DEVNULL)
-        until("two of three nodes take a write", lambda: redis(gateway, "set", "greeting", "hello again") == "+OK")
-        # With the same volume, it is the same node, and it catches up.
-        podman.do("start", "node-2", stdout=subprocess.DEVNULL)
-        compose.wait_for("node-2", "service_healthy")
-        assert redis(gateway, "get", "greeting") == "hello again"
+        yield compose
         for name in ("gateway", "node-1", "node-2", "node-3", "control"):
             podman.do("stop", "--time", str(LIMIT_S), name, stdout=subprocess.DEVNULL)
             code = podman.output("inspect", "--format", "{{.State.ExitCode}}", name).strip()
             assert code == "0", f"{name} ended with {code}"
+        podman.do("rm", "--all", stdout=subprocess.DEVNULL)
     except (AssertionError, subprocess.CalledProcessError, OSError):
         compose.show_logs()
         raise
+
+
+def check_service(podman, compose, redis):
+    """Values are there, also while a node is away and when it is back."""
+    assert redis.do("set", "greeting", "hello") == "+OK"
+    podman.do("stop", "--time", str(LIMIT_S), "node-2", stdout=subprocess.DEVNULL)
+    until("two of three nodes take a write", lambda: redis.do("set", "greeting", "hello again") == "+OK")
+    # With the same volume, it is the same node, and it catches up.
+    podman.do("start", "node-2", stdout=subprocess.DEVNULL)
+    compose.wait_for("node-2", "service_healthy")
+    assert redis.do("get", "greeting") == "hello again"
+
+
+def check_open(podman, image):
+    with started(podman, image, "compose.yaml") as compose:
+        check_service(podman, compose, Redis(compose.addresses["gateway"]))
+
+
+def check_secure(podman, image):
+    with started(podman, image, "compose.secure.yaml") as compose:
+        def as_admin(*command):
+            code, text = compose.run("admin", *command)
+            assert code == 0, text
+            return text
+
+        def files(name):
+            return set(compose.run(name, "busybox", "ls", "/etc/skua")[1].split())
+
+        gateway = compose.addresses["gateway"]
+        authority = podman.output("exec", "gateway", "busybox", "cat", "/etc/skua/clients.pem")
+        password = as_admin("busybox", "cat", "/etc/skua/password").strip()
+        check_service(podman, compose, Redis(gateway, authority, password))
+        # Others get nowhere.
+        assert Redis(gateway, authority).do("get", "greeting").startswith("-NOAUTH")
+        assert Redis(gateway, authority, "wrong").do("get", "greeting").startswith("-WRONGPASS")
+        with contextlib.suppress(ConnectionError):
+            answer = Redis(gateway).do("get", "greeting")
+            assert "hello" not in answer, answer
+        code, text = podman_without_certificate(compose)
+        assert code != 0, text
+        assert as_admin("skuactl", "status").count("certificates, packets encrypt") >= 3
+        # Each has its own.
+        assert files("node-1") == files("control") == {"tls.pem", "tls.key", "ca.pem"}
+        assert len({compose.run(name, "busybox", "sha256sum", "/etc/skua/tls.key")[1].split()[0]
+                    for name in ("control", "node-1", "node-2", "node-3", "admin", "gateway")}) == 6
+        # What is good is not made again, and what is not there is, of the same node.
+        before = certificates(compose)
+        podman.do("start", "--attach", "certificates", stdout=subprocess.DEVNULL)
+        assert certificates(compose) == before
+        assert compose.run("certificates", "busybox", "rm", "/certificates/node-1/tls.pem")[0] == 0
+        podman.do("start", "--attach", "certificates", stdout=subprocess.DEVNULL)
+        after = certificates(compose)
+        assert {name for name, line in after.items() if line != before[name]} == {"node-1"}, (before, after)
+        assert uri(after["node-1"]) == uri(before["node-1"])
+        podman.do("stop", "--time", str(LIMIT_S), "node-1", stdout=subprocess.DEVNULL)
+        podman.do("start", "node-1", stdout=subprocess.DEVNULL)
+        compose.wait_for("node-1", "service_healthy")
+        # What the Helm chart's nodes do before they stop.
+        assert "leads no shard" in as_admin("skuactl", "node", "yield", "node-2:7410")
+
+
+def podman_without_certificate(compose):
+    return compose.run("admin", "busybox", "env", "-u", "SKUA_CERT", "-u", "SKUA_KEY", "-u", "SKUA_CA", "skuactl",
+                       "status")
+
+
+def certificates(compose):
+    """Of each service, what its certificate says."""
+    return {name: compose.run(name, "openssl", "x509", "-noout", "-serial", "-ext", "subjectAltName", "-in",
+                              "/etc/skua/tls.pem")[1]
+            for name in ("control", "node-1", "node-2", "node-3", "admin", "gateway")}
+
+
+def uri(text):
+    return next(word for word in text.replace(",", " ").split() if word.startswith("URI:"))
 
 
 def main():
@@ -198,8 +306,8 @@ def main():
             skip(f"{name} is not built")
     with tempfile.TemporaryDirectory(prefix="skua-image-test-") as folder:
         archive = arguments.image or f"{folder}/image.tar"
-        packages = arguments.packages or packages_of(arguments.build)
         if not arguments.image:
+            packages = arguments.packages or packages_of(arguments.build)
             run(os.path.join(REPO, "deploy/image"), "--packages", packages, "--out", archive)
         # Processes, mounts and network of their own, which end with the test.
         own = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -223,8 +331,10 @@ def inside(folder, archive):
     podman = Podman(folder)
     if not podman.succeeds("info"):
         skip("podman does not run here")
-    check_compose(podman, check_image(podman, archive))
-    print("three nodes in containers served, and stopped")
+    image = check_image(podman, archive)
+    check_open(podman, image)
+    check_secure(podman, image)
+    print("three nodes in containers served, without and with certificates, and stopped")
 
 
 if __name__ == "__main__":
