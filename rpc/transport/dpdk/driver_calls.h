@@ -8,6 +8,9 @@
 //   polling thread            mark odd | burst | mark even    | burst sees "not connected"
 //   thread of the EAL            connected = false | munmap(): barrier, wait for odd marks to move | unmap
 //
+// In a shared object that a program loads (kvstore/c/plugins), the C library's munmap() is found first. There the drivers'
+// calls are led to this one: their entries for it, in the tables of the dynamic linker, are overwritten.
+//
 // A burst that begins after the barrier sees the first step. A burst that began earlier is waited for. A polling thread
 // pays only two plain stores per burst, because the barrier (membarrier(2)) runs on the unmapping side.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_DRIVER_CALLS_H_
@@ -45,6 +48,10 @@ class DriverCall {
 /// Returns when every driver call that was running at the time has ended. Does not wait for calls that begin meanwhile.
 /// Thread: any that is not in a driver call.
 void wait_for_driver_calls();
+
+/// Makes the drivers that are loaded call this folder's munmap(). Does nothing where they do so already. Call after the
+/// EAL has loaded them, before a port is started.
+void lead_munmap_of_drivers_here();
 
 }  // namespace skua::rpc::dpdk
 

@@ -148,6 +148,7 @@ absl::StatusOr<std::unique_ptr<Eal>> Eal::start(const DpdkOptions& options) {
     return absl::FailedPreconditionError(
         absl::StrCat("DPDK does not start: ", said.empty() ? rte_strerror(error) : said, way_out));
   }
+  lead_munmap_of_drivers_here();
   return eal;
 }
 
