@@ -154,6 +154,10 @@ SKUA_API void skua_options_destroy(skua_options* options);
  *   spin              50us, polled: 0      how long a poll spins before it sleeps
  *   memory-limit      1GiB                 most memory for replies that are larger than a packet
  *   exactly-once      true                 a repeated write takes effect once
+ *   transport         tcp                  dpdk, verbs: a plug-in is loaded, of a package of its own (docs/c.md)
+ *   dpdk-clients      1                    clients of the process at a time that use DPDK; 1 to 256
+ *   dpdk-devices, dpdk-addresses, ...      as skuactl's; the same for all clients of a process
+ *   verbs-device, ...                      as skuactl's
  *   grpc-log          off                  keep: gRPC's own log is left as the program has set it; off: it is switched
  *                                          off in the whole process, unless GRPC_VERBOSITY is set
  *
@@ -344,7 +348,8 @@ SKUA_API size_t skua_in_flight(const skua_client* client);
  * Between skua_begin_wait() and skua_end_wait() nothing but skua_post() may be called; all else is refused. */
 
 /* Readable while there is something to poll for. It stays the same and belongs to the client; nobody else may read or
- * close it. -1: not a polled client, or another thread than the client's. */
+ * close it. -1: not a polled client, or another thread than the client's; or DPDK or verbs, which have no descriptor:
+ * then skua_begin_wait() says at most 50 us. */
 SKUA_API int skua_wait_fd(const skua_client* client);
 /* True: the caller may sleep for `longest_ns`, and must call skua_end_wait() afterwards. False: poll again;
  * skua_poll() says if the client refuses. */

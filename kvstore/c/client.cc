@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "control/proto/grpc_log.h"
 #include "kvstore/c/entry_point.h"
 #include "kvstore/c/options.h"
+#include "kvstore/c/transports.h"
 
 namespace skua::c {
 
@@ -119,12 +121,21 @@ absl::StatusOr<std::shared_ptr<Renewal>> renewal_of(const skua_options& options)
   return Renewal::of(options.client);
 }
 
+/// Bad options of the client are refused before a device is opened.
+absl::Status choose_transport(skua_options& options) {
+  if (absl::Status status = kv::check_options(options.client); !status.ok()) return status;
+  absl::StatusOr<kv::TransportMaker> maker = transport_maker(options.transport);
+  if (maker.ok()) options.client.make_transport = *std::move(maker);
+  return maker.status();
+}
+
 absl::Status create_blocking(const skua_options* given, std::unique_ptr<skua_client>& to) {
-  const skua_options options = options_or_defaults(given);
+  skua_options options = options_or_defaults(given);
   if (!options.keeps_grpc_log) control::silence_grpc_log_of_process();
   const SignalsBlocked blocked;
   absl::StatusOr<std::shared_ptr<Renewal>> renewal = renewal_of(options);
   if (!renewal.ok()) return renewal.status();
+  if (absl::Status status = choose_transport(options); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<kv::Client>> client = kv::Client::create(options.client);
   if (!client.ok()) return client.status();
   to = make_blocking(*std::move(client));
@@ -139,6 +150,7 @@ absl::Status create_polled(const skua_options* given, std::unique_ptr<skua_clien
   const SignalsBlocked blocked;
   absl::StatusOr<std::shared_ptr<Renewal>> renewal = renewal_of(options);
   if (!renewal.ok()) return renewal.status();
+  if (absl::Status status = choose_transport(options); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<kv::AsyncClient>> client = kv::AsyncClient::create(options.client);
   if (!client.ok()) return client.status();
   to = make_polled(*std::move(client), options.client.timeout.count());
@@ -165,6 +177,9 @@ absl::Status warm_up(skua_client* client, const char* table, int64_t timeout_ns)
   const During polling(*client, Activity::kPolling);
   return client->polled->warm_up(table, std::chrono::nanoseconds(timeout_ns == 0 ? client->timeout_ns : timeout_ns));
 }
+
+/// How long a client may sleep whose transport has no descriptor that tells of packets.
+constexpr std::chrono::nanoseconds kBlindWait = std::chrono::microseconds(50);
 
 /// For calls that any thread and any activity may make.
 bool is_polled_here(const skua_client* client) noexcept {
@@ -256,6 +271,8 @@ bool skua_begin_wait(skua_client* client, int64_t* longest_ns) {
     if (!longest.has_value()) return absl::UnavailableError("");
     client->activity = Activity::kWaiting;
     *longest_ns = longest->count();
+    // Nothing tells the program's loop of packets.
+    if (client->polled->wait_fd() < 0) *longest_ns = std::min<int64_t>(*longest_ns, skua::c::kBlindWait.count());
     return absl::OkStatus();
   });
   return status.ok();

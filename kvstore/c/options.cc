@@ -7,6 +7,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -45,8 +46,8 @@ template <typename T>
 absl::Status set_int(std::string_view text, T& to) {
   const absl::StatusOr<int64_t> value = app::parse_int(text);
   if (!value.ok()) return value.status();
-  if (*value < 0 || *value > int64_t{std::numeric_limits<T>::max()}) {
-    return refuse(absl::StrCat("from 0 to ", std::numeric_limits<T>::max()), text);
+  if (*value < int64_t{std::numeric_limits<T>::min()} || *value > int64_t{std::numeric_limits<T>::max()}) {
+    return refuse(absl::StrCat("from ", std::numeric_limits<T>::min(), " to ", std::numeric_limits<T>::max()), text);
   }
   to = static_cast<T>(*value);
   return absl::OkStatus();
@@ -80,6 +81,11 @@ absl::Status set_memory_limit(std::string_view text, size_t& to) {
   return value.status();
 }
 
+absl::Status set_transport(std::string_view text, std::string& to) {
+  if (text != "tcp" && text != "dpdk" && text != "verbs") return refuse("tcp, dpdk or verbs", text);
+  return set_text(text, to);
+}
+
 struct NamedOption {
   std::string_view name;
   absl::Status (*set)(skua_options& options, std::string_view text);
@@ -102,12 +108,41 @@ constexpr NamedOption kOptions[] = {
      }},
     {"memory-limit", [](auto& to, auto text) { return set_memory_limit(text, to.client.memory_limit_bytes); }},
     {"exactly-once", [](auto& to, auto text) { return set_bool(text, to.client.exactly_once); }},
+    {"transport", [](auto& to, auto text) { return set_transport(text, to.transport.transport); }},
+    {"dpdk-clients", [](auto& to, auto text) { return set_int(text, to.transport.dpdk_clients); }},
     {"grpc-log", [](auto& to, auto text) { return set_grpc_log(text, to.keeps_grpc_log); }},
 };
+
+/// Calls take(name, pointer to the value, help) for each option of a device.
+template <typename Take>
+void for_each_device_option(TransportSettings& settings, Take take) {
+  rpc::declare_dpdk_settings(settings.dpdk, take);
+  rpc::declare_verbs_settings(settings.verbs, take);
+}
+
+/// nullopt: no option of a device has this name.
+std::optional<absl::Status> set_device_option(TransportSettings& settings, std::string_view name,
+                                              std::string_view text) {
+  std::optional<absl::Status> result;
+  for_each_device_option(settings, [&](std::string_view of, auto* value, const char*) {
+    using Value = std::remove_pointer_t<decltype(value)>;
+    if (of != name) return;
+    if constexpr (std::is_same_v<Value, std::string>) {
+      result = set_text(text, *value);
+    } else if constexpr (std::is_same_v<Value, bool>) {
+      result = set_bool(text, *value);
+    } else {
+      result = set_int(text, *value);
+    }
+  });
+  return result;
+}
 
 absl::Status no_such_option(std::string_view name) {
   std::vector<std::string> names;
   for (const NamedOption& option : kOptions) names.emplace_back(option.name);
+  TransportSettings settings;
+  for_each_device_option(settings, [&](const char* of, auto*, const char*) { names.emplace_back(of); });
   const std::optional<std::string> nearest = nearest_name(name, names);
   const std::string hint = nearest.has_value() ? absl::StrCat("; did you mean ", *nearest, "?") : std::string();
   return absl::InvalidArgumentError(absl::StrCat("there is no option ", absl_view(name), hint));
@@ -116,13 +151,13 @@ absl::Status no_such_option(std::string_view name) {
 }  // namespace
 
 absl::Status set_option(skua_options& options, std::string_view name, std::string_view value) {
+  std::optional<absl::Status> result = set_device_option(options.transport, name, value);
   for (const NamedOption& option : kOptions) {
-    if (option.name != name) continue;
-    absl::Status status = option.set(options, value);
-    if (status.ok()) return status;
-    return absl::InvalidArgumentError(absl::StrCat("option ", absl_view(name), " ", status.message()));
+    if (option.name == name) result = option.set(options, value);
   }
-  return no_such_option(name);
+  if (!result.has_value()) return no_such_option(name);
+  if (result->ok()) return *result;
+  return absl::InvalidArgumentError(absl::StrCat("option ", absl_view(name), " ", result->message()));
 }
 
 }  // namespace skua::c

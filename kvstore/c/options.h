@@ -6,10 +6,12 @@
 
 #include "absl/status/status.h"
 #include "include/skua/skua.h"
+#include "kvstore/c/transport_plugin.h"
 #include "kvstore/client/types.h"
 
 struct skua_options {
   skua::kv::ClientOptions client;
+  skua::c::TransportSettings transport;
   /// Somebody has set `spin`. Otherwise a polled client does not spin: its program sleeps in a loop of its own.
   bool has_spin = false;
   bool keeps_grpc_log = false;

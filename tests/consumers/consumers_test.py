@@ -63,6 +63,9 @@ class ConsumersTest(unittest.TestCase):
         for name in ("skua.h", "skua.hpp", "skua_coro.hpp", "libskua.so", "libskua.so.1", "skua.pc", "SkuaConfig.cmake",
                      "SkuaConfigVersion.cmake"):
             self.assertIn(name, names)
+        # The library looks for its plug-ins in the folder `skua` beside it.
+        for kind in ("dpdk", "verbs"):
+            self.assertTrue(os.path.exists(os.path.join(self.libraries(), "skua", f"libskua-transport-{kind}.so.1")))
         for file in installed:
             with open(os.path.join(self.prefix, file), "rb") as content:
                 self.assertNotIn(self.folder.encode(), content.read(), file)

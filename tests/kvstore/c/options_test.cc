@@ -62,11 +62,41 @@ TEST(Options, AreSetByName) {
   EXPECT_EQ(client.spin, std::chrono::microseconds(5));
 }
 
+TEST(Options, OfTransportsAreThoseOfOtherPrograms) {
+  const OptionsPtr options(skua_options_create());
+  const TransportSettings& settings = options->transport;
+  EXPECT_EQ(settings.transport, "tcp");
+  EXPECT_EQ(settings.dpdk.udp_port, 0u) << "drawn";
+  EXPECT_EQ(settings.dpdk_clients, 1u);
+  const auto set = [&](const char* name, const char* value) {
+    skua_error error = SKUA_ERROR_INIT;
+    EXPECT_EQ(skua_options_set(options.get(), name, value, &error), SKUA_OK) << error.text;
+  };
+  set("transport", "dpdk");
+  set("dpdk-clients", "4");
+  set("dpdk-devices", "net_null0;net_null1");
+  set("dpdk-huge-pages", "false");
+  set("dpdk-mbufs", "4095");
+  set("verbs-device", "mlx5_0:2");
+  set("verbs-gid-index", "-1");
+  EXPECT_EQ(settings.transport, "dpdk");
+  EXPECT_EQ(settings.dpdk_clients, 4u);
+  EXPECT_EQ(settings.dpdk.devices, "net_null0;net_null1");
+  EXPECT_FALSE(settings.dpdk.huge_pages);
+  EXPECT_EQ(settings.dpdk.mbufs, 4095u);
+  EXPECT_EQ(settings.verbs.device, "mlx5_0:2");
+  EXPECT_EQ(settings.verbs.gid_index, -1);
+}
+
 TEST(Options, RefusalsNameTheOption) {
   const OptionsPtr options(skua_options_create());
   EXPECT_EQ(refusal(options.get(), "time-out", "1s"), "there is no option time-out; did you mean timeout?");
   EXPECT_EQ(refusal(options.get(), "packets", "some"),
             "option packets must be default, off, authenticate or encrypt, not some");
+  EXPECT_EQ(refusal(options.get(), "transport", "rdma"), "option transport must be tcp, dpdk or verbs, not rdma");
+  EXPECT_EQ(refusal(options.get(), "dpdk-device", "net_null0"),
+            "there is no option dpdk-device; did you mean dpdk-devices?");
+  EXPECT_EQ(refusal(options.get(), "dpdk-mtu", "-1"), "option dpdk-mtu must be from 0 to 65535, not -1");
   EXPECT_EQ(refusal(options.get(), "session-window", "70000"),
             "option session-window must be from 0 to 65535, not 70000");
   EXPECT_NE(refusal(options.get(), "timeout", "5").find("option timeout "), std::string::npos);

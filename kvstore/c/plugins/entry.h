@@ -1,0 +1,23 @@
+// The entry point that every transport plug-in has (kvstore/c/transport_plugin.h).
+#ifndef SKUA_KVSTORE_C_PLUGINS_ENTRY_H_
+#define SKUA_KVSTORE_C_PLUGINS_ENTRY_H_
+
+#include <cstring>
+
+#include "kvstore/c/transport_plugin.h"
+
+/// A PluginEntry. Thread: any.
+extern "C" [[gnu::visibility("default")]] const char* skua_transport_plugin(const char* build,
+                                                                            const skua::c::TransportPlugin** plugin);
+
+namespace skua::c {
+
+/// What skua_transport_plugin() does: hands out `own` if both sides are of one build.
+inline const char* answer_entry(const char* build, const TransportPlugin** plugin, const TransportPlugin& own) {
+  if (std::strcmp(build, SKUA_PLUGIN_BUILD) == 0) *plugin = &own;
+  return SKUA_PLUGIN_BUILD;
+}
+
+}  // namespace skua::c
+
+#endif  // SKUA_KVSTORE_C_PLUGINS_ENTRY_H_
