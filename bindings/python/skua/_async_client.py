@@ -53,8 +53,13 @@ class AsyncClient(Calls):
         self._is_turn_due = False
         self._timer: asyncio.TimerHandle | None = None
         self._descriptor = lib.skua_wait_fd(self._client)
-        self._loop.add_reader(self._descriptor, self._turn)
+        self._watch()
         self._ask_for_turn()
+
+    def _watch(self) -> None:
+        # DPDK and verbs have no descriptor: the timer alone makes turns.
+        if self._descriptor >= 0:
+            self._loop.add_reader(self._descriptor, self._turn)
 
     async def close(self) -> None:
         """Operations in flight end with Cancelled."""
@@ -62,10 +67,11 @@ class AsyncClient(Calls):
             return
         self._check_thread()
         # Before the client closes the descriptor: its number may belong to another file afterwards.
-        self._loop.remove_reader(self._descriptor)
+        if self._descriptor >= 0:
+            self._loop.remove_reader(self._descriptor)
         code = lib.skua_client_destroy(self._client)
         if code != lib.SKUA_OK:
-            self._loop.add_reader(self._descriptor, self._turn)
+            self._watch()
             raise make_error(code, "the client could not be closed")
         self._client = None
         self._cancel_timer()
@@ -141,7 +147,8 @@ class AsyncClient(Calls):
     def _fail(self, failure: Error) -> None:
         """Ends what is in flight, and refuses all that comes: nobody polls the client any more."""
         self._failure = failure
-        self._loop.remove_reader(self._descriptor)
+        if self._descriptor >= 0:
+            self._loop.remove_reader(self._descriptor)
         for owner, future, _ in list(_in_flight.values()):
             if owner is self and not future.done():
                 future.set_exception(failure)

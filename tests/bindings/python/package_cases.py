@@ -8,6 +8,7 @@ import gc
 import inspect
 import os
 import signal
+import sys
 import threading
 import unittest
 import weakref
@@ -296,6 +297,27 @@ class AsyncClientTest(unittest.IsolatedAsyncioTestCase):
             await c.remove("t", "an")
         with self.assertRaises(skua.InvalidArgument):
             await c.get("t", "")
+
+    async def test_a_transport_without_a_descriptor(self):
+        # DPDK starts once in a process, so in one of its own. Nobody is behind the device.
+        program = f"""
+import asyncio, skua
+async def main():
+    async with skua.AsyncClient(control_address="{ADDRESS}", transport="dpdk", dpdk_devices="net_null0", timeout=0.2,
+                                dpdk_addresses="10.77.0.2/24", dpdk_huge_pages=False) as client:
+        try:
+            await client.get("t", "k")
+        except skua.Error as error:
+            print(error.code)
+try:
+    asyncio.run(main())
+except skua.Error as error:
+    print("left out:", error.text)
+"""
+        made = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE)
+        said, _ = await made.communicate()
+        self.assertEqual(made.returncode, 0)
+        self.assertRegex(said.decode(), r"^(DEADLINE_EXCEEDED\n|UNAVAILABLE\n|left out: .*)")
 
     async def test_reads_into_buffers(self):
         c = self.client
