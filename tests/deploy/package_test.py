@@ -18,11 +18,22 @@ import sys
 import tempfile
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PACKAGES = ["libskua-dev", "libskua1", "python3-skua", "skua-control", "skua-gateway", "skua-server", "skua-tools"]
+PACKAGES = ["libskua-dev", "libskua-dpdk1", "libskua-verbs1", "libskua1", "python3-skua", "skua-control", "skua-gateway", "skua-server", "skua-tools"]
 INCLUDED = "systemd-standalone-sysusers,redis-tools,python3,python3-cffi-backend"
 SKIPPED = 77
 # What the package manager itself keeps, and what is not of the chroot.
 NOT_LOOKED_AT = ("/proc", "/sys", "/dev", "/tmp", "/var/cache", "/var/log", "/var/lib/apt", "/var/lib/dpkg")
+
+# Without a device, and in a chroot without /sys, the plug-ins say so; each must be found and loaded for that.
+TRY_PLUGINS = r"""
+import skua
+for transport, options in {"dpdk": {"dpdk_devices": "net_nosuch0", "dpdk_addresses": "10.77.0.1/24", "dpdk_huge_pages": False},
+                           "verbs": {"verbs_device": "nosuch0"}}.items():
+    try:
+        skua.Client(transport=transport, **options)
+    except skua.Error as error:
+        print(error.text)
+"""
 
 # In namespaces of their own: processes, mounts and network. Ends with all that it started.
 SERVE = r"""
@@ -159,6 +170,12 @@ def check_cmake_package(machine, folder):
     run("cmake", "--build", folder + "/c_cmake", stdout=subprocess.DEVNULL)
 
 
+def check_plugins(machine):
+    said = machine.do("python3", "-c", TRY_PLUGINS, stdout=subprocess.PIPE).stdout
+    print(said)
+    assert re.fullmatch(r"DPDK does not start: .*\n.*RDMA.*\n", said), said
+
+
 def check_life(packages, folder, base):
     machine = Machine(folder, base)
     machine.do("apt-get", "-qq", "update")
@@ -172,6 +189,7 @@ def check_life(packages, folder, base):
     kept = machine.do("stat", "-c", "%U:%G:%a", "/etc/skua/skuad.toml", stdout=subprocess.PIPE).stdout.strip()
     assert kept == "root:skua:640", f"/etc/skua/skuad.toml is {kept}"
     check_cmake_package(machine, folder)
+    check_plugins(machine)
     machine.serve(put_examples(machine) + 'test "$(in_root redis-cli set greeting hello)" = OK')
     with open(machine.root + "/etc/skua/skuad.toml", "a", encoding="utf-8") as config:
         config.write("# the administrator was here\n")
@@ -202,8 +220,9 @@ def main():
     for name in ("skuad", "skua-control", "skua-gateway", "skuactl", "skua-ycsb", "skua-perf", "skua-tally"):
         if not os.path.exists(os.path.join(arguments.build, "bin", name)):
             skip(f"{name} is not built")
-    if not os.path.exists(os.path.join(arguments.build, "lib/libskua.so.1")):
-        skip("libskua.so.1 is not built")
+    for name in ("libskua.so.1", "skua/libskua-transport-dpdk.so.1", "skua/libskua-transport-verbs.so.1"):
+        if not os.path.exists(os.path.join(arguments.build, "lib", name)):
+            skip(f"{name} is not built")
     with tempfile.TemporaryDirectory(prefix="skua-package-test-") as folder:
         # image_test.py takes them from there.
         built = arguments.packages or os.path.join(arguments.build, "packages-of-tests")
