@@ -53,7 +53,7 @@ TEST(Environment, WhatNobodyTakesIsNamedBesideARefusal) {
 
 TEST(Environment, OtherProgramsVariablesAreLeftAlone) {
   for (const char* name : {"SKUA_LISTEN_ADDRESS", "SKUA_TABLE_CREATE_SHARDS", "SKUA_LATENCY_SIZE", "SKUA_BIN_DIR",
-                           "SKUA_", "SKUA_DPDK_MTU", "SKUATER", "PATH"}) {
+                           "SKUA_PLUGIN_DIR", "SKUA_", "SKUA_DPDK_MTU", "SKUATER", "PATH"}) {
     const ParseOutcome outcome = outcome_of(name, "1");
     EXPECT_TRUE(outcome.go_on) << name << outcome.err;
     EXPECT_EQ(outcome.warnings, "") << name;
