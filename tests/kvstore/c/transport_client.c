@@ -177,6 +177,13 @@ static void try_fork(void) {
   skua_client_destroy(client);
 }
 
+/* Ends with clients of both kinds, one of which is at work in a thread of its own. */
+static void try_leave(void) {
+  skua_client* client = create_or_fail(false);
+  put(client, bytes_of("k"), bytes_of("v"));
+  create_or_fail(true);
+}
+
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const char* mode = argv[1];
@@ -188,6 +195,7 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "spin") == 0) try_spin();
   if (strcmp(mode, "other") == 0) try_other("dpdk-mtu=1000");
   if (strcmp(mode, "fork") == 0) try_fork();
+  if (strcmp(mode, "leave") == 0) try_leave();
   puts("ok");
   return 0;
 }

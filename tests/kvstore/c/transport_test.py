@@ -22,6 +22,7 @@ from gateway_programs import LIMIT_S, Programs, free_ports  # noqa: E402
 
 BUILD = BIN = None
 KILLS = 3
+ENDS = 3
 
 
 def run(*command, **options):
@@ -150,6 +151,10 @@ class MemifTest(TransportTest):
         result = self.client("fork", *self.options())
         self.assertEqual((result.returncode, result.stdout),
                          (0, "DPDK was started before fork(): use it in one process only\nok\n"), result.stderr)
+
+    def test_a_program_may_end_with_clients(self):
+        for _ in range(ENDS):
+            self.ok(self.client("leave", *self.options()))
 
     def test_no_server(self):
         result = self.client("create", *self.options(), f"dpdk-devices={self.device('client', 'nobody')}")
