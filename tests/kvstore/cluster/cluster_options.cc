@@ -196,8 +196,8 @@ std::string ClusterSimOptions::describe() const {
       "control: heartbeat_ms=%.0f replace_ms=%.0f join_ms=%.0f; syncs=%d segment=%d memory=%d batch=%d "
       "sync_ms=%.2f jitter_ms=%.2f apply_ms=%.0f\n",
       ms(heartbeat_ns), ms(core.views.replace_after_ns), ms(core.views.join_timeout_ns),
-      engine.durability == Durability::kSync, log.segment_bytes, engine.memory.budget_bytes, engine.applier.round_effects_max,
-      ms(sync_ns), ms(disk_jitter_ns), ms(apply_ns));
+      engine.durability == Durability::kSync, log.segment_bytes, engine.memory.budget_bytes,
+      engine.applier.round_effects_max, ms(sync_ns), ms(disk_jitter_ns), ms(apply_ns));
   absl::StrAppendFormat(
       &text,
       "think_ms=%.0f patience_ms=%.0f write_share=%.1f abandon=%.1f latency_ms=%.2f jitter_ms=%.2f "
