@@ -16,7 +16,8 @@
  *
  * Rules for all functions:
  *
- *   - Keys, values, names and parameter structs are copied. They need to live for the call only.
+ *   - Keys, values, names and parameter structs are copied. They need to live for the call only. The value of a
+ *     ..._lend() is the exception.
  *   - A parameter struct begins with its size: make it with its SKUA_..._INIT. NULL stands for the defaults.
  *   - A NULL where none is allowed, a size that makes no sense, a call on the wrong thread or kind of client are refused
  *     with SKUA_INVALID_ARGUMENT. Handles that were destroyed are not found out.
@@ -325,6 +326,32 @@ SKUA_API skua_code skua_async_scan(skua_client* client, const char* table, const
 SKUA_API skua_code skua_async_batch_run(skua_client* client, const char* table, const skua_batch* batch,
                                         const skua_write_options* options, skua_callback callback, void* context,
                                         skua_error* error);
+
+/* Writes whose value is lent, not copied. For large values. The value must stay readable and unchanged until
+ * `release(release_context)` is called. Key, names and parameter structs are copied as always.
+ *
+ *   - `release` is called exactly once, whatever the call returns, and however the operation ends. NULL is refused with
+ *     SKUA_INVALID_ARGUMENT; then nothing was lent.
+ *   - SKUA_OK: it is called later, on the client's thread, from inside a function of this header that is given the
+ *     client: skua_poll() as a rule. At the latest skua_client_destroy() calls it.
+ *   - Any other code: it has been called when the function returns, on the calling thread.
+ *   - `callback` says nothing of the memory. `release` may be called before it, and also long after it: after a
+ *     timeout, if the node is silent and the bytes still wait to be sent. A retry sends the same memory again.
+ *   - `release` must not throw. It may call skua_post(). Other functions that poll, wait, submit, adopt or destroy the
+ *     same client are refused.
+ *   - The client's operations in flight after fork(): the child's copy of the memory is not released.
+ *
+ * A value of up to 2 KiB is copied on its way to the socket all the same, and so is one of any size if packets are
+ * authenticated or encrypted (docs/c.md). Then too, it may be read until `release` is called. */
+typedef void (*skua_release)(void* context);
+
+SKUA_API skua_code skua_async_put_lend(skua_client* client, const char* table, skua_bytes key, skua_bytes value,
+                                       skua_release release, void* release_context, const skua_write_options* options,
+                                       skua_callback callback, void* context, skua_error* error);
+SKUA_API skua_code skua_async_append_lend(skua_client* client, const char* table, skua_bytes key, skua_bytes bytes,
+                                          skua_release release, void* release_context,
+                                          const skua_write_options* options, skua_callback callback, void* context,
+                                          skua_error* error);
 
 /* Does the client's work and runs callbacks. If there is nothing to do, sleeps for at most `max_wait_ns`; may return
  * earlier. `callbacks`: how many ran; may be NULL. */

@@ -426,6 +426,14 @@ class Reply {
   const skua_result* result_;
 };
 
+/// Memory that is lent to a write, not copied. It must stay readable and unchanged until `release(context)` is called: once,
+/// and also if the write is refused. skua.h says when, at skua_release. `release` must not be null.
+struct Lent {
+  std::string_view bytes;
+  skua_release release = nullptr;
+  void* context = nullptr;
+};
+
 /// Calls back from poll(). Belongs to one thread, which must also destroy it. Each operation takes a function of `const Reply&`, which runs exactly
 /// once if the operation was accepted, and is destroyed unused otherwise.
 class PolledClient {
@@ -465,6 +473,17 @@ class PolledClient {
     const skua_write_options raw = options.raw();
     return submit(skua_async_append, std::forward<Function>(function), table.c_str(), detail::bytes_of(key),
                   detail::bytes_of(bytes), &raw);
+  }
+  /// put() and append() of lent memory. Whatever they return, the memory is released once.
+  template <typename Function>
+  Status put_lend(Name table, std::string_view key, const Lent& value, const WriteOptions& options,
+                  Function&& function) {
+    return lend(skua_async_put_lend, table, key, value, options, std::forward<Function>(function));
+  }
+  template <typename Function>
+  Status append_lend(Name table, std::string_view key, const Lent& bytes, const WriteOptions& options,
+                     Function&& function) {
+    return lend(skua_async_append_lend, table, key, bytes, options, std::forward<Function>(function));
   }
   template <typename Function>
   Status expire(Name table, std::string_view key, std::chrono::nanoseconds ttl, const WriteOptions& options,
@@ -556,6 +575,25 @@ class PolledClient {
     if (start(handle(), words..., callback, stored.get(), &error) != SKUA_OK) return Status::of(error);
     static_cast<void>(stored.release());
     return Status();
+  }
+
+  template <typename Start, typename Function>
+  Status lend(Start start, Name table, std::string_view key, const Lent& lent, const WriteOptions& options,
+              Function&& function) {
+    // Releases the memory if submit() does not come to `start`: there is no memory, or the function cannot be copied.
+    struct Guard {
+      Lent lent;
+      ~Guard() {
+        if (lent.release != nullptr) lent.release(lent.context);
+      }
+    } guard{lent};
+    const auto handed_over = [&guard, start](auto... words) {
+      guard.lent.release = nullptr;
+      return start(words...);
+    };
+    const skua_write_options raw = options.raw();
+    return submit(handed_over, std::forward<Function>(function), table.c_str(), detail::bytes_of(key),
+                  detail::bytes_of(lent.bytes), lent.release, lent.context, &raw);
   }
 
   std::unique_ptr<skua_client, Destroy> client_;

@@ -5,6 +5,7 @@
 
 #include "kvstore/c/calls.h"
 #include "kvstore/c/client.h"
+#include "kvstore/c/loans.h"
 #include "kvstore/c/result.h"
 
 namespace skua::c {
@@ -44,10 +45,24 @@ skua_code submit(skua_client* client, const Done& done, skua_error* error, MakeC
       }));
 }
 
+/// PUT and APPEND of lent memory.
+skua_code submit_lent(skua_client* client, kv::Method method, const char* table, skua_bytes key, skua_bytes value,
+                      LentMemory&& lent, const skua_write_options* options, const Done& done,
+                      skua_error* error) noexcept {
+  if (lent.has_no_release()) return report(error, without_exceptions([] { return is_null("release"); }));
+  return submit(client, done, error, [&](auto&& run) {
+    return with_write(method, table, key, {.value = value}, options, [&](kv::WriteCall&& call) {
+      call.value = lent.hand_over(call.value.bytes(), *client);
+      return run(std::move(call));
+    });
+  });
+}
+
 }  // namespace
 }  // namespace skua::c
 
 using skua::c::submit;
+using skua::c::submit_lent;
 using skua::kv::Method;
 
 skua_code skua_async_get(skua_client* client, const char* table, skua_bytes key, const skua_read_options* options,
@@ -118,4 +133,18 @@ skua_code skua_async_batch_run(skua_client* client, const char* table, const sku
                                skua_error* error) {
   return submit(client, {callback, context}, error,
                 [&](auto&& run) { return skua::c::with_batch(table, batch, options, run); });
+}
+
+skua_code skua_async_put_lend(skua_client* client, const char* table, skua_bytes key, skua_bytes value,
+                              skua_release release, void* release_context, const skua_write_options* options,
+                              skua_callback callback, void* context, skua_error* error) {
+  return submit_lent(client, Method::kPut, table, key, value, {release, release_context}, options, {callback, context},
+                     error);
+}
+
+skua_code skua_async_append_lend(skua_client* client, const char* table, skua_bytes key, skua_bytes bytes,
+                                 skua_release release, void* release_context, const skua_write_options* options,
+                                 skua_callback callback, void* context, skua_error* error) {
+  return submit_lent(client, Method::kAppend, table, key, bytes, {release, release_context}, options,
+                     {callback, context}, error);
 }

@@ -58,6 +58,9 @@ absl::Status why_no_submit(const skua_client* client) {
   absl::Status status = check_process(client);
   if (!status.ok()) return status;
   if (client->activity == Activity::kClosing) return absl::CancelledError("the client is closing");
+  if (client->activity == Activity::kReleasing) {
+    return absl::InvalidArgumentError("a release function must not use the client whose write it belongs to");
+  }
   if (client->polled == nullptr) {
     return absl::InvalidArgumentError("this client blocks: for callbacks make one by skua_client_create_polled()");
   }

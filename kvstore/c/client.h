@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "include/skua/skua.h"
+#include "kvstore/c/loans.h"
 #include "kvstore/c/origin.h"
 #include "kvstore/c/renewal.h"
 #include "kvstore/c/result.h"
@@ -20,14 +21,18 @@ namespace skua::c {
 /// Where a polled client is. Everything but kIdle forbids something.
 enum class Activity : uint8_t {
   kIdle,
-  kPolling,  ///< callbacks may be running: they may submit, and nothing else
-  kWaiting,  ///< between skua_begin_wait() and skua_end_wait()
+  kPolling,    ///< callbacks may be running: they may submit, and nothing else
+  kWaiting,    ///< between skua_begin_wait() and skua_end_wait()
+  kReleasing,  ///< a program's release function is running
   kClosing,
 };
 
 }  // namespace skua::c
 
 struct skua_client {
+  // Of a polled client. Outlives `polled`, whose writes have loans.
+  skua::c::Loans loans;
+
   // One of the two.
   std::unique_ptr<skua::kv::Client> blocking;
   std::unique_ptr<skua::kv::AsyncClient> polled;

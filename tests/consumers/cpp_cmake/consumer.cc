@@ -87,6 +87,46 @@ int use_polled(const char* address, const std::string& table) {
   return kept.size() == 10 ? 0 : fail("values", refused);
 }
 
+void count_release(void* context) {
+  ++*static_cast<int*>(context);
+}
+
+/// Memory that is lent comes back once, of writes that are done and of one that is refused.
+int use_lent(const char* address, const std::string& table) {
+  auto client = skua::PolledClient::create({{"control-address", address}, {"timeout", "60s"}});
+  if (!client) return fail("create", client.status());
+  const std::string large(100'000, 'x');
+  int releases = 0;
+  int answered = 0;
+  skua::Status failed;
+  const auto count = [&](const skua::Reply& reply) {
+    ++answered;
+    if (!reply.ok()) failed = reply.status();
+  };
+  const skua::Lent lent = {large, count_release, &releases};
+  if (auto accepted = client->put_lend(table, "lent", lent, {}, count); !accepted) return fail("put_lend", accepted);
+  const auto poll_until = [&](int releases_wanted, int answers_wanted) {
+    while (releases < releases_wanted || answered < answers_wanted) {
+      if (!client->poll(std::chrono::milliseconds(100))) return false;
+    }
+    return true;
+  };
+  if (!poll_until(1, 1)) return fail("poll", failed);
+  if (auto accepted = client->append_lend(table, "lent", lent, {}, count); !accepted)
+    return fail("append_lend", accepted);
+  if (!poll_until(2, 2)) return fail("poll", failed);
+  const skua::Status refused = client->put_lend(table, "", lent, {}, count);
+  if (refused.code() != SKUA_INVALID_ARGUMENT || releases != 3 || answered != 2 || !failed) return fail("lent", failed);
+  std::string read;
+  const auto take = [&](const skua::Reply& reply) {
+    read = reply.bytes();
+    ++answered;
+  };
+  if (auto accepted = client->get(table, "lent", {}, take); !accepted) return fail("get", accepted);
+  if (!poll_until(3, 3) || read != large + large) return fail("what was lent", failed);
+  return 0;
+}
+
 /// Each operation of a polled client, and its threads.
 int use_polled_elsewhere(const char* address, const std::string& table) {
   auto client = skua::PolledClient::create({{"control-address", address}, {"timeout", "60s"}});
@@ -145,7 +185,7 @@ int use_zeros(const char* address, const std::string& table) {
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const int failed = use_blocking(argv[1], argv[2]) + use_polled(argv[1], argv[2]) +
-                     use_polled_elsewhere(argv[1], argv[2]) + use_zeros(argv[1], argv[2]);
+                     use_polled_elsewhere(argv[1], argv[2]) + use_lent(argv[1], argv[2]) + use_zeros(argv[1], argv[2]);
   if (failed == 0) std::puts("ok");
   return failed;
 }

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -41,6 +43,15 @@ inline ClientPtr polled_client(kv::ThreadedCluster& cluster) {
   kv::ClientOptions options;
   options.spin = std::chrono::nanoseconds(0);
   return ClientPtr(make_polled(cluster.make_client(options), options.timeout.count()).release());
+}
+
+/// Polls until `done()`: for 60 seconds at most.
+inline void poll_until(skua_client* client, const std::function<bool()>& done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!done() && std::chrono::steady_clock::now() < end) {
+    ASSERT_EQ(skua_poll(client, kSecondNs / 10, nullptr), SKUA_OK);
+  }
+  ASSERT_TRUE(done());
 }
 
 /// Forks. Returns 0 if `check` was true in the child, 1 if it was false, and another number if the child did not end well.

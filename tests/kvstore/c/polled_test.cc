@@ -26,11 +26,6 @@ struct Waiter {
   }
 };
 
-void poll_until(skua_client* client, const std::function<bool()>& done) {
-  for (int i = 0; i < 600 && !done(); ++i) ASSERT_EQ(skua_poll(client, kSecondNs / 10, nullptr), SKUA_OK);
-  ASSERT_TRUE(done());
-}
-
 skua_code put(skua_client* client, const char* key, const std::string& value, Waiter& waiter,
               skua_error* error = nullptr) {
   return skua_async_put(client, "t", skua_text(key), bytes(value), nullptr, Waiter::callback, &waiter, error);
