@@ -1,5 +1,7 @@
 // Operations of polled clients.
+#include <cstddef>
 #include <cstdint>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -31,18 +33,45 @@ struct Done {
 };
 static_assert(sizeof(Done) <= 2 * sizeof(void*) && std::is_trivially_copyable_v<Done>);
 
+[[gnu::cold, gnu::noinline]] void end_failed_get(const Done& done, kv::GetResult& result) {
+  done(result);
+}
+
+/// The callback of a GET. One that went well takes few instructions: its result owns nothing, so that it needs no
+/// destructor, and the caller's function may be the last that is called here.
+void end_get(kv::GetFunction::Any function, void* context, kv::GetResult&& result) {
+  const auto callback = reinterpret_cast<skua_callback>(function);
+  if (!result.ok()) [[unlikely]] {
+    return end_failed_get({callback, context}, result);
+  }
+  alignas(skua_result) std::byte memory[sizeof(skua_result)];
+  callback(context, new (memory) skua_result(result));
+}
+
+kv::GetFunction get_function(const Done& done) {
+  return {end_get, reinterpret_cast<kv::GetFunction::Any>(done.function), done.context};
+}
+
+[[gnu::cold, gnu::noinline]] absl::Status why_refused(const skua_client* client) {
+  absl::Status status = check_submit(client);
+  return status.ok() ? absl::InvalidArgumentError("callback must not be NULL") : status;
+}
+
 /// `make_call(run)` is one of the functions of calls.h.
 template <typename MakeCall>
 skua_code submit(skua_client* client, const Done& done, skua_error* error, MakeCall make_call) noexcept {
-  return report(
-      error, without_exceptions([&] {
-        absl::Status status = check_submit(client);
-        if (status.ok() && done.function == nullptr) {
-          status = absl::InvalidArgumentError("callback must not be NULL");
-        }
-        if (!status.ok()) return status;
-        return make_call([&](auto&& call) { return client->polled->run(std::forward<decltype(call)>(call), done); });
-      }));
+  return report(error, without_exceptions([&] {
+                  if (!may_submit(client) || done.function == nullptr) [[unlikely]] {
+                    return why_refused(client);
+                  }
+                  return make_call([&](auto&& call) {
+                    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(call)>, kv::PlainGetCall>) {
+                      return client->polled->run(call, get_function(done));
+                    } else {
+                      return client->polled->run(std::forward<decltype(call)>(call), done);
+                    }
+                  });
+                }));
 }
 
 /// PUT and APPEND of lent memory.
@@ -68,7 +97,7 @@ using skua::kv::Method;
 skua_code skua_async_get(skua_client* client, const char* table, skua_bytes key, const skua_read_options* options,
                          skua_callback callback, void* context, skua_error* error) {
   return submit(client, {callback, context}, error,
-                [&](auto&& run) { return skua::c::with_get(table, key, options, run); });
+                [&](auto&& run) { return skua::c::with_get<skua::kv::PlainGetCall>(table, key, options, run); });
 }
 
 skua_code skua_async_put(skua_client* client, const char* table, skua_bytes key, skua_bytes value,

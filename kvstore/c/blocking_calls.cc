@@ -43,7 +43,8 @@ using skua::c::run_blocking;
 using skua::kv::Method;
 
 skua_result* skua_get(skua_client* client, const char* table, skua_bytes key, const skua_read_options* options) {
-  return run_blocking(client, Effect::kReads, [&](auto&& run) { return skua::c::with_get(table, key, options, run); });
+  return run_blocking(client, Effect::kReads,
+                      [&](auto&& run) { return skua::c::with_get<skua::kv::GetCall>(table, key, options, run); });
 }
 
 skua_result* skua_put(skua_client* client, const char* table, skua_bytes key, skua_bytes value,

@@ -23,12 +23,18 @@ inline absl::Status check_place(const char* table, skua_bytes key) {
   return status.ok() ? check_bytes("key", key) : status;
 }
 
-template <typename Run>
+/// `Call`: kv::GetCall or kv::PlainGetCall.
+template <typename Call, typename Run>
 absl::Status with_get(const char* table, skua_bytes key, const skua_read_options* given, Run&& run) {
-  kv::ReadOptions options;
-  absl::Status status = check_place(table, key);
-  if (status.ok() && given != nullptr) status = read(given, options);
-  return status.ok() ? run(kv::GetCall{table, view_of(key), options}) : status;
+  // Few instructions: the options are read in place, and there is no status before the call's.
+  if (table == nullptr || lacks_data(key)) [[unlikely]] {
+    return check_place(table, key);
+  }
+  Call call{table, view_of(key), {}};
+  if (given != nullptr) {
+    if (absl::Status status = read(given, call.options); !status.ok()) return status;
+  }
+  return run(call);
 }
 
 /// What a write takes beside its key and its options.

@@ -34,6 +34,7 @@ std::unique_ptr<skua_client> make_blocking(std::unique_ptr<kv::Client> client) {
 std::unique_ptr<skua_client> make_polled(std::unique_ptr<kv::AsyncClient> client, int64_t timeout_ns) {
   std::unique_ptr<skua_client> made = make_client();
   made->polled = std::move(client);
+  made->activity = Activity::kIdle;
   made->owner = this_thread_number();
   made->timeout_ns = timeout_ns;
   return made;

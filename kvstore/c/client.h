@@ -25,6 +25,7 @@ enum class Activity : uint8_t {
   kWaiting,    ///< between skua_begin_wait() and skua_end_wait()
   kReleasing,  ///< a program's release function is running
   kClosing,
+  kBlocking,  ///< this is no polled client
 };
 
 }  // namespace skua::c
@@ -41,9 +42,10 @@ struct skua_client {
 
   uint32_t fork_count = 0;  // of the process that made the client
 
+  skua::c::Activity activity = skua::c::Activity::kBlocking;
+
   // Of a polled client.
   uint64_t owner = 0;  // a this_thread_number()
-  skua::c::Activity activity = skua::c::Activity::kIdle;
   int64_t timeout_ns = 0;
 };
 
@@ -66,19 +68,21 @@ namespace skua::c {
 /// and end_wait.
 /// CANCELLED: the client is closing. For submitting operations, also from callbacks.
 [[nodiscard]] inline absl::Status check_submit(const skua_client* client);
-/// The same, and INVALID_ARGUMENT inside of callbacks. For polling and waiting.
+/// check_submit() is OK. Most calls are right, and need no more than this.
+[[nodiscard]] inline bool may_submit(const skua_client* client) noexcept;
+/// The same as check_submit(), and INVALID_ARGUMENT inside of callbacks. For polling and waiting.
 [[nodiscard]] absl::Status check_poll(const skua_client* client);
 
 /// What is wrong with submitting, in full. OK if nothing is.
 [[nodiscard]] absl::Status why_no_submit(const skua_client* client);
 
+inline bool may_submit(const skua_client* client) noexcept {
+  return client != nullptr && client->activity <= Activity::kPolling && is_made_here(*client) &&
+         is_this_thread(client->owner);
+}
+
 inline absl::Status check_submit(const skua_client* client) {
-  // Most calls are right, and need no more than this.
-  if (client != nullptr && client->polled != nullptr && client->activity <= Activity::kPolling &&
-      is_made_here(*client) && client->owner == this_thread_number()) {
-    return absl::OkStatus();
-  }
-  return why_no_submit(client);
+  return may_submit(client) ? absl::OkStatus() : why_no_submit(client);
 }
 
 }  // namespace skua::c

@@ -26,9 +26,12 @@ inline skua_code report(skua_error* error, const absl::Status& status) noexcept 
 [[nodiscard]] absl::Status no_data(std::string_view name, skua_bytes bytes);
 [[nodiscard]] absl::Status is_null(std::string_view name);
 
+[[nodiscard]] inline bool lacks_data(skua_bytes bytes) noexcept {
+  return bytes.data == nullptr && bytes.length != 0;
+}
 /// OK, or INVALID_ARGUMENT naming the argument: `bytes` has a length and no data.
 [[nodiscard]] inline absl::Status check_bytes(std::string_view name, skua_bytes bytes) {
-  return bytes.data != nullptr || bytes.length == 0 ? absl::OkStatus() : no_data(name, bytes);
+  return lacks_data(bytes) ? no_data(name, bytes) : absl::OkStatus();
 }
 /// OK, or INVALID_ARGUMENT naming the argument.
 [[nodiscard]] inline absl::Status check_not_null(std::string_view name, const void* pointer) {
@@ -36,7 +39,7 @@ inline skua_code report(skua_error* error, const absl::Status& status) noexcept 
 }
 
 [[nodiscard]] inline std::string_view view_of(skua_bytes bytes) noexcept {
-  return bytes.length == 0 ? std::string_view() : std::string_view(static_cast<const char*>(bytes.data), bytes.length);
+  return {static_cast<const char*>(bytes.data), bytes.length};
 }
 [[nodiscard]] inline skua_bytes bytes_of(std::string_view view) noexcept {
   return {view.data(), view.size()};

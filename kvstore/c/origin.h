@@ -22,6 +22,11 @@ extern std::atomic<uint32_t> forks;
   return internal::thread_number != 0 ? internal::thread_number : internal::draw_thread_number();
 }
 
+/// `number` is the calling thread's: a number that some thread has, so not 0.
+[[nodiscard]] inline bool is_this_thread(uint64_t number) noexcept {
+  return internal::thread_number == number;
+}
+
 /// From now on fork_count() counts. Throws std::system_error if there is no memory for that. Thread: any.
 void begin_to_count_forks();
 

@@ -38,8 +38,8 @@ void take_failure(const kv::Outcome& from, skua_result& to) {
 /// `to` is new: it says that all went well.
 void take_outcome(const kv::Outcome& from, skua_result& to) {
   if (!from.ok()) take_failure(from, to);
-  to.version = from.version;
-  to.token = from.token;
+  to.answer.version = from.version;
+  to.answer.token = from.token;
 }
 
 template <typename Ttl>
@@ -118,7 +118,7 @@ skua_token token_of(const kv::Token& token) {
 void lend(const kv::GetResult& from, skua_result& to) {
   take_outcome(from, to);
   to.value = from.value.bytes();
-  to.ttl_ms = ttl_ms_of(from.ttl);
+  to.answer.ttl_ms = ttl_ms_of(from.ttl);
 }
 
 void lend(const kv::WriteResult& from, skua_result& to) {
@@ -144,7 +144,7 @@ void lend(const kv::ScanResult& from, skua_result& to) {
 
 void take(kv::ReadResult&& from, OwnedResult& to) {
   take_outcome(from, to);
-  to.ttl_ms = ttl_ms_of(from.ttl);
+  to.answer.ttl_ms = ttl_ms_of(from.ttl);
   to.bytes = std::move(from.value);
   to.value = to.bytes;
 }
@@ -164,8 +164,8 @@ void take(std::vector<kv::ReadResult>&& from, OwnedResult& to) {
   });
   if (failed != to.reads.end()) {
     take_outcome(*failed, to);
-    to.token = {};
-    to.version = 0;
+    to.answer.token = {};
+    to.answer.version = 0;
   }
   std::vector<ResultEntry>& entries = make_entries(to.reads.size(), to);
   for (size_t i = 0; i < to.reads.size(); ++i) take_entry(to.reads[i], to.reads[i].value, entries[i]);
@@ -208,6 +208,8 @@ skua_result* skua_result_keep(const skua_result* result) {
   const absl::Status status = skua::c::without_exceptions([&] {
     auto copy = std::make_unique<skua::c::OwnedResult>();
     static_cast<skua::c::ResultFields&>(*copy) = *result;
+    copy->answer = result->full_answer();
+    copy->reads_get = false;
     if (result->details != nullptr) copy->make_details() = *result->details;
     skua::c::copy_bytes(*copy);
     kept = copy.release();
@@ -240,11 +242,11 @@ bool skua_may_have_been_applied(const skua_result* result) {
 }
 
 uint64_t skua_result_version(const skua_result* result) {
-  return result == nullptr ? 0 : result->version;
+  return result == nullptr ? 0 : result->full_answer().version;
 }
 
 skua_token skua_result_token(const skua_result* result) {
-  return result == nullptr ? skua_token{0, 0, 0, 0} : skua::c::token_of(result->token);
+  return result == nullptr ? skua_token{0, 0, 0, 0} : skua::c::token_of(result->full_answer().token);
 }
 
 skua_bytes skua_result_value(const skua_result* result) {
@@ -252,7 +254,7 @@ skua_bytes skua_result_value(const skua_result* result) {
 }
 
 int64_t skua_result_ttl_ms(const skua_result* result) {
-  return result == nullptr ? -1 : result->ttl_ms;
+  return result == nullptr ? -1 : result->full_answer().ttl_ms;
 }
 
 int64_t skua_result_number(const skua_result* result) {

@@ -30,19 +30,38 @@ struct ResultEntry {
   kv::Token token;
 };
 
+/// What few programs ask for.
+struct ResultAnswer {
+  uint64_t version = 0;
+  kv::Token token;
+  int64_t ttl_ms = -1;
+};
+
+[[nodiscard]] inline ResultAnswer answer_of(const kv::GetResult& get) noexcept {
+  return {get.version, get.token, get.ttl.has_value() ? int64_t{get.ttl->count()} : -1};
+}
+
 /// What every result has. Numbers and views: making one costs next to nothing.
 struct ResultFields {
+  ResultFields() noexcept : answer() {}
+  /// Of a GET that is OK, lent: reads `from` when it is asked, and points into it.
+  explicit ResultFields(const kv::GetResult& from) noexcept : reads_get(true), value(from.value.bytes()), get(&from) {}
+
+  [[nodiscard]] ResultAnswer full_answer() const noexcept { return reads_get ? answer_of(*get) : answer; }
+
   skua_code code = SKUA_OK;
   skua_outcome outcome = SKUA_ANSWERED;
   bool may_have_been_applied = false;
   bool repeated = false;
   bool has_more = false;
+  bool reads_get = false;
   skua_durability durability = SKUA_DURABILITY_DEFAULT;
-  uint64_t version = 0;
-  kv::Token token;
   std::string_view value;
-  int64_t ttl_ms = -1;
   int64_t number = 0;
+  union {
+    ResultAnswer answer;
+    const kv::GetResult* get;  // if reads_get
+  };
 };
 
 /// What failures, and results of several keys, have besides.
@@ -59,6 +78,10 @@ struct skua_result : skua::c::ResultFields {
   std::unique_ptr<skua::c::ResultDetails> details;
   std::atomic<uint32_t> references{1};
   bool is_lent = false;
+
+  skua_result() = default;
+  /// Of a GET that is OK, lent.
+  explicit skua_result(const skua::kv::GetResult& from) noexcept : ResultFields(from), is_lent(true) {}
 
   [[nodiscard]] skua::c::ResultDetails& make_details() {
     if (details == nullptr) details = std::make_unique<skua::c::ResultDetails>();

@@ -79,6 +79,10 @@ absl::Status AsyncClient::run(const GetCall& call, GetCallback done) {
   return impl_->core.run(call, std::move(done));
 }
 
+absl::Status AsyncClient::run(const PlainGetCall& call, const GetFunction& done) {
+  return impl_->core.run(call, done);
+}
+
 absl::Status AsyncClient::run(WriteCall&& call, WriteCallback done) {
   return impl_->core.run(std::move(call), std::move(done));
 }

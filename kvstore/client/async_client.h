@@ -63,6 +63,7 @@ class AsyncClient : public ClientCalls<AsyncClient> {
 
   /// What the verbs come to: get(), put() and so on of ClientCalls, with a callback as the last argument.
   [[nodiscard]] absl::Status run(const GetCall& call, GetCallback done);
+  [[nodiscard]] absl::Status run(const PlainGetCall& call, const GetFunction& done);
   [[nodiscard]] absl::Status run(WriteCall&& call, WriteCallback done);
   [[nodiscard]] absl::Status run(const BatchCall& call, BatchCallback done);
   [[nodiscard]] absl::Status run(const MultiGetCall& call, MultiGetCallback done);

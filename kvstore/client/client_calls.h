@@ -32,6 +32,15 @@ struct GetCall {
   ReadOptions options;
 };
 
+/// GET for bindings of other languages, with fewer instructions. The table's name ends with a zero, and its length is
+/// not needed if the operation had the same table before. The callback is a GetFunction. Only for clients that are never
+/// given a table's name with a zero inside.
+struct PlainGetCall {
+  const char* table;
+  std::string_view key;
+  ReadOptions options;
+};
+
 /// PUT, DELETE, PATCH, ADD, APPEND, EXPIRE.
 struct WriteCall {
   using Result = WriteResult;

@@ -57,10 +57,10 @@ void ClientCore::close() {
 
 // --- Submission
 
-absl::Status ClientCore::admit(std::string_view table, std::chrono::nanoseconds timeout) {
+absl::Status ClientCore::admit(bool has_table, std::chrono::nanoseconds timeout) {
   SKUA_CHECK(!waiting_, "an operation was submitted between begin_wait() and end_wait()");
   absl::Status refusal;
-  if (table.empty()) {
+  if (!has_table) {
     refusal = absl::InvalidArgumentError("the table's name is empty");
   } else if (closing_) {
     refusal = absl::CancelledError("the client is closing");
@@ -75,13 +75,29 @@ absl::Status ClientCore::admit(std::string_view table, std::chrono::nanoseconds 
   return refusal;
 }
 
-template <typename Kind, typename Call>
-absl::Status ClientCore::start(OperationPool<Kind>& pool, Call& call, typename Call::Callback&& done) {
-  const std::string_view table = call.table;
+namespace {
+
+bool has_name(std::string_view table) {
+  return !table.empty();
+}
+bool has_name(const char* table) {
+  return *table != '\0';
+}
+
+}  // namespace
+
+template <typename Kind, typename Call, typename Done>
+absl::Status ClientCore::start(OperationPool<Kind>& pool, Call& call, Done&& done) {
+  return start_here(pool, call, std::forward<Done>(done));
+}
+
+template <typename Kind, typename Call, typename Done>
+inline absl::Status ClientCore::start_here(OperationPool<Kind>& pool, Call& call, Done&& done) {
+  const auto table = call.table;
   const std::chrono::nanoseconds timeout = call.options.timeout;
-  if (absl::Status status = admit(table, timeout); !status.ok()) return status;
+  if (absl::Status status = admit(has_name(table), timeout); !status.ok()) return status;
   Kind& operation = pool.take();
-  if (absl::Status status = operation.accept(call, std::move(done)); !status.ok()) {
+  if (absl::Status status = operation.accept(call, std::forward<Done>(done)); !status.ok()) {
     operation.drop();
     return status;
   }
@@ -94,6 +110,10 @@ absl::Status ClientCore::start(OperationPool<Kind>& pool, Call& call, typename C
 
 absl::Status ClientCore::run(const GetCall& call, GetCallback&& done) {
   return start(pools_.gets, call, std::move(done));
+}
+
+absl::Status ClientCore::run(const PlainGetCall& call, const GetFunction& done) {
+  return start_here(pools_.gets, call, done);
 }
 
 absl::Status ClientCore::run(WriteCall&& call, WriteCallback&& done) {

@@ -47,6 +47,7 @@ class ClientCore final : public ClientCalls<ClientCore> {
 
   // As in AsyncClient.
   absl::Status run(const GetCall& call, GetCallback&& done);
+  absl::Status run(const PlainGetCall& call, const GetFunction& done);
   absl::Status run(WriteCall&& call, WriteCallback&& done);
   absl::Status run(const BatchCall& call, BatchCallback&& done);
   absl::Status run(const MultiGetCall& call, MultiGetCallback&& done);
@@ -79,9 +80,12 @@ class ClientCore final : public ClientCalls<ClientCore> {
     std::atomic<bool> fresh{false};
   };
 
-  absl::Status admit(std::string_view table, std::chrono::nanoseconds timeout);
-  template <typename Kind, typename Call>
-  absl::Status start(OperationPool<Kind>& pool, Call& call, typename Call::Callback&& done);
+  absl::Status admit(bool has_table, std::chrono::nanoseconds timeout);
+  template <typename Kind, typename Call, typename Done>
+  absl::Status start(OperationPool<Kind>& pool, Call& call, Done&& done);
+  /// start(), as a part of who calls it.
+  template <typename Kind, typename Call, typename Done>
+  [[gnu::always_inline]] absl::Status start_here(OperationPool<Kind>& pool, Call& call, Done&& done);
   void take_map();
 
   const Clock& clock_;

@@ -9,15 +9,27 @@
 
 namespace skua::kv {
 
-absl::Status GetOperation::accept(const GetCall& call, GetCallback&& callback) {
-  if (absl::Status status = check_key(call.key); !status.ok()) return status;
+inline void GetOperation::take(std::string_view key, const ReadOptions& options) {
   method = Method::kGet;
   is_part = false;
-  key_.assign(call.key);
-  at_least_ = call.options.at_least;
-  wishes_ = {.ttl = call.options.with_ttl, .mark = call.options.with_mark, .size_only = call.options.size_only};
+  key_.assign(key);
+  at_least_ = options.at_least;
+  wishes_ = {.ttl = options.with_ttl, .mark = options.with_mark, .size_only = options.size_only};
   features = (wishes_.mark ? kFeatureMarks : 0) | (wishes_.size_only ? kFeatureGetSize : 0);
+}
+
+absl::Status GetOperation::accept(const GetCall& call, GetCallback&& callback) {
+  if (absl::Status status = check_key(call.key); !status.ok()) return status;
+  take(call.key, call.options);
   done_ = std::move(callback);
+  function_.call = nullptr;
+  return absl::OkStatus();
+}
+
+absl::Status GetOperation::accept(const PlainGetCall& call, const GetFunction& function) {
+  if (absl::Status status = check_key(call.key); !status.ok()) return status;
+  take(call.key, call.options);
+  function_ = function;
   return absl::OkStatus();
 }
 
@@ -67,8 +79,15 @@ void GetOperation::finish(Outcome&& outcome) {
   finish_with(std::move(result));
 }
 
+void GetOperation::call_function(GetResult&& result) {
+  const GetFunction function = function_;
+  runner->end(*this, result);
+  function.call(function.function, function.context, std::move(result));
+}
+
 void GetOperation::finish_with(GetResult&& result) {
   if (is_part) return parent_->add_lone_value(*this, std::move(result));
+  if (function_.call != nullptr) return call_function(std::move(result));
   GetCallback callback = std::move(done_);
   runner->end(*this, result);
   callback(std::move(result));

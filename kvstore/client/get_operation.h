@@ -14,6 +14,7 @@ class GetOperation final : public CallOperation {
  public:
   /// INVALID_ARGUMENT: the key passes a limit.
   [[nodiscard]] absl::Status accept(const GetCall& call, GetCallback&& callback);
+  [[nodiscard]] absl::Status accept(const PlainGetCall& call, const GetFunction& function);
   /// Instead of accept(), for a part of a MULTI_GET: its key number `index`.
   void ask_for(std::string_view key, bool wants_mark, MultiGetOperation& parent, uint32_t index);
 
@@ -29,12 +30,17 @@ class GetOperation final : public CallOperation {
   [[nodiscard]] uint32_t key_index() const { return key_index_; }
 
  private:
+  // On the path of every call, so it is a part of accept() for the compiler.
+  [[gnu::always_inline]] inline void take(std::string_view key, const ReadOptions& options);
   void finish_with(GetResult&& result);
+  // Not a part of finish_with(), whose other way would have to save more registers.
+  [[gnu::noinline]] void call_function(GetResult&& result);
 
   KeyText key_;
   Token at_least_;
   GetWishes wishes_;
   GetCallback done_;
+  GetFunction function_;                 // instead of done_, if it has a `call`
   MultiGetOperation* parent_ = nullptr;  // if is_part
   uint32_t key_index_ = 0;
 };

@@ -2,6 +2,11 @@
 
 namespace skua::kv {
 
+void Operation::change_table(std::string_view name) {
+  table.assign(name);
+  routes_revision = 0;
+}
+
 void Operation::reset() {
   state = State::kFree;
   uncertain = false;

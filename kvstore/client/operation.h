@@ -27,6 +27,7 @@
 #define SKUA_KVSTORE_CLIENT_OPERATION_H_
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -69,8 +70,12 @@ class Operation {
   }
   void set_table(std::string_view name) {
     if (table == name) return;
-    table.assign(name);
-    routes_revision = 0;
+    change_table(name);
+  }
+  /// For names that end with a zero. No name that the client is ever given may have a zero inside.
+  void set_table(const char* name) {
+    if (std::strcmp(table.c_str(), name) == 0) return;
+    change_table(name);
   }
 
   void hold() { ++uses; }
@@ -114,6 +119,7 @@ class Operation {
 
  protected:
   Operation() = default;
+  void change_table(std::string_view name);
   /// The last hold was dropped: gives back memory of others, and sets fields back for the next use.
   virtual void reset();
 };

@@ -361,6 +361,15 @@ struct ScanResult : Outcome {
 };
 
 using GetCallback = absl::AnyInvocable<void(GetResult&&)>;
+/// A GET's callback that is a function and two words: all that bindings of other languages have. It takes fewer
+/// instructions than a GetCallback, which is an object that has to be moved and destroyed.
+struct GetFunction {
+  using Any = void (*)();
+  /// Called once, with the two words below.
+  void (*call)(Any function, void* context, GetResult&& result) = nullptr;
+  Any function = nullptr;
+  void* context = nullptr;
+};
 using WriteCallback = absl::AnyInvocable<void(WriteResult&&)>;
 using BatchCallback = absl::AnyInvocable<void(BatchResult&&)>;
 using MultiGetCallback = absl::AnyInvocable<void(MultiGetResult&&)>;

@@ -120,6 +120,88 @@ TEST(Polled, KeptResultsOutliveTheClient_AndMayBeReleasedAnywhere) {
   other.join();
 }
 
+TEST(Polled, AGetTellsAll_InItsCallbackAndWhenKept) {
+  ResultPtr kept;
+  ResultPtr missing;
+  uint64_t version = 0;
+  skua_token token{};
+  {
+    kv::ThreadedCluster cluster(2, 4);
+    const ClientPtr client = polled_client(cluster);
+    skua_client* const c = client.get();
+    Waiter written;
+    written.use = [&](const skua_result* result) {
+      version = skua_result_version(result);
+      token = skua_result_token(result);
+    };
+    skua_write_options for_a_minute = SKUA_WRITE_OPTIONS_INIT;
+    for_a_minute.ttl_ns = 60 * kSecondNs;
+    ASSERT_EQ(
+        skua_async_put(c, "t", skua_text("k"), skua_text("v"), &for_a_minute, Waiter::callback, &written, nullptr),
+        SKUA_OK);
+    poll_until(c, [&] { return written.calls == 1; });
+    Waiter read;
+    read.use = [&](const skua_result* result) {
+      EXPECT_EQ(skua_result_version(result), version);
+      EXPECT_EQ(skua_result_token(result).index, token.index);
+      EXPECT_EQ(skua_result_ttl_ms(result), 60'000);
+      EXPECT_EQ(skua_result_number(result), 0);
+      EXPECT_STREQ(skua_result_text(result), "");
+      kept.reset(skua_result_keep(result));
+    };
+    skua_read_options with_ttl = SKUA_READ_OPTIONS_INIT;
+    with_ttl.with_ttl = true;
+    ASSERT_EQ(skua_async_get(c, "t", skua_text("k"), &with_ttl, Waiter::callback, &read, nullptr), SKUA_OK);
+    Waiter none;
+    none.use = [&](const skua_result* result) { missing.reset(skua_result_keep(result)); };
+    ASSERT_EQ(get(c, "nobody", none), SKUA_OK);
+    poll_until(c, [&] { return read.calls == 1 && none.calls == 1; });
+  }
+  EXPECT_EQ(skua_result_code(kept.get()), SKUA_OK);
+  EXPECT_EQ(skua_result_outcome(kept.get()), SKUA_ANSWERED);
+  EXPECT_EQ(str(skua_result_value(kept.get())), "v");
+  EXPECT_NE(version, 0u);
+  EXPECT_EQ(skua_result_version(kept.get()), version);
+  const skua_token of_kept = skua_result_token(kept.get());
+  EXPECT_EQ(of_kept.table_id, token.table_id);
+  EXPECT_EQ(of_kept.shard, token.shard);
+  EXPECT_EQ(of_kept.index, token.index);
+  EXPECT_EQ(skua_result_ttl_ms(kept.get()), 60'000);
+  EXPECT_EQ(skua_result_code(missing.get()), SKUA_NOT_FOUND);
+  EXPECT_EQ(skua_result_outcome(missing.get()), SKUA_ANSWERED);
+  EXPECT_EQ(skua_result_ttl_ms(missing.get()), -1);
+  EXPECT_EQ(skua_result_value(missing.get()).length, 0u);
+}
+
+/// Operations are used again, and keep the table of their last use.
+TEST(Polled, EachGetAsksTheTableThatItNames) {
+  kv::ThreadedCluster cluster(1, 1);
+  const ClientPtr client = polled_client(cluster);
+  skua_client* const c = client.get();
+  Waiter written;
+  ASSERT_EQ(put(c, "k", "v", written), SKUA_OK);
+  poll_until(c, [&] { return written.calls == 1; });
+  skua_read_options soon = SKUA_READ_OPTIONS_INIT;
+  soon.timeout_ns = kSecondNs / 100;
+  for (int round = 0; round < 2; ++round) {
+    for (const char* table : {"t", "tt", "t", "u"}) {
+      const bool exists = std::string(table) == "t";
+      Waiter read;
+      read.use = [&](const skua_result* result) { EXPECT_EQ(skua_result_code(result) == SKUA_OK, exists) << table; };
+      ASSERT_EQ(skua_async_get(c, table, skua_text("k"), exists ? nullptr : &soon, Waiter::callback, &read, nullptr),
+                SKUA_OK);
+      poll_until(c, [&] { return read.calls == 1; });
+    }
+  }
+  Waiter refused;
+  EXPECT_EQ(skua_async_get(c, "", skua_text("k"), nullptr, Waiter::callback, &refused, nullptr), SKUA_INVALID_ARGUMENT);
+  EXPECT_EQ(skua_async_get(c, "t", skua_text(""), nullptr, Waiter::callback, &refused, nullptr), SKUA_INVALID_ARGUMENT);
+  EXPECT_EQ(skua_async_get(c, "t", {nullptr, 1}, nullptr, Waiter::callback, &refused, nullptr), SKUA_INVALID_ARGUMENT);
+  EXPECT_EQ(skua_async_get(c, nullptr, skua_text("k"), nullptr, Waiter::callback, &refused, nullptr),
+            SKUA_INVALID_ARGUMENT);
+  EXPECT_EQ(refused.calls, 0u);
+}
+
 TEST(Polled, CallbacksMaySubmit_AndNothingElse) {
   kv::ThreadedCluster cluster(1, 1);
   const ClientPtr client = polled_client(cluster);
