@@ -240,8 +240,12 @@ function(skua_copy_position_independent name)
     target_include_directories(${name}_pic SYSTEM PRIVATE ${folders})
   endif()
   # Memory of threads that every thread has, found by one instruction. There is little such memory for libraries that a
-  # process opens later (kvstore/c/origin.h), and these need next to none of it.
-  target_compile_options(${name}_pic PRIVATE -ftls-model=initial-exec)
+  # process opens later (kvstore/c/origin.h), and these need next to none of it. Not so for targets that use such memory of
+  # other libraries, which may be large (the property SKUA_USES_FOREIGN_TLS).
+  get_target_property(foreign ${name} SKUA_USES_FOREIGN_TLS)
+  if(NOT foreign)
+    target_compile_options(${name}_pic PRIVATE -ftls-model=initial-exec)
+  endif()
   set_target_properties(${name}_pic PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON)
   skua_use_unity(${name}_pic)
