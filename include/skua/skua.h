@@ -19,10 +19,11 @@
  *   - Keys, values, names and parameter structs are copied. They need to live for the call only. The value of a
  *     ..._lend() is the exception.
  *   - A parameter struct begins with its size: make it with its SKUA_..._INIT. NULL stands for the defaults.
- *   - A NULL where none is allowed, a size that makes no sense, a call on the wrong thread or kind of client are refused
- *     with SKUA_INVALID_ARGUMENT. Handles that were destroyed are not found out.
- *   - Nothing is printed, nothing is thrown, the process is not ended. Two exceptions: if the library finds its own memory
- *     broken, it says so on stderr and aborts; and gRPC, which finds the cluster, aborts if it has no memory or no thread.
+ *   - A NULL where none is allowed, a size that makes no sense, a call on the wrong thread or kind of client are
+ *     refused with SKUA_INVALID_ARGUMENT. Handles that were destroyed are not found out.
+ *   - Nothing is printed, nothing is thrown, the process is not ended. Two exceptions: if the library finds its own
+ *     memory broken, it says so on stderr and aborts; and gRPC, which finds the cluster, aborts if it has no memory or
+ *     no thread.
  *   - A client belongs to the process that made it. After fork(), the child's calls are refused with
  *     SKUA_INVALID_ARGUMENT, and skua_client_destroy() leaves the client in the child's memory. Fork before the first
  *     client is made: gRPC's threads are not in the child.
@@ -107,8 +108,8 @@ static_assert(sizeof(skua_code) == sizeof(int32_t), "compile without -fshort-enu
 _Static_assert(sizeof(skua_code) == sizeof(int32_t), "compile without -fshort-enums");
 #endif
 
-/* The state that a shard had when it answered. A plain value, which may be sent to another process. A read that is given
- * it sees at least that state. `index` 0: no token. */
+/* The state that a shard had when it answered. A plain value, which may be sent to another process. A read that is
+ * given it sees at least that state. `index` 0: no token. */
 typedef struct skua_token {
   uint32_t table_id;
   uint32_t shard;
@@ -175,10 +176,10 @@ typedef struct skua_result skua_result;
 SKUA_API skua_client* skua_client_create(const skua_options* options, skua_error* error);
 /* A polled client. It belongs to the calling thread. */
 SKUA_API skua_client* skua_client_create_polled(const skua_options* options, skua_error* error);
-/* Ends the client. Of a polled client, operations in flight end with SKUA_CANCELLED: their callbacks run now. Of a blocking
- * client, no other thread may be inside a call. NULL is allowed. SKUA_INVALID_ARGUMENT: nothing was done, because this is
- * one of the client's callbacks, or another thread than its own. SKUA_CANCELLED: nothing was done, because the client is
- * being destroyed already. */
+/* Ends the client. Of a polled client, operations in flight end with SKUA_CANCELLED: their callbacks run now. Of a
+ * blocking client, no other thread may be inside a call. NULL is allowed. SKUA_INVALID_ARGUMENT: nothing was done,
+ * because this is one of the client's callbacks, or another thread than its own. SKUA_CANCELLED: nothing was done,
+ * because the client is being destroyed already. */
 SKUA_API skua_code skua_client_destroy(skua_client* client);
 /* How it goes with the option `renew-certificate`. SKUA_OK: the client has not got it, or the last attempt to renew the
  * certificate did not fail. SKUA_UNAVAILABLE: `error` says why it failed; it is tried again. SKUA_INVALID_ARGUMENT:
@@ -236,9 +237,10 @@ typedef struct skua_field {
 
 /* ---- batches ---- */
 
-/* Writes to keys of one shard (in a table with hash tags: keys with one tag): all are applied, or none. Copies what it is given. If an operation is refused, the batch
- * ignores all further ones, and running it fails with the reason. It may be run any number of times. Thread: one at a
- * time. Of `options`, `timeout_ns` and `durability` are ignored: they are the batch's. */
+/* Writes to keys of one shard (in a table with hash tags: keys with one tag): all are applied, or none. Copies what it
+ * is given. If an operation is refused, the batch ignores all further ones, and running it fails with the reason. It
+ * may be run any number of times. Thread: one at a time. Of `options`, `timeout_ns` and `durability` are ignored: they
+ * are the batch's. */
 typedef struct skua_batch skua_batch;
 
 SKUA_API skua_batch* skua_batch_create(void);
@@ -247,7 +249,8 @@ SKUA_API void skua_batch_destroy(skua_batch* batch);
 SKUA_API void skua_batch_clear(skua_batch* batch);
 SKUA_API skua_code skua_batch_put(skua_batch* batch, skua_bytes key, skua_bytes value,
                                   const skua_write_options* options);
-/* A key that is absent: its entry says SKUA_NOT_FOUND, and the batch goes on; with if_present or if_version it fails. */
+/* A key that is absent: its entry says SKUA_NOT_FOUND, and the batch goes on; with if_present or if_version it
+ * fails. */
 SKUA_API skua_code skua_batch_remove(skua_batch* batch, skua_bytes key, const skua_write_options* options);
 SKUA_API skua_code skua_batch_add(skua_batch* batch, skua_bytes key, int64_t delta, const skua_write_options* options);
 SKUA_API skua_code skua_batch_append(skua_batch* batch, skua_bytes key, skua_bytes bytes,
@@ -291,9 +294,9 @@ SKUA_API skua_result* skua_batch_run(skua_client* client, const char* table, con
 /* ---- operations of polled clients ----
  *
  * SKUA_OK: accepted. `callback` runs exactly once, from inside a later skua_poll(), skua_warm_up() or
- * skua_client_destroy(). Any other code: it never runs, and `error` says why. `result` lives until the callback returns; see
- * skua_result_keep(). Callbacks may submit operations. They must not poll, wait or destroy the client; that is
- * refused. They must not throw. */
+ * skua_client_destroy(). Any other code: it never runs, and `error` says why. `result` lives until the callback
+ * returns; see skua_result_keep(). Callbacks may submit operations. They must not poll, wait or destroy the client;
+ * that is refused. They must not throw. */
 typedef void (*skua_callback)(void* context, const skua_result* result);
 
 SKUA_API skua_code skua_async_get(skua_client* client, const char* table, skua_bytes key,
@@ -359,7 +362,8 @@ SKUA_API skua_code skua_poll(skua_client* client, int64_t max_wait_ns, size_t* c
 /* Optional: polls until a session with each shard of the table is open. Then the first operations are as fast as later
  * ones, and a wrong address or table name is found early. `timeout_ns`: at most one hour. */
 SKUA_API skua_code skua_warm_up(skua_client* client, const char* table, int64_t timeout_ns, skua_error* error);
-/* Accepted operations whose callback has not run yet. 0: also for other clients, and on another thread than the client's. */
+/* Accepted operations whose callback has not run yet. 0: also for other clients, and on another thread than the
+ * client's. */
 SKUA_API size_t skua_in_flight(const skua_client* client);
 
 /* For an event loop that watches other descriptors as well:
@@ -383,8 +387,8 @@ SKUA_API int skua_wait_fd(const skua_client* client);
 SKUA_API bool skua_begin_wait(skua_client* client, int64_t* longest_ns);
 SKUA_API skua_code skua_end_wait(skua_client* client);
 
-/* Runs `task(context)` inside a skua_poll(), and wakes one that sleeps. Thread: any, while the client lives. False: 4,096
- * tasks wait already, or this is not a polled client. Tasks that wait when the client is destroyed run inside
+/* Runs `task(context)` inside a skua_poll(), and wakes one that sleeps. Thread: any, while the client lives. False:
+ * 4,096 tasks wait already, or this is not a polled client. Tasks that wait when the client is destroyed run inside
  * skua_client_destroy(); operations that they submit are refused with SKUA_CANCELLED. */
 SKUA_API bool skua_post(skua_client* client, void (*task)(void* context), void* context);
 /* Makes the calling thread the owner of a polled client. Only while no other thread uses the client. */
@@ -392,11 +396,13 @@ SKUA_API skua_code skua_adopt_thread(skua_client* client);
 
 /* ---- results ----
  *
- * All may be called with NULL, which is a result with the code SKUA_INVALID_ARGUMENT. Pointers that they give live as long
- * as the result. Thread: one at a time; kept results and those of blocking clients may be read by several at a time. */
+ * All may be called with NULL, which is a result with the code SKUA_INVALID_ARGUMENT. Pointers that they give live as
+ * long as the result. Thread: one at a time; kept results and those of blocking clients may be read by several at a
+ * time. */
 
-/* A result of a callback: a copy, which lives until it is released, on any thread, also when the client is gone; what the
- * original pointed to must be asked for again. Any other result: the same one, to be released once more. NULL: no memory. */
+/* A result of a callback: a copy, which lives until it is released, on any thread, also when the client is gone; what
+ * the original pointed to must be asked for again. Any other result: the same one, to be released once more. NULL: no
+ * memory. */
 SKUA_API skua_result* skua_result_keep(const skua_result* result);
 /* NULL is allowed. Results of callbacks that were not kept are left alone. */
 SKUA_API void skua_result_release(skua_result* result);

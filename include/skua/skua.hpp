@@ -6,8 +6,8 @@
 //   if (auto written = client->put("notes", "greeting", "hello"); !written) return fail(written.status().text());
 //   if (auto read = client->get("notes", "greeting"); read) use(read->bytes());
 //
-// What an operation brought is a Result<T>: a Status, and a T if the status is OK. Values are not copied: they share the memory
-// of their result, which lives as long as one of them.
+// What an operation brought is a Result<T>: a Status, and a T if the status is OK. Values are not copied: they share
+// the memory of their result, which lives as long as one of them.
 //
 // Threads, limits and meanings are those of skua.h.
 #ifndef SKUA_INCLUDE_SKUA_SKUA_HPP_
@@ -426,16 +426,16 @@ class Reply {
   const skua_result* result_;
 };
 
-/// Memory that is lent to a write, not copied. It must stay readable and unchanged until `release(context)` is called: once,
-/// and also if the write is refused. skua.h says when, at skua_release. `release` must not be null.
+/// Memory that is lent to a write, not copied. It must stay readable and unchanged until `release(context)` is called:
+/// once, and also if the write is refused. skua.h says when, at skua_release. `release` must not be null.
 struct Lent {
   std::string_view bytes;
   skua_release release = nullptr;
   void* context = nullptr;
 };
 
-/// Calls back from poll(). Belongs to one thread, which must also destroy it. Each operation takes a function of `const Reply&`, which runs exactly
-/// once if the operation was accepted, and is destroyed unused otherwise.
+/// Calls back from poll(). Belongs to one thread, which must also destroy it. Each operation takes a function of `const
+/// Reply&`, which runs exactly once if the operation was accepted, and is destroyed unused otherwise.
 class PolledClient {
  public:
   static Result<PolledClient> create(Options options = {}) {
@@ -513,8 +513,8 @@ class PolledClient {
                   static_cast<const skua_batch*>(batch.get()), &raw);
   }
 
-  /// `callbacks`: how many ran. Not OK: another thread than the client's, a callback of the client, or between begin_wait()
-  /// and end_wait(). A loop that polls must end then.
+  /// `callbacks`: how many ran. Not OK: another thread than the client's, a callback of the client, or between
+  /// begin_wait() and end_wait(). A loop that polls must end then.
   [[nodiscard]] Status poll(std::chrono::nanoseconds max_wait = std::chrono::nanoseconds(0),
                             std::size_t* callbacks = nullptr) {
     return told(skua_poll(handle(), max_wait.count(), callbacks), "the client cannot be polled here");

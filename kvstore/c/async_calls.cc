@@ -13,7 +13,8 @@
 namespace skua::c {
 namespace {
 
-/// What a client calls when an operation has ended: the caller's function. Small enough that it needs no memory of its own.
+/// What a client calls when an operation has ended: the caller's function. Small enough that it needs no memory of its
+/// own.
 struct Done {
   skua_callback function;
   void* context;

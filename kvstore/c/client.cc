@@ -96,9 +96,9 @@ class During {
   skua_client& client_;
 };
 
-/// Blocks the calling thread's signals while it lives. Threads that are made meanwhile have them blocked for good, as have
-/// the threads that those make: a program's handlers run on the program's own threads. Faults and profiles of a thread are
-/// that thread's, and are left.
+/// Blocks the calling thread's signals while it lives. Threads that are made meanwhile have them blocked for good, as
+/// have the threads that those make: a program's handlers run on the program's own threads. Faults and profiles of a
+/// thread are that thread's, and are left.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -228,8 +228,8 @@ skua_client* skua_client_create_polled(const skua_options* options, skua_error* 
 
 skua_code skua_client_destroy(skua_client* client) {
   if (client == nullptr) return SKUA_OK;
-  // After fork() the client is the parent's: its sockets are open there, and its threads are not here to be joined. So it
-  // stays in the child's memory.
+  // After fork() the client is the parent's: its sockets are open there, and its threads are not here to be joined. So
+  // it stays in the child's memory.
   if (!skua::c::is_made_here(*client)) return SKUA_OK;
   // gRPC ends in a thread that it makes for that.
   const skua::c::SignalsBlocked blocked;

@@ -1,5 +1,5 @@
-// Clients of the C library. A blocking one is a kv::Client. A polled one is a kv::AsyncClient, with the checks that keep a
-// program's mistakes from ending the process.
+// Clients of the C library. A blocking one is a kv::Client. A polled one is a kv::AsyncClient, with the checks that
+// keep a program's mistakes from ending the process.
 #ifndef SKUA_KVSTORE_C_CLIENT_H_
 #define SKUA_KVSTORE_C_CLIENT_H_
 

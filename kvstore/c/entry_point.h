@@ -1,4 +1,5 @@
-// What all functions of the C library have in common: no exception leaves them, and what failed is told in a skua_error.
+// What all functions of the C library have in common: no exception leaves them, and what failed is told in a
+// skua_error.
 #ifndef SKUA_KVSTORE_C_ENTRY_POINT_H_
 #define SKUA_KVSTORE_C_ENTRY_POINT_H_
 
@@ -48,8 +49,8 @@ inline skua_code report(skua_error* error, const absl::Status& status) noexcept 
 /// RESOURCE_EXHAUSTED with the error's text, as far as there is memory for the text.
 [[nodiscard]] absl::Status status_of(const std::system_error& error) noexcept;
 
-/// Returns what `body` returns, which is an absl::Status. An exception becomes a status, and without a text if memory is
-/// short. std::system_error: there was no thread or descriptor for a client.
+/// Returns what `body` returns, which is an absl::Status. An exception becomes a status, and without a text if memory
+/// is short. std::system_error: there was no thread or descriptor for a client.
 template <typename Body>
 [[nodiscard]] absl::Status without_exceptions(Body&& body) noexcept {
   try {

@@ -16,8 +16,9 @@ extern std::atomic<uint32_t> forks;
 
 }  // namespace internal
 
-/// A number of the calling thread that no other thread of the process ever has. (The system gives the id of a thread that
-/// ended to a later thread.) Never 0. After fork(), the thread of the child has the number of the thread that forked.
+/// A number of the calling thread that no other thread of the process ever has. (The system gives the id of a thread
+/// that ended to a later thread.) Never 0. After fork(), the thread of the child has the number of the thread that
+/// forked.
 [[nodiscard]] inline uint64_t this_thread_number() noexcept {
   return internal::thread_number != 0 ? internal::thread_number : internal::draw_thread_number();
 }

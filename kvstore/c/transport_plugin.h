@@ -10,15 +10,15 @@
 // Where. FOLDER is the folder `skua` beside libskua.so.1, or what SKUA_PLUGIN_DIR names. The variable is ignored in
 // programs that run with other rights than their caller's (secure_getenv). No other place is searched.
 //
-// What crosses the boundary. The plug-in is linked with its own copy of the engine's code that it needs, hidden like the
-// library's. So the library and the plug-in have no symbols of ours in common, only types: the interfaces TransportPlugin
-// and rpc::Transport (called by their vtables), settings and absl::Status. abseil and the C++ runtime are shared
-// libraries of the process and exist once: memory that one side allocates may be freed by the other. Static variables of
-// ours exist once on each side; none of them has to be the same on both.
+// What crosses the boundary. The plug-in is linked with its own copy of the engine's code that it needs, hidden like
+// the library's. So the library and the plug-in have no symbols of ours in common, only types: the interfaces
+// TransportPlugin and rpc::Transport (called by their vtables), settings and absl::Status. abseil and the C++ runtime
+// are shared libraries of the process and exist once: memory that one side allocates may be freed by the other. Static
+// variables of ours exist once on each side; none of them has to be the same on both.
 //
 // Which fit. Types may change with every build, so both sides have a tag of their build (SKUA_PLUGIN_BUILD): the
-// version, and a hash of the headers that both compile and of compiler and abseil. A plug-in whose tag differs is refused
-// before anything else of it is used. The entry point's own signature never changes.
+// version, and a hash of the headers that both compile and of compiler and abseil. A plug-in whose tag differs is
+// refused before anything else of it is used. The entry point's own signature never changes.
 //
 // How long. A plug-in that was taken stays loaded until the process ends: threads, transports and the maker's code may
 // outlive every client.
@@ -70,9 +70,9 @@ inline constexpr const char* kPluginEntryName = "skua_transport_plugin";
 /// Where plug-ins of this process lie. Absolute, unless the program's own folder is not known.
 [[nodiscard]] std::string plugin_folder();
 
-/// Loads the plug-in of `transport` ("dpdk", "verbs") from `folder`. It stays loaded. FAILED_PRECONDITION, naming the file
-/// and the package to install: there is no such file, it cannot be loaded, it is no plug-in, or it is of another build
-/// than this library (names both). Thread: any.
+/// Loads the plug-in of `transport` ("dpdk", "verbs") from `folder`. It stays loaded. FAILED_PRECONDITION, naming the
+/// file and the package to install: there is no such file, it cannot be loaded, it is no plug-in, or it is of another
+/// build than this library (names both). Thread: any.
 [[nodiscard]] absl::StatusOr<const TransportPlugin*> load_plugin(std::string_view transport, const std::string& folder);
 
 }  // namespace skua::c

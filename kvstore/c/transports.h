@@ -12,9 +12,9 @@
 
 namespace skua::c {
 
-/// A maker for one client; empty: TCP. Errors: those of load_plugin() and TransportPlugin::start(). INVALID_ARGUMENT: DPDK
-/// runs with other settings. FAILED_PRECONDITION: DPDK did not start before (says why), or was started before fork().
-/// Thread: any.
+/// A maker for one client; empty: TCP. Errors: those of load_plugin() and TransportPlugin::start(). INVALID_ARGUMENT:
+/// DPDK runs with other settings. FAILED_PRECONDITION: DPDK did not start before (says why), or was started before
+/// fork(). Thread: any.
 [[nodiscard]] absl::StatusOr<kv::TransportMaker> transport_maker(const TransportSettings& settings);
 
 }  // namespace skua::c

@@ -33,8 +33,8 @@ struct GetCall {
 };
 
 /// GET for bindings of other languages, with fewer instructions. The table's name ends with a zero, and its length is
-/// not needed if the operation had the same table before. The callback is a GetFunction. Only for clients that are never
-/// given a table's name with a zero inside.
+/// not needed if the operation had the same table before. The callback is a GetFunction. Only for clients that are
+/// never given a table's name with a zero inside.
 struct PlainGetCall {
   const char* table;
   std::string_view key;

@@ -171,8 +171,8 @@ struct ScanRange {
   std::string_view end{};
   /// Most rows to return: 1..kScanLimitMax.
   uint32_t limit = 100;
-  /// The rows have no values. Nodes read the values all the same, up to 16 MiB for a page. UNIMPLEMENTED: the version of
-  /// a node is too old for that.
+  /// The rows have no values. Nodes read the values all the same, up to 16 MiB for a page. UNIMPLEMENTED: the version
+  /// of a node is too old for that.
   bool keys_only = false;
   /// The result has the number of rows only (ScanResult::count), of all that are in the range: `limit` has no meaning.
   /// The timeout must be long enough for the whole range. UNIMPLEMENTED as with keys_only.

@@ -11,9 +11,9 @@
 // command over a whole table waits for all before it, and all after it wait for that command. Everything else goes on
 // side by side.
 //
-// Reads before which no write is under way, and after which none has come, wait for nothing, and nothing waits for them.
-// They are kept apart without a look at their keys. The first write has their keys entered after all. So clients that only
-// read pay nothing.
+// Reads before which no write is under way, and after which none has come, wait for nothing, and nothing waits for
+// them. They are kept apart without a look at their keys. The first write has their keys entered after all. So clients
+// that only read pay nothing.
 //
 // Keys are known by their hashes. Two keys with the same hash wait for each other without need, which does no harm.
 #ifndef SKUA_KVSTORE_GATEWAY_HAZARDS_H_

@@ -5,8 +5,8 @@
 //      +----- report: (shard, applied index) ... -----------------------------------------------------+
 //                                                    now and then: flush --> LogWriter::set_durable
 //
-// Each shard has a batch that grows: the more effects it has, the more writes of one key become one, and the shorter are
-// the ways from key to key in the database's memtable. A batch is written when it has batch_effects effects or
+// Each shard has a batch that grows: the more effects it has, the more writes of one key become one, and the shorter
+// are the ways from key to key in the database's memtable. A batch is written when it has batch_effects effects or
 // batch_bytes bytes, or when somebody needs it (hurry(): a scan of the shard waits, memory is short). If the batches of
 // all shards together pass waiting_effects_max or waiting_bytes_max, the largest is written.
 //

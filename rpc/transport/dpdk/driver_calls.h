@@ -8,8 +8,8 @@
 //   polling thread            mark odd | burst | mark even    | burst sees "not connected"
 //   thread of the EAL            connected = false | munmap(): barrier, wait for odd marks to move | unmap
 //
-// In a shared object that a program loads (kvstore/c/plugins), the C library's munmap() is found first. There the drivers'
-// calls are led to this one: their entries for it, in the tables of the dynamic linker, are overwritten.
+// In a shared object that a program loads (kvstore/c/plugins), the C library's munmap() is found first. There the
+// drivers' calls are led to this one: their entries for it, in the tables of the dynamic linker, are overwritten.
 //
 // A burst that begins after the barrier sees the first step. A burst that began earlier is waited for. A polling thread
 // pays only two plain stores per burst, because the barrier (membarrier(2)) runs on the unmapping side.

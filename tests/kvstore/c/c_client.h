@@ -54,8 +54,8 @@ inline void poll_until(skua_client* client, const std::function<bool()>& done) {
   ASSERT_TRUE(done());
 }
 
-/// Forks. Returns 0 if `check` was true in the child, 1 if it was false, and another number if the child did not end well.
-/// The child has 60 seconds.
+/// Forks. Returns 0 if `check` was true in the child, 1 if it was false, and another number if the child did not end
+/// well. The child has 60 seconds.
 template <typename Check>
 int exit_code_of_child(Check check) {
   const pid_t child = fork();

@@ -1,5 +1,5 @@
-// Shared objects that are no plug-ins of the library that is tested (plugin_test.cc): one without an entry point, and one
-// of another build, which must not be used any further.
+// Shared objects that are no plug-ins of the library that is tested (plugin_test.cc): one without an entry point, and
+// one of another build, which must not be used any further.
 #include <cstdlib>
 
 #ifdef SKUA_TEST_OTHER_BUILD
