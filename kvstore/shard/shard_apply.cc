@@ -72,8 +72,11 @@ bool ShardApply::apply(Entry& entry) {
 ShardApply::Applied ShardApply::apply(const Record& record) {
   Applier& applier = *shard_.worker.applier;
   const size_t rows = shard_.entries == nullptr ? 0 : shard_.entries->rows().rows_max();
-  const MemoryTier::Put done =
-      applier.has_room(record.effects.size() + rows + 1) ? put(record) : MemoryTier::Put::kBackPressure;
+  if (!applier.has_room(record.effects.size() + rows + 1)) {
+    applier.take_now();
+    return Applied::kNoRoom;
+  }
+  const MemoryTier::Put done = put(record);
   if (done == MemoryTier::Put::kTooLarge) return Applied::kTooLarge;
   if (done == MemoryTier::Put::kBackPressure) {
     applier.hurry_all();

@@ -79,7 +79,7 @@ bool TailRows::hand_on() {
   while (!queue_.empty()) {
     const size_t count = std::min(queue_.size(), kTailRowsAtOnce);
     if (!applier.has_room(count)) {
-      applier.hurry(shard_.applied);
+      applier.take_now();
       return false;
     }
     for (size_t i = 0; i < count; ++i) {

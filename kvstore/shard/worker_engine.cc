@@ -27,10 +27,11 @@ WorkerEngine::WorkerEngine(const Options& options, Events events, std::unique_pt
 void WorkerEngine::start(std::unique_ptr<Log> log) {
   worker_.log = std::make_unique<LogWriter>(std::move(log), worker_.options.log,
                                             [this](std::span<const LogSubmission> group) { group_done(group); });
-  worker_.applier =
-      std::make_unique<Applier>(worker_.options.applier, *worker_.log, [this](std::vector<Applier::Report> reports) {
-        worker_.events.post([this, reports = std::move(reports)]() mutable { round_done(reports); });
-      });
+  Applier::Options applier = worker_.options.applier;
+  applier.fit(worker_.options.memory.budget_bytes);
+  worker_.applier = std::make_unique<Applier>(applier, *worker_.log, [this](std::vector<Applier::Report> reports) {
+    worker_.events.post([this, reports = std::move(reports)]() mutable { round_done(reports); });
+  });
 }
 
 WorkerEngine::~WorkerEngine() {

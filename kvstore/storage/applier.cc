@@ -14,8 +14,12 @@
 namespace skua::kv {
 namespace {
 
-/// Room in a shard's batch that is kept for the next one.
+/// A shard's batch of more effects than this gives its memory back when it is written.
 constexpr size_t kKeptEffects = 4096;
+/// The memory tier that the defaults of Applier::Options are made for.
+constexpr size_t kFullTierBytes = size_t{256} << 20;
+constexpr size_t kLeastEffects = 16;
+constexpr size_t kLeastBytes = 4096;
 /// Items of the largest record: the effects and the completion of a batch.
 constexpr size_t kRecordItemsMax = kBatchOpsMax + 1;
 
@@ -25,6 +29,18 @@ bool is_passing(const absl::Status& status) {
 }
 
 }  // namespace
+
+void Applier::Options::fit(size_t tier_bytes) {
+  const size_t tier_kib = std::min(tier_bytes, kFullTierBytes) / 1024;
+  const auto shrink = [tier_kib](size_t& limit, size_t whole, size_t least) {
+    limit = std::min(limit, std::max(least, whole * tier_kib / (kFullTierBytes / 1024)));
+  };
+  const Options whole;
+  shrink(batch_effects, whole.batch_effects, kLeastEffects);
+  shrink(batch_bytes, whole.batch_bytes, kLeastBytes);
+  shrink(age_effects, whole.age_effects, kLeastEffects);
+  shrink(age_bytes, whole.age_bytes, kLeastBytes);
+}
 
 Applier::Applier(const Options& options, LogWriter& log, OnRound on_round)
     : options_(options),
@@ -81,6 +97,10 @@ void Applier::push_order(Item item) {
   const bool added = ring_.try_push(std::move(item));
   SKUA_CHECK(added, "more orders for shards at a time than the applier's queue has room for");
   ++pushed_count_;
+}
+
+void Applier::take_now() {
+  if (unannounced_ > 0) announce();
 }
 
 void Applier::hurry(AppliedShard& shard) {
@@ -219,6 +239,10 @@ size_t Applier::take(Item& item) {
     return 0;
   }
   const AppliedEffect& effect = std::get<AppliedEffect>(item.what);
+  if (shard.batch.empty()) {
+    shard.first_count = taken_count_;
+    shard.first_bytes = taken_bytes_;
+  }
   shard.batch.push_back(effect);
   if (shard.completion.id.client_id != 0) {
     const auto& results = shard.completion.batch_results;
@@ -229,26 +253,19 @@ size_t Applier::take(Item& item) {
   }
   const size_t bytes = effect.key.size() + (effect.value ? effect.value->size() : 0);
   shard.batch_bytes += bytes;
-  ++waiting_effects_;
-  waiting_bytes_ += bytes;
+  taken_bytes_ += bytes;
   return bytes;
 }
 
-/// Whether the shard's batch is to be written now.
+/// Whether the shard's batch is to be written now, or its state is to be told.
 bool Applier::is_due(const AppliedShard& shard) const {
-  if (shard.batch.size() >= options_.batch_effects || shard.batch_bytes >= options_.batch_bytes) return true;
   const uint64_t due = shard.due_count.load(std::memory_order_acquire);
-  return shard.written_count < due && taken_count_ >= due;
-}
-
-/// Of those that the database takes; null: there is none.
-AppliedShard* Applier::largest_waiting() const {
-  AppliedShard* largest = nullptr;
-  for (AppliedShard* shard : attached_) {
-    if (shard->batch.empty() || !shard->held_up.ok()) continue;
-    if (largest == nullptr || shard->batch_bytes > largest->batch_bytes) largest = shard;
-  }
-  return largest;
+  if (shard.written_count < due && taken_count_ >= due) return true;
+  // What the disk has no room for is tried now and then (try_again()).
+  if (shard.batch.empty() || !shard.held_up.ok()) return false;
+  return shard.batch.size() >= options_.batch_effects || shard.batch_bytes >= options_.batch_bytes ||
+         taken_count_ - shard.first_count >= options_.age_effects ||
+         taken_bytes_ - shard.first_bytes >= options_.age_bytes;
 }
 
 /// Writes the batches that are due. False: none is.
@@ -265,12 +282,6 @@ bool Applier::apply_due() {
   for (const auto* orders : {&keeping_, &closing_}) {
     for (AppliedShard* shard : *orders) apply(*shard);
   }
-  while (waiting_effects_ > options_.waiting_effects_max || waiting_bytes_ > options_.waiting_bytes_max) {
-    AppliedShard* const largest = largest_waiting();
-    if (largest == nullptr) break;
-    apply(*largest);
-    any = true;
-  }
   return any;
 }
 
@@ -278,7 +289,8 @@ Applier::Report& Applier::report_of(AppliedShard& shard) {
   for (Report& report : reports_) {
     if (report.shard == &shard) return report;
   }
-  return reports_.emplace_back(Report{.shard = &shard, .applied_index = shard.db->applied_index()});
+  return reports_.emplace_back(Report{
+      .shard = &shard, .applied_index = shard.db->applied_index(), .held_up = shard.held_up, .failure = shard.failure});
 }
 
 void Applier::tell(AppliedShard& shard) {
@@ -331,8 +343,7 @@ void Applier::write_batch(AppliedShard& shard) {
     shard.completions.written();
     shard.failure = std::move(applied);
   }
-  waiting_effects_ -= shard.batch.size();
-  waiting_bytes_ -= std::exchange(shard.batch_bytes, 0);
+  shard.batch_bytes = 0;
   shard.batch.clear();
   if (shard.batch.capacity() > kKeptEffects) std::vector<AppliedEffect>().swap(shard.batch);
 }
@@ -448,7 +459,10 @@ void Applier::flush_outside_of_round(AppliedShard& shard) {
   if (!shard.failure.ok() || shard.no_room || shard.flushed_index == shard.db->applied_index()) return;
   static_cast<void>(flush(shard));
   if (shard.failure.ok()) return;
-  on_round_({Report{.shard = &shard, .applied_index = shard.db->applied_index(), .failure = shard.failure}});
+  on_round_({Report{.shard = &shard,
+                    .applied_index = shard.db->applied_index(),
+                    .held_up = shard.held_up,
+                    .failure = shard.failure}});
 }
 
 }  // namespace skua::kv

@@ -7,8 +7,9 @@
 //
 // Each shard has a batch that grows: the more effects it has, the more writes of one key become one, and the shorter
 // are the ways from key to key in the database's memtable. A batch is written when it has batch_effects effects or
-// batch_bytes bytes, or when somebody needs it (hurry(): a scan of the shard waits, memory is short). If the batches of
-// all shards together pass waiting_effects_max or waiting_bytes_max, the largest is written.
+// batch_bytes bytes, or when somebody needs it (hurry(): a scan of the shard waits, memory is short). No effect waits
+// longer than until age_effects or age_bytes of others have come after it: the memory tier cannot use the memory around
+// a value that waits, and both bound what waits together.
 //
 // The worker does not wake the applier's thread for each write, but when wake_effects effects are queued. Then the
 // thread takes what is there, writes the batches that are due, and sleeps, though a few effects have come meanwhile.
@@ -75,6 +76,8 @@ struct AppliedShard {
   // The members of the applier's thread.
   std::vector<AppliedEffect> batch{};
   size_t batch_bytes = 0;
+  uint64_t first_count = 0;        // items before the batch's first, of all that there ever were
+  uint64_t first_bytes = 0;        // of these items
   uint64_t written_count = 0;      // what due_count asked for is done up to here
   AppliedCompletion completion{};  // of the record that is being taken; client id 0: none
   absl::Status failure{};
@@ -94,12 +97,15 @@ class Applier {
     size_t wake_bytes = size_t{4} << 20;
     size_t batch_effects = size_t{1} << 15;  ///< a shard's batch is written when it has so many, or:
     size_t batch_bytes = size_t{4} << 20;
-    size_t waiting_effects_max = size_t{1} << 17;  ///< of the batches of all shards
-    size_t waiting_bytes_max = size_t{16} << 20;
+    size_t age_effects = size_t{1} << 17;  ///< also when so many have come since its first effect, of all shards, or:
+    size_t age_bytes = size_t{16} << 20;
     size_t round_effects_max = size_t{1} << 16;  ///< taken at a time, but a round goes on to the end of a record
     size_t round_bytes_max = size_t{16} << 20;
     uint64_t flush_segments = 6;  ///< with more segments in use, the shards that pin the oldest are flushed
     bool own_thread = true;       ///< false: the owner calls step() (simulations)
+
+    /// Makes batches and ages smaller for a memory tier of less than 256 MiB.
+    void fit(size_t tier_bytes);
   };
 
   /// What the applier reports of a shard.
@@ -147,6 +153,8 @@ class Applier {
   /// Gives back the room of Report::effects.
   void taken(size_t effects) { queued_ -= effects; }
   [[nodiscard]] size_t queued() const { return queued_; }
+  /// Takes what was added, so that has_room() again; batches go on growing.
+  void take_now();
   /// Applies what was added of the shard without waiting for more.
   void hurry(AppliedShard& shard);
   /// The same for all shards.
@@ -194,7 +202,6 @@ class Applier {
   size_t take(Item& item);
   bool apply_due();
   [[nodiscard]] bool is_due(const AppliedShard& shard) const;
-  [[nodiscard]] AppliedShard* largest_waiting() const;
   void apply(AppliedShard& shard);
   void write_batch(AppliedShard& shard);
   [[nodiscard]] absl::Status end_life(AppliedShard& shard);
@@ -233,8 +240,7 @@ class Applier {
   // Used by the applier's thread.
   uint64_t taken_count_ = 0;    // items, of all that there ever were
   uint64_t written_count_ = 0;  // what all_due_count_ asked for is done up to here
-  size_t waiting_effects_ = 0;  // in the batches of all shards
-  size_t waiting_bytes_ = 0;
+  uint64_t taken_bytes_ = 0;    // of the effects among them
   std::vector<AppliedShard*> attached_;
   std::vector<Report> reports_;
   std::vector<AppliedShard*> closing_;

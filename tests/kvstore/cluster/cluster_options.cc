@@ -52,7 +52,7 @@ void choose_engine(Rng& rng, ClusterSimOptions& out) {
   engine.applier.round_effects_max = rng.between(2, 64);
   engine.applier.wake_effects = engine.applier.round_effects_max / 4 + 1;
   engine.applier.batch_effects = engine.applier.round_effects_max / 2;
-  engine.applier.waiting_effects_max = engine.applier.round_effects_max;
+  engine.applier.age_effects = engine.applier.round_effects_max;
   engine.applier.flush_segments = rng.between(1, 4);
 }
 

@@ -76,7 +76,7 @@ void CrashWorld::draw_options(uint64_t seed) {
   engine_options_.applier.round_effects_max = rng_.between(2, 64);
   engine_options_.applier.wake_effects = engine_options_.applier.round_effects_max / 4 + 1;
   engine_options_.applier.batch_effects = engine_options_.applier.round_effects_max / 2;
-  engine_options_.applier.waiting_effects_max = engine_options_.applier.round_effects_max;
+  engine_options_.applier.age_effects = engine_options_.applier.round_effects_max;
   engine_options_.applier.flush_segments = rng_.between(1, 4);
   engine_options_.unfinished_max = rng_.chance(0.2) ? rng_.between(2, 20) : 1000;
   if (rng_.chance(0.3)) engine_options_.batch_read_bytes_max = rng_.between(10, 2000);

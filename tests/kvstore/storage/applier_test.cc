@@ -20,6 +20,7 @@ class MapDb final : public ShardDb {
  public:
   [[nodiscard]] ShardId id() const override { return {7, 0}; }
   [[nodiscard]] absl::Status apply(std::span<const AppliedEffect> effects, uint64_t applied_index) override {
+    if (is_full_) return absl::ResourceExhaustedError("the disk is full");
     for (const AppliedEffect& effect : effects) rows_[std::string(effect.key)] = as_string_view(*effect.value);
     effects_ += effects.size();
     applied_index_ = applied_index;
@@ -40,8 +41,10 @@ class MapDb final : public ShardDb {
 
   [[nodiscard]] const std::map<std::string, std::string, std::less<>>& rows() const { return rows_; }
   [[nodiscard]] size_t effects() const { return effects_; }
+  void fill_disk() { is_full_ = true; }
 
  private:
+  bool is_full_ = false;
   std::map<std::string, std::string, std::less<>> rows_;
   size_t effects_ = 0;
   uint64_t applied_index_ = 0;
@@ -55,15 +58,20 @@ class ApplierTest : public ::testing::Test {
   struct TestShard {
     MapDb db;
     AppliedShard applied;
+    Applier::Report told{};  // the latest
   };
 
   void start(Applier::Options options) {
     options.own_thread = false;
     applier_.emplace(options, log_, [this](const std::vector<Applier::Report>& reports) {
-      for (const Applier::Report& report : reports) applier_->taken(report.effects);
+      for (const Applier::Report& report : reports) {
+        applier_->taken(report.effects);
+        static_cast<TestShard*>(report.shard->context)->told = report;
+      }
     });
     for (TestShard& shard : shards_) {
       shard.applied.db = &shard.db;
+      shard.applied.context = &shard;
       applier_->open(shard.applied);
     }
   }
@@ -143,17 +151,61 @@ TEST_F(ApplierTest, Hurry_WritesTheShardThatIsNamed) {
   EXPECT_EQ(other_.db.applied_index(), 4u);
 }
 
-TEST_F(ApplierTest, LargestBatchIsWrittenWhenTooMuchWaits) {
-  start({.waiting_effects_max = 5});
-  put_many(one_, 2);
-  put_many(other_, 3);
-  run();
-  EXPECT_EQ(other_.db.applied_index(), 0u);
+TEST_F(ApplierTest, Batch_IsWrittenWhenMuchHasComeAfterIt) {
+  start({.age_effects = 5, .age_bytes = 1000});
   put_many(one_, 1);
+  put_many(other_, 4);
+  run();
+  EXPECT_EQ(one_.db.applied_index(), 0u);
   put_many(other_, 1);
   run();
-  EXPECT_EQ(other_.db.applied_index(), version_);
+  EXPECT_EQ(one_.db.applied_index(), 1u) << "the memory around a value that waits cannot be used";
+  put(one_, "k", "v");
+  put(other_, "k", std::string(1000, 'v'));
+  run();
+  EXPECT_EQ(one_.db.applied_index(), 7u);
+}
+
+TEST_F(ApplierTest, TakeNow_LeavesBatchesGrowing) {
+  start({});
+  put_many(one_, 2);
+  applier_->take_now();
+  EXPECT_TRUE(applier_->is_due());
+  run();
+  EXPECT_FALSE(applier_->is_due());
+  EXPECT_EQ(applier_->queued(), 0u);
   EXPECT_EQ(one_.db.applied_index(), 0u);
+}
+
+TEST_F(ApplierTest, FullDisk_IsToldInEachReport_AndStopEnds) {
+  start({.batch_effects = 2});
+  one_.db.fill_disk();
+  put_many(one_, 3);
+  run();
+  EXPECT_FALSE(one_.told.held_up.ok());
+  put_many(one_, 1);
+  run();
+  EXPECT_FALSE(one_.told.held_up.ok()) << "a report of effects that were only taken";
+  applier_->hurry(one_.applied);
+  run();
+  put_many(other_, 2);
+  run();
+  EXPECT_EQ(other_.db.applied_index(), version_);
+  applier_->stop();
+  EXPECT_EQ(one_.db.applied_index(), 0u);
+}
+
+TEST(ApplierOptions, FitASmallMemoryTier) {
+  Applier::Options options;
+  options.fit(size_t{1} << 30);
+  EXPECT_EQ(options.batch_effects, Applier::Options().batch_effects);
+  options.fit(size_t{16} << 20);
+  EXPECT_EQ(options.batch_bytes, size_t{256} << 10);
+  EXPECT_EQ(options.age_bytes, size_t{1} << 20);
+  options.batch_effects = 3;
+  options.fit(0);
+  EXPECT_EQ(options.batch_effects, 3u);
+  EXPECT_GT(options.age_bytes, 0u);
 }
 
 TEST_F(ApplierTest, StopWritesWhatWaits) {
