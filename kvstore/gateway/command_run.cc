@@ -104,6 +104,7 @@ void CommandRun::add_keys_of(const CommandRun& command) {
 }
 
 void CommandRun::name_keys() {
+  key_hashes.clear();
   add_keys_of(*this);
   if (transaction_ == nullptr) return;
   for (const std::unique_ptr<CommandRun>& command : transaction_->commands()) add_keys_of(*command);

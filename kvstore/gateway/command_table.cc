@@ -202,8 +202,10 @@ size_t memory_bytes(const CommandSpec& spec, const CommandArguments& words) {
   if (spec.handler == handlers::hset) return 2 * bytes;  // the words, and the row that is made of them
   if (spec.handler != handlers::setrange) return bytes;
   const int64_t offset = parse_integer(words[2]).value_or(0);
-  const bool is_refused = offset < 0 || offset > int64_t{kValueBytesMax};  // no value is so large
-  return bytes + (is_refused ? 0 : static_cast<size_t>(offset));
+  const size_t room = kValueBytesMax - std::min(words[3].size(), kValueBytesMax);
+  // A value that would be too large is refused, and nothing makes no value.
+  const bool is_made = offset >= 0 && static_cast<uint64_t>(offset) <= room && !words[3].empty();
+  return bytes + (is_made ? static_cast<size_t>(offset) : 0);
 }
 
 std::string wrong_arity_error(std::string_view command) {

@@ -39,7 +39,8 @@ struct HazardNode {
   bool is_whole_table = false;
   std::vector<uint64_t> key_hashes;
 
-  /// Fills key_hashes, if they are not there. Hazards calls it at most once, when the command's keys make a difference.
+  /// Appends the hashes of the command's keys to key_hashes, unless they are there already. Hazards calls it at most
+  /// once, when the keys make a difference.
   virtual void name_keys() {}
 
   /// Clears the hashes and the dependents, and gives back memory if it is much.
