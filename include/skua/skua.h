@@ -340,8 +340,8 @@ SKUA_API skua_code skua_async_batch_run(skua_client* client, const char* table, 
  *   - Any other code: it has been called when the function returns, on the calling thread.
  *   - `callback` says nothing of the memory. `release` may be called before it, and also long after it: after a
  *     timeout, if the node is silent and the bytes still wait to be sent. A retry sends the same memory again.
- *   - `release` must not throw. It may call skua_post(). Other functions that poll, wait, submit, adopt or destroy the
- *     same client are refused.
+ *   - `release` must not throw. It may call skua_post(), which says false inside skua_client_destroy(). It must not
+ *     poll, wait for, submit to, adopt or destroy the same client.
  *   - The client's operations in flight after fork(): the child's copy of the memory is not released.
  *
  * A value of up to 2 KiB is copied on its way to the socket all the same, and so is one of any size if packets are
@@ -388,8 +388,8 @@ SKUA_API bool skua_begin_wait(skua_client* client, int64_t* longest_ns);
 SKUA_API skua_code skua_end_wait(skua_client* client);
 
 /* Runs `task(context)` inside a skua_poll(), and wakes one that sleeps. Thread: any, while the client lives. False:
- * 4,096 tasks wait already, or this is not a polled client. Tasks that wait when the client is destroyed run inside
- * skua_client_destroy(); operations that they submit are refused with SKUA_CANCELLED. */
+ * 4,096 tasks wait already, the client is being destroyed, or it is not a polled one. Tasks that wait when it is
+ * destroyed run inside skua_client_destroy(); operations that they submit are refused with SKUA_CANCELLED. */
 SKUA_API bool skua_post(skua_client* client, void (*task)(void* context), void* context);
 /* Makes the calling thread the owner of a polled client. Only while no other thread uses the client. */
 SKUA_API skua_code skua_adopt_thread(skua_client* client);

@@ -182,9 +182,6 @@ absl::Status warm_up(skua_client* client, const char* table, int64_t timeout_ns)
   return client->polled->warm_up(table, std::chrono::nanoseconds(timeout_ns == 0 ? client->timeout_ns : timeout_ns));
 }
 
-/// How long a client may sleep whose transport has no descriptor that tells of packets.
-constexpr std::chrono::nanoseconds kBlindWait = std::chrono::microseconds(50);
-
 /// For calls that any thread and any activity may make.
 bool is_polled_here(const skua_client* client) noexcept {
   return client != nullptr && is_made_here(*client) && client->polled != nullptr;
@@ -275,8 +272,6 @@ bool skua_begin_wait(skua_client* client, int64_t* longest_ns) {
     if (!longest.has_value()) return absl::UnavailableError("");
     client->activity = Activity::kWaiting;
     *longest_ns = longest->count();
-    // Nothing tells the program's loop of packets.
-    if (client->polled->wait_fd() < 0) *longest_ns = std::min<int64_t>(*longest_ns, skua::c::kBlindWait.count());
     return absl::OkStatus();
   });
   return status.ok();

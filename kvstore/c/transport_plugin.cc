@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <charconv>
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <memory>
-#include <system_error>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "rpc/base/status.h"
@@ -36,20 +39,50 @@ std::string_view plugin_build() {
   return SKUA_PLUGIN_BUILD;
 }
 
+namespace {
+
+/// Any address in this library will do.
+constexpr char kHere = 0;
+
+/// The file of this library, as the kernel knows it. Empty: /proc is not there. A line: "BEGIN-END RIGHTS ... /FILE".
+std::string own_file_by_kernel() {
+  std::ifstream maps("/proc/self/maps");
+  const auto here = reinterpret_cast<uintptr_t>(&kHere);
+  for (std::string line; std::getline(maps, line);) {
+    const size_t dash = line.find('-');
+    const size_t space = line.find(' ');
+    const size_t file = line.find('/');
+    if (file == std::string::npos || dash > space || space > file) continue;
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+    std::from_chars(line.data(), line.data() + dash, begin, 16);
+    std::from_chars(line.data() + dash + 1, line.data() + space, end, 16);
+    if (begin <= here && here < end) return line.substr(file);
+  }
+  return "";
+}
+
+/// Absolute. The dynamic linker tells the path by which the library was found. If that is a relative one, it counts
+/// from the working directory of that time.
+std::string own_file() {
+  Dl_info library;
+  if (dladdr(&kHere, &library) != 0 && library.dli_fname != nullptr && library.dli_fname[0] == '/') {
+    return library.dli_fname;
+  }
+  return own_file_by_kernel();
+}
+
+}  // namespace
+
 std::string plugin_folder() {
   const char* chosen = secure_getenv("SKUA_PLUGIN_DIR");
   if (chosen != nullptr && *chosen != '\0') return chosen;
-  // Any address in this library will do.
-  static const char here = 0;
-  Dl_info library;
-  if (dladdr(&here, &library) == 0 || library.dli_fname == nullptr) return "skua";
-  const std::filesystem::path file(library.dli_fname);
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(file, error);
-  return ((error ? file : absolute).parent_path() / "skua").string();
+  const std::string file = own_file();
+  return file.empty() ? "" : (std::filesystem::path(file).parent_path() / "skua").string();
 }
 
 absl::StatusOr<const TransportPlugin*> load_plugin(std::string_view transport, const std::string& folder) {
+  if (folder.empty()) return unusable(transport, "the library's own folder is not known: name it by SKUA_PLUGIN_DIR");
   const std::string path = absl::StrCat(folder, "/libskua-transport-", absl_view(transport), ".so.1");
   if (access(path.c_str(), F_OK) != 0) return unusable(transport, absl::StrCat("there is no ", path));
   LibraryPtr library(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));

@@ -67,7 +67,8 @@ inline constexpr const char* kPluginEntryName = "skua_transport_plugin";
 /// The tag of this build: "0.1.0+3f2a9c1d7b60".
 [[nodiscard]] std::string_view plugin_build();
 
-/// Where plug-ins of this process lie. Absolute, unless the program's own folder is not known.
+/// Where plug-ins of this process lie: what SKUA_PLUGIN_DIR says, or the folder `skua` beside the library, which does
+/// not depend on the working directory. Empty: the library's place is not known.
 [[nodiscard]] std::string plugin_folder();
 
 /// Loads the plug-in of `transport` ("dpdk", "verbs") from `folder`. It stays loaded. FAILED_PRECONDITION, naming the

@@ -12,7 +12,10 @@
 namespace skua::c {
 namespace {
 
+/// Plug-ins are asked by one thread at a time.
 absl::StatusOr<kv::TransportMaker> start(const TransportSettings& settings) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   absl::StatusOr<const TransportPlugin*> plugin = load_plugin(settings.transport, plugin_folder());
   if (!plugin.ok()) return plugin.status();
   return (*plugin)->start(settings);

@@ -90,11 +90,10 @@ class AsyncClient : public ClientCalls<AsyncClient> {
   // Results and their views must not be destroyed in between, either: they give receive memory back to the client.
 
   /// Readable while there is something to poll for, between begin_wait() and end_wait(). It stays the same and belongs
-  /// to the client; others must not read it. -1: the transport has no such descriptor (DPDK, verbs). Then the program
-  /// calls poll() all the time, or with a time to wait.
+  /// to the client; others must not read it. -1: the transport has no such descriptor (DPDK, verbs). Then begin_wait()
+  /// says 50 us at most.
   [[nodiscard]] int wait_fd() const;
-  /// How long the caller may sleep. Nothing: there is work, poll() first, and do not call end_wait(); always so if
-  /// wait_fd() is -1.
+  /// How long the caller may sleep. Nothing: there is work, poll() first, and do not call end_wait().
   [[nodiscard]] std::optional<std::chrono::nanoseconds> begin_wait();
   /// Call it after the sleep, before everything else.
   void end_wait();

@@ -150,8 +150,9 @@ size_t ClientCore::poll(DurationNs max_wait_ns) {
 
 std::optional<std::chrono::nanoseconds> ClientCore::begin_wait() {
   SKUA_CHECK(!waiting_, "begin_wait() was called twice");
-  if (wait_fd() < 0 || inbox_->fresh.load(std::memory_order_acquire)) return std::nullopt;
-  const DurationNs until_timer = std::min(runner_.next_timer_ns() - clock_.now_ns(), kForeignWaitMaxNs);
+  if (inbox_->fresh.load(std::memory_order_acquire)) return std::nullopt;
+  const DurationNs longest_ns = wait_fd() < 0 ? kBlindWaitMaxNs : kForeignWaitMaxNs;
+  const DurationNs until_timer = std::min(runner_.next_timer_ns() - clock_.now_ns(), longest_ns);
   const DurationNs wait_ns = until_timer > 0 ? endpoint_.begin_wait(until_timer, polled_) : 0;
   if (wait_ns == 0) return std::nullopt;
   waiting_ = true;

@@ -66,6 +66,8 @@ inline constexpr uint64_t kRenumberedSeqMax = uint64_t{1} << 62;
 
 /// The longest time that AsyncClient::begin_wait() gives a foreign event loop to sleep.
 inline constexpr DurationNs kForeignWaitMaxNs = 3600 * kSecond;
+/// The same over a transport without a descriptor: nothing tells the loop of packets, or of other threads' tasks.
+inline constexpr DurationNs kBlindWaitMaxNs = 50 * kMicrosecond;
 
 /// Most tasks from other threads that wait for the client's thread.
 inline constexpr uint32_t kClientMailboxMax = 4096;

@@ -12,10 +12,11 @@ extern "C" [[gnu::visibility("default")]] const char* skua_transport_plugin(cons
 
 namespace skua::c {
 
-/// What skua_transport_plugin() does: hands out `own` if both sides are of one build.
-inline const char* answer_entry(const char* build, const TransportPlugin** plugin, const TransportPlugin& own) {
-  if (std::strcmp(build, SKUA_PLUGIN_BUILD) == 0) *plugin = &own;
-  return SKUA_PLUGIN_BUILD;
+/// What skua_transport_plugin() does: hands out `own` if both sides are of one build. `own_build`: SKUA_PLUGIN_BUILD.
+inline const char* answer_entry(const char* build, const TransportPlugin** plugin, const char* own_build,
+                                const TransportPlugin& own) {
+  if (std::strcmp(build, own_build) == 0) *plugin = &own;
+  return own_build;
 }
 
 }  // namespace skua::c

@@ -19,5 +19,5 @@ const VerbsPlugin g_plugin;
 }  // namespace skua::c
 
 const char* skua_transport_plugin(const char* build, const skua::c::TransportPlugin** plugin) {
-  return skua::c::answer_entry(build, plugin, skua::c::g_plugin);
+  return skua::c::answer_entry(build, plugin, SKUA_PLUGIN_BUILD, skua::c::g_plugin);
 }

@@ -99,12 +99,16 @@ static void done(void* context, const skua_result* result) {
   to->code = skua_result_code(result);
 }
 
+/* How often poll_until() slept. */
+static int wait_count = 0;
+
 /* As an event loop does it. */
 static void poll_until(skua_client* client, const bool* is_done) {
   while (!*is_done) {
     if (skua_poll(client, 0, NULL) != SKUA_OK) fail("poll", "refused");
     int64_t longest_ns = 0;
     if (!skua_begin_wait(client, &longest_ns)) continue;
+    ++wait_count;
     if (skua_wait_fd(client) >= 0) {
       struct pollfd watched = {skua_wait_fd(client), POLLIN, 0};
       poll(&watched, 1, (int)(longest_ns / 1000000));
@@ -127,6 +131,7 @@ static void try_polled(void) {
   skua_async_get(client, table, bytes_of("polled"), NULL, done, &get_end, &error);
   poll_until(client, &get_end.is_done);
   if (put_end.code != SKUA_OK || get_end.code != SKUA_OK) fail("polled", "an operation failed");
+  if (wait_count == 0) fail("polled", "a client with nothing to do never let the loop sleep");
   if (skua_client_destroy(client) != SKUA_OK) fail("polled", "not destroyed");
 }
 
