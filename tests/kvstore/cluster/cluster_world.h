@@ -91,6 +91,7 @@ class ClusterWorld final : public SimWorld,
   void start();
   [[nodiscard]] control::ClusterState first_state() const;
   void run_phases();
+  [[nodiscard]] bool settle();
   [[nodiscard]] bool run_until(TimeNs end);
   void heal();
   [[nodiscard]] std::string unfinished();
