@@ -129,8 +129,9 @@ absl::StatusOr<std::shared_ptr<Renewal>> renewal_of(const skua_options& options)
 absl::Status choose_transport(skua_options& options) {
   if (absl::Status status = kv::check_options(options.client); !status.ok()) return status;
   absl::StatusOr<kv::TransportMaker> maker = transport_maker(options.transport);
-  if (maker.ok()) options.client.make_transport = *std::move(maker);
-  return maker.status();
+  if (!maker.ok()) return maker.status();
+  options.client.make_transport = *std::move(maker);
+  return absl::OkStatus();
 }
 
 absl::Status create_blocking(const skua_options* given, std::unique_ptr<skua_client>& to) {

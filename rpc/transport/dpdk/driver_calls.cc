@@ -52,6 +52,12 @@ void barrier_on_all_threads() {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/// What lies at an address. The dynamic linker has addresses as numbers.
+template <typename T>
+T* pointer_to(uintptr_t address) {
+  return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
 /// What the dynamic linker knows of a loaded object. Its own entries are addresses already.
 struct DynamicTables {
   explicit DynamicTables(const dl_phdr_info& object);
@@ -67,11 +73,10 @@ DynamicTables::DynamicTables(const dl_phdr_info& object) {
   std::array<size_t, 2> bytes = {};
   for (const ElfW(Phdr) & part : std::span(object.dlpi_phdr, object.dlpi_phnum)) {
     if (part.p_type != PT_DYNAMIC) continue;
-    for (auto* entry = reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + part.p_vaddr); entry->d_tag != DT_NULL;
-         ++entry) {
+    for (auto* entry = pointer_to<const ElfW(Dyn)>(object.dlpi_addr + part.p_vaddr); entry->d_tag != DT_NULL; ++entry) {
       switch (entry->d_tag) {
-        case DT_SYMTAB: symbols = reinterpret_cast<const ElfW(Sym)*>(entry->d_un.d_ptr); break;
-        case DT_STRTAB: names = reinterpret_cast<const char*>(entry->d_un.d_ptr); break;
+        case DT_SYMTAB: symbols = pointer_to<const ElfW(Sym)>(entry->d_un.d_ptr); break;
+        case DT_STRTAB: names = pointer_to<const char>(entry->d_un.d_ptr); break;
         case DT_RELA: begins[0] = entry->d_un.d_ptr; break;
         case DT_RELASZ: bytes[0] = entry->d_un.d_val; break;
         case DT_JMPREL: begins[1] = entry->d_un.d_ptr; break;
@@ -81,7 +86,7 @@ DynamicTables::DynamicTables(const dl_phdr_info& object) {
     }
   }
   for (size_t i = 0; i < relocations.size(); ++i) {
-    relocations[i] = {reinterpret_cast<const ElfW(Rela)*>(begins[i]), bytes[i] / sizeof(ElfW(Rela))};
+    relocations[i] = {pointer_to<const ElfW(Rela)>(begins[i]), bytes[i] / sizeof(ElfW(Rela))};
   }
 }
 
@@ -96,10 +101,10 @@ bool is_read_only(const dl_phdr_info& object, uintptr_t place) {
 
 void overwrite(const dl_phdr_info& object, uintptr_t place, void* value) {
   const auto page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  void* page = reinterpret_cast<void*>(place & ~(page_bytes - 1));
+  void* page = pointer_to<void>(place & ~(page_bytes - 1));
   const bool locked = is_read_only(object, place);
   if (locked && mprotect(page, page_bytes, PROT_READ | PROT_WRITE) != 0) return;
-  __atomic_store_n(reinterpret_cast<void**>(place), value, __ATOMIC_RELAXED);
+  __atomic_store_n(pointer_to<void*>(place), value, __ATOMIC_RELAXED);
   if (locked) mprotect(page, page_bytes, PROT_READ);
 }
 
