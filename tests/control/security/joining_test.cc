@@ -294,8 +294,9 @@ TEST_F(JoiningTest, AProcessThatDoesNotLeadGivesNothing_AndTheNextOneIsAsked) {
   EXPECT_FALSE(std::filesystem::exists(files("app").certificate));
   EXPECT_TRUE(join_at("127.0.0.2:1,127.0.0.1:1").ok());
   AdminClient app((*follower)->address(), 8 * kSecond, loaded(files("app")));
-  EXPECT_EQ(app.renew_certificate(*make_certificate_request(text_of(files("app").key))).status().code(),
-            StatusCode::kUnavailable);
+  // On a slow machine the time ends in the middle of a question.
+  EXPECT_THAT(app.renew_certificate(*make_certificate_request(text_of(files("app").key))).status().code(),
+              testing::AnyOf(StatusCode::kUnavailable, StatusCode::kDeadlineExceeded));
 }
 
 TEST_F(JoiningTest, WithoutAnAuthoritysKeyTheServiceNamesTheOption) {

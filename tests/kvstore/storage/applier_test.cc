@@ -161,7 +161,8 @@ TEST_F(ApplierTest, Batch_IsWrittenWhenMuchHasComeAfterIt) {
   run();
   EXPECT_EQ(one_.db.applied_index(), 1u) << "the memory around a value that waits cannot be used";
   put(one_, "k", "v");
-  put(other_, "k", std::string(1000, 'v'));
+  const std::string large(1000, 'v');
+  put(other_, "k", large);
   run();
   EXPECT_EQ(one_.db.applied_index(), 7u);
 }
