@@ -99,7 +99,7 @@ class AdminClient::Impl {
       const bool answered = outcome == ControlPeers::Outcome::kAnswered;
       // What a leader says is UNAVAILABLE needs no explanation; of other codes nobody knows yet who said so.
       if (answered && status.code() == absl::StatusCode::kUnavailable) return status;
-      // Nor does a lost answer of one that has said before that it does not lead.
+      // A control process has said that it does not lead, so it can be reached: a lost answer needs no guess, either.
       if (outcome == ControlPeers::Outcome::kLost && !refusal.ok()) return status;
       if (answered || outcome == ControlPeers::Outcome::kLost) {
         return explain_control_failure(status, peer.address, credentials_);
