@@ -95,16 +95,45 @@ class RollingRestartTest(unittest.TestCase):
     def test_RollingRestart_NobodyNotices(self):
         self.make_table()
         before = self.pids()
-        with Writer(self.ctl) as writer:
-            wait_for("the first writes", lambda: writer.written >= 10 or writer.failure)
-            self.bin = BIN
-            result = self.deploy("rolling-restart", "--settle-limit", "100")
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertIsNone(writer.failure)
+        self.written_under(self.restart_by(BIN))
         for old, new in zip(before, self.pids()):
             self.assertNotEqual(old, new)
+
+    def written_under(self, *steps):
+        """Does the steps while a client writes; then no write has failed, and all that were acknowledged are there."""
+        with Writer(self.ctl) as writer:
+            wait_for("the first writes", lambda: writer.written >= 10 or writer.failure)
+            for step in steps:
+                result = step()
+                self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIsNone(writer.failure)
         for index in range(0, writer.written, 7):
             self.assertEqual(self.ctl("get", "t", f"key{index}").stdout.strip(), f"value{index}")
+
+    def restart_by(self, programs, *arguments):
+        """A step: a rolling restart after which these programs run."""
+
+        def step():
+            self.bin = programs
+            return self.deploy("rolling-restart", "--settle-limit", "100", *arguments)
+
+        return step
+
+    def test_RollingRestart_OneNodeThereAndBackAgain(self):
+        """While one node is of the new version, nothing is written that the old version does not know."""
+        self.make_table()
+        self.written_under(self.restart_by(BIN, "--node", "0"), self.restart_by(BIN_BEFORE, "--node", "0"),
+                           self.restart_by(BIN, "--node", "1"), self.restart_by(BIN, "--node", "0"),
+                           self.restart_by(BIN, "--node", "2"))
+
+    def test_ControlPlane_FollowsTheNodes(self):
+        """As docs/control-plane.md says: nodes first. One control process: nobody begins anew while it is away."""
+        self.make_table()
+        self.written_under(self.restart_by(BIN))
+        self.cluster("restart", "--only", "control")
+        self.assertTrue(self.json_of("status", "--wait-settled", "60s")["settled"])
+        self.json_of("table", "create", "after", "--shards", "2", "--replicas", "3")
+        self.written_under(self.restart_by(BIN, "--node", "1"))
 
     def test_RollingRestart_RefusesAClusterThatIsNotWhole(self):
         self.make_table()
