@@ -179,6 +179,8 @@ struct ServeOptions {
   /// True: the handler also takes one-way calls, whose reply token is empty. False: the engine answers one-way calls
   /// with FAILED_PRECONDITION, and they do not reach the handler.
   bool one_way = false;
+  /// True: requests may run in the last handlers_reserved places.
+  bool may_have_reserved = false;
 };
 
 /// What happened to a session. The observer runs on the endpoint's thread.
@@ -216,6 +218,9 @@ struct EndpointOptions {
   /// Limit for handlers that run or have not answered yet, over all sessions. Further requests are refused with
   /// RESOURCE_EXHAUSTED.
   uint32_t handlers_max = 1u << 16;
+  /// So many of handlers_max are reserved for methods that are served with may_have_reserved: for requests that others
+  /// wait for while they hold their places.
+  uint32_t handlers_reserved = 0;
   /// Limit for tasks that wait in the mailbox.
   uint32_t mailbox_max = 1u << 14;
   /// Limit for message memory: the assembly of large messages, and copies of lent packets.

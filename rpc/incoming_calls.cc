@@ -11,6 +11,7 @@ void IncomingCalls::serve(MethodId method, HandlerFn handler, const ServeOptions
   SKUA_CHECK(!handler || !handlers_[method], "a method has one handler");
   handlers_[method] = std::move(handler);
   takes_one_way_[method] = options.one_way;
+  may_have_reserved_[method] = options.may_have_reserved;
 }
 
 void IncomingCalls::drop_handlers() {
@@ -31,7 +32,7 @@ void IncomingCalls::deliver(Session& session, ArrivedRequest&& request) {
     return refuse(session, request, absl::StatusCode::kUnimplemented,
                   absl::StrCat("no handler for method ", request.method));
   }
-  if (handlers_running_ >= context_.options.handlers_max) {
+  if (!has_room(request.method)) {
     return refuse(
         session, request, absl::StatusCode::kResourceExhausted,
         absl::StrCat("the peer runs handlers_max (", context_.options.handlers_max, ") requests: try again later"));

@@ -10,6 +10,7 @@
 #ifndef SKUA_RPC_INCOMING_CALLS_H_
 #define SKUA_RPC_INCOMING_CALLS_H_
 
+#include <algorithm>
 #include <array>
 #include <bitset>
 #include <cstddef>
@@ -33,7 +34,11 @@ namespace skua::rpc {
 /// Thread: the endpoint's, which owns it. `context` and `memory` must outlive it.
 class IncomingCalls {
  public:
-  IncomingCalls(EndpointContext& context, ReceiveMemory& memory) : context_(context), memory_(memory) {}
+  IncomingCalls(EndpointContext& context, ReceiveMemory& memory)
+      : context_(context),
+        memory_(memory),
+        common_max_(context.options.handlers_max -
+                    std::min(context.options.handlers_max, context.options.handlers_reserved)) {}
   IncomingCalls(const IncomingCalls&) = delete;
   IncomingCalls& operator=(const IncomingCalls&) = delete;
 
@@ -68,21 +73,28 @@ class IncomingCalls {
   }
 
  private:
+  /// Another handler of the method may run.
+  [[nodiscard]] bool has_room(uint16_t method) const {
+    return handlers_running_ < common_max_ ||
+           (may_have_reserved_[method] && handlers_running_ < context_.options.handlers_max);
+  }
   void refuse(Session& session, const ArrivedRequest& request, absl::StatusCode code, const std::string& text);
 
   EndpointContext& context_;
   ReceiveMemory& memory_;
+  const uint32_t common_max_;  // of handlers_max, without those that are reserved
   uint32_t handlers_running_ = 0;
   bool has_gathered_ = false;
   absl::AnyInvocable<void()> burst_end_observer_;
   std::bitset<kMethodMax> takes_one_way_;
+  std::bitset<kMethodMax> may_have_reserved_;
   std::array<HandlerFn, kMethodMax> handlers_;
 };
 
 bool IncomingCalls::deliver_small(const SessionHot& hot, const RawRecord& record, DurationNs time_ns,
                                   const LeaseParts& request) {
   HandlerFn& handler = handlers_[record.method()];
-  if (!handler || handlers_running_ >= context_.options.handlers_max) [[unlikely]] {
+  if (!handler || !has_room(record.method())) [[unlikely]] {
     return false;
   }
   ++context_.counters.requests_served;

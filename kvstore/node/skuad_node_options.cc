@@ -34,6 +34,7 @@ rpc::EndpointOptions endpoint_options(const SkuadOptions& config, const MemoryBu
   endpoint.answers_limit_bytes = std::max(memory.messages, kAnswersMin);
   endpoint.sessions_max = config.sessions_max;
   endpoint.sessions_reserved = config.sessions_max / 4;
+  endpoint.handlers_reserved = endpoint.handlers_max / 8;
   endpoint.sessions_per_peer_max = std::min(config.sessions_max, kSessionsPerPeerMax);
   endpoint.sessions_per_host_max = std::max(config.sessions_max / 2, 1u);
   endpoint.memory_limit_bytes = memory.messages;

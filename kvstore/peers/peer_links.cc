@@ -24,10 +24,14 @@ PeerLinks::PeerLinks(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, PeerLink
                      const PeerLinksOptions& options)
     : endpoint_(endpoint), bootstrap_(bootstrap), host_(host), options_(options), peers_(options.cluster_id) {
   SKUA_CHECK(parse_uuid(options.node_uuid).ok(), "a node's own id is a uuid");
-  endpoint_.serve(static_cast<rpc::MethodId>(Method::kReplicate),
-                  [this](rpc::IncomingCall&& call) { on_request(std::move(call)); });
-  endpoint_.serve(static_cast<rpc::MethodId>(Method::kVouch),
-                  [this](rpc::IncomingCall&& call) { on_vouch(std::move(call)); });
+  // Writes of clients hold their places until replicas have them, so replicas must not need the same places.
+  const rpc::ServeOptions for_nodes{.may_have_reserved = true};
+  endpoint_.serve(
+      static_cast<rpc::MethodId>(Method::kReplicate),
+      [this](rpc::IncomingCall&& call) { on_request(std::move(call)); }, for_nodes);
+  endpoint_.serve(
+      static_cast<rpc::MethodId>(Method::kVouch), [this](rpc::IncomingCall&& call) { on_vouch(std::move(call)); },
+      for_nodes);
   endpoint_.on_session_event([this](const rpc::SessionEvent& event) { on_event(event); });
   endpoint_.keep_for([this](const rpc::EndpointIdentity& identity) {
     const auto named = peers_.worker_of(identity);

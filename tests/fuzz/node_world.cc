@@ -55,6 +55,7 @@ rpc::EndpointOptions endpoint_options(uint64_t seed) {
   options.sessions_reserved = 8;
   options.sessions_per_peer_max = 16;
   options.handlers_max = 256;
+  options.handlers_reserved = 32;
   options.calls_max = 1024;
   options.memory_limit_bytes = 8 << 20;
   return options;

@@ -133,6 +133,7 @@ rpc::EndpointOptions ClusterSimOptions::endpoint_of(size_t number, uint64_t life
   out.sessions_reserved = 16;
   out.calls_max = 1024;
   out.handlers_max = 1024;
+  out.handlers_reserved = 128;
   out.mailbox_max = 4096;
   out.memory_limit_bytes = 16 << 20;
   return out;

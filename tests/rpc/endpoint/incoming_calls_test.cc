@@ -82,6 +82,34 @@ TEST_F(IncomingCallsTest, OnlySoManyHandlersRun) {
   EXPECT_EQ(calls.size(), 3u);
 }
 
+TEST_F(IncomingCallsTest, TheLastPlacesAreForMethodsThatMayHaveThem) {
+  constexpr MethodId kOfNodes = kMethod + 1;
+  EndpointOptions options;
+  options.handlers_max = 3;
+  options.handlers_reserved = 2;
+  testing::ContextAndMemory of_three{wire, options};
+  IncomingCalls three{of_three.context, of_three.memory};
+  const auto keep = [this](IncomingCall&& call) { calls.push_back(std::move(call)); };
+  three.serve(kMethod, keep, {});
+  three.serve(kOfNodes, keep, {.may_have_reserved = true});
+  const auto deliver_to = [&](MethodId method, uint32_t number) {
+    const RawRecord record{.session = hot.handle, .number = number, .rest = uint32_t{method} << 16};
+    return three.deliver_small(hot, record, kMillisecond, {as_byte_span(text), nullptr, 0});
+  };
+  EXPECT_TRUE(deliver_to(kMethod, 1));
+  EXPECT_FALSE(deliver_to(kMethod, 2));
+  EXPECT_TRUE(deliver_to(kOfNodes, 2));
+  EXPECT_TRUE(deliver_to(kOfNodes, 3));
+  EXPECT_FALSE(deliver_to(kOfNodes, 4));
+  three.handler_done();
+  EXPECT_FALSE(deliver_to(kMethod, 4)) << "those that are left are in the reserved places";
+  EXPECT_TRUE(deliver_to(kOfNodes, 4));
+  three.handler_done();
+  three.handler_done();
+  three.handler_done();
+  EXPECT_TRUE(deliver_to(kMethod, 5));
+}
+
 TEST_F(IncomingCallsTest, HandlersThatGatherAreToldOfTheBurstsEnd) {
   serve();
   EXPECT_FALSE(incoming.gathers());
