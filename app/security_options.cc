@@ -40,4 +40,12 @@ void add_packets_option(Command& command, rpc::PacketProtection* packets) {
       "certificate. All programs of a cluster must have it on, or all off; nodes with --security accept take both.");
 }
 
+void add_packet_key_option(Command& command, DurationNs* lifetime_ns) {
+  command
+      .add_duration("packet-key-lifetime", lifetime_ns,
+                    "How long this side protects its packets with one key. Then it goes on to the next one, without a "
+                    "pause; also after four million packets.")
+      .range(rpc::kPacketKeyLifetimeMin, rpc::kPacketKeyLifetimeMax);
+}
+
 }  // namespace skua::app

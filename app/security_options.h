@@ -15,6 +15,8 @@ void add_security_options(Command& command, control::CredentialFiles* files);
 void add_security_choice(Command& command, control::SecurityChoice* choice);
 /// --packets, for programs that open or accept sessions.
 void add_packets_option(Command& command, rpc::PacketProtection* packets);
+/// --packet-key-lifetime, for programs that run for long.
+void add_packet_key_option(Command& command, DurationNs* lifetime_ns);
 
 }  // namespace skua::app
 

@@ -21,6 +21,10 @@ absl::Status check_options(const ClientOptions& options) {
   if (!std::has_single_bit(options.session_window) || options.session_window > kClientWindowMax) {
     return absl::InvalidArgumentError(absl::StrCat("session_window must be a power of two, 1..", kClientWindowMax));
   }
+  if (options.packet_key_lifetime.count() < rpc::kPacketKeyLifetimeMin ||
+      options.packet_key_lifetime.count() > rpc::kPacketKeyLifetimeMax) {
+    return absl::InvalidArgumentError("packet_key_lifetime must be at least one second and at most 24 hours");
+  }
   if (options.spin.count() < 0) return absl::InvalidArgumentError("spin must not be negative");
   return options.traffic.check();
 }

@@ -60,6 +60,8 @@ struct ClientOptions {
   control::CredentialFiles credentials{};
   /// How packets are protected from others on the network. The nodes must have it on as well, or off.
   rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
+  /// How long the client protects its packets with one key, 1 s to 24 h. Then it goes on to the next one.
+  std::chrono::nanoseconds packet_key_lifetime{rpc::kPacketKeyLifetime};
   /// Timeout of operations whose options give none. It covers everything: finding the cluster, opening sessions, all
   /// attempts. Above 0, at most one hour.
   std::chrono::nanoseconds timeout = std::chrono::seconds(5);

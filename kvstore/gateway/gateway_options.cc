@@ -248,6 +248,7 @@ void declare(app::Program& program, ProgramOptions& options) {
                    "Have the certificate of --cert renewed by the control plane at half of its time. For one that came "
                    "from there (skuactl cert join); its file and that of --ca are replaced.");
   app::add_packets_option(program, &options.packets);
+  app::add_packet_key_option(program, &options.packet_key_lifetime_ns);
   app::add_log_options(program, &options.log);
   program.example("skua-gateway --databases 0=cache", "redis-cli on this machine reads and writes the table `cache`");
   program.example("skua-gateway --databases 0=cache,1=users --threads 4", "two tables, on four threads");
@@ -305,6 +306,7 @@ absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options) {
   out.client.control_address = options.control_address;
   out.client.credentials = options.credentials;
   out.client.packets = options.packets;
+  out.client.packet_key_lifetime = std::chrono::nanoseconds(options.packet_key_lifetime_ns);
   out.client.timeout = std::chrono::nanoseconds(options.timeout_ns);
   // A connection may have a thousand commands on their way, and there are many connections.
   out.client.operations_max = 65'536;

@@ -46,6 +46,7 @@ struct ProgramOptions {
   control::CredentialFiles credentials;
   bool renews_certificate = false;
   rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
+  DurationNs packet_key_lifetime_ns = rpc::kPacketKeyLifetime;
   app::LogOptions log;
 
   [[nodiscard]] bool speaks() const { return !listen_address.empty() || !memcached_address.empty(); }

@@ -248,6 +248,7 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   options.secret = data.identity.secret;
   options.credentials = security.credentials;
   options.packets = security.packets;
+  options.packet_key_lifetime_ns = config.packet_key_lifetime_ns;
   options.admission = security.admission;
   options.cluster_id = data.identity.cluster_id;
   if (security.credentials != nullptr) options.cluster_id = security.credentials->self().cluster_id;

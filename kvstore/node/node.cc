@@ -112,8 +112,11 @@ absl::Status NodeImpl::make_transports(const std::string& cluster_id) {
     // A peer without a certificate cannot be given keys.
     const auto keyless =
         options_.credentials->takes_plaintext() ? rpc::KeylessPeers::kAdmitted : rpc::KeylessPeers::kRefused;
-    transports_.push_back(
-        rpc::seal(*std::move(transport), clock_, options_.packets, options_.endpoint.sessions_max, keyless));
+    transports_.push_back(rpc::seal(*std::move(transport), clock_,
+                                    {.protection = options_.packets,
+                                     .peers_max = options_.endpoint.sessions_max,
+                                     .keyless = keyless,
+                                     .key_lifetime_ns = options_.packet_key_lifetime_ns}));
   }
   return absl::OkStatus();
 }

@@ -83,6 +83,7 @@ struct NodeOptions {
   TransportFactory make_transport;
   /// Needs `credentials` unless it is kOff (rpc::choose_protection()).
   rpc::PacketProtection packets = rpc::PacketProtection::kOff;
+  DurationNs packet_key_lifetime_ns = rpc::kPacketKeyLifetime;  ///< of keys by which the node sends
   /// Whom the node lets in, for the status.
   control::Admission admission = control::Admission::kUnknown;
   /// While the cluster is unknown: create the transports once and discard them. So the node finds addresses in use

@@ -19,6 +19,7 @@ absl::StatusOr<gateway::GatewayOptions> options_of(const SkuadOptions& config, c
   options.control_address = config.control_address;
   options.credentials = std::move(credentials);
   options.packets = config.packets;
+  options.packet_key_lifetime_ns = config.packet_key_lifetime_ns;
   options.allows_everybody = config.security == control::SecurityChoice::kOffUnsafe;
   absl::StatusOr<gateway::GatewayOptions> out = gateway::gateway_options(options);
   if (out.ok()) out->tells_certificate_expiry = false;  // the node does

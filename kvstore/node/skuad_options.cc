@@ -105,6 +105,7 @@ void declare_security(app::Program& program, SkuadOptions& options) {
       .value_name("TOKEN")
       .secret();
   app::add_packets_option(program, &options.packets);
+  app::add_packet_key_option(program, &options.packet_key_lifetime_ns);
 }
 
 void declare_examples(app::Program& program) {

@@ -37,6 +37,7 @@ struct SkuadOptions {
   /// For a node that has no certificate yet; a secret.
   std::string join_token;
   rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
+  DurationNs packet_key_lifetime_ns = rpc::kPacketKeyLifetime;
   std::string grpc_address = "127.0.0.1:7410";
   std::string data_address = "127.0.0.1:7420";
   std::string advertise_host;

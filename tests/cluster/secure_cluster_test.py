@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A cluster with certificates, as real processes: who gets in and who does not, and that certificates and the authority are
-replaced under load without a failed operation.
+replaced under load without a failed operation. All send by a new key each second.
 
   secure_cluster_test.py --bin build/release/bin [WORD]
+  ROTATIONS=50 ROTATION_S=6 secure_cluster_test.py --bin build/release/bin Replaced      # ten minutes
 """
 
 import glob
@@ -19,7 +20,8 @@ from cluster_test import Cluster, Process, wait_for
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 NODES = 3
-ROTATIONS = 8  # of all certificates
+ROTATIONS = int(os.environ.get("ROTATIONS", "8"))  # of all certificates
+ROTATION_S = float(os.environ.get("ROTATION_S", "1.5"))  # from one to the next
 OPERATIONS_PER_S = 2000
 # Sessions of a revoked identity end within a second. Allowed is more, for machines that are busy.
 REVOKED_WITHIN_S = 10
@@ -131,7 +133,7 @@ class SecureCluster(Cluster):
         name = f"node{index}"
         if not os.path.exists(self.path("certs", name)):
             self.issue(name, "node", self.signer)
-        self.node_arguments = self.credentials(name)
+        self.node_arguments = (*self.credentials(name), "--packet-key-lifetime", "1s")
         super().start_node(index)
 
     def ctl(self, *arguments, timeout="20s"):
@@ -377,8 +379,9 @@ class SecureClusterTest(mistakes.MistakesTest):
         load = self.ycsb("load")
         said = load.communicate(timeout=cluster_test.LIMIT_S)[0]
         self.assertEqual(load.returncode, 0, said)
-        seconds = ROTATIONS * 3
-        run = self.ycsb("run", "-target", str(OPERATIONS_PER_S), "-p", f"operationcount={OPERATIONS_PER_S * seconds}")
+        seconds = int(ROTATIONS * ROTATION_S * 2)
+        run = self.ycsb("run", "-target", str(OPERATIONS_PER_S), "-p", f"operationcount={OPERATIONS_PER_S * seconds}", "-p",
+                        "skua.packet_key_lifetime_s=1")
         self.addCleanup(run.kill)
         processes = {"control": "control", **{f"node{i}": "node" for i in range(NODES)}, "app": "client", "stolen": "client",
                      "admin": "admin", "eyes": "monitor"}
@@ -390,7 +393,7 @@ class SecureClusterTest(mistakes.MistakesTest):
         for rotation in range(ROTATIONS):
             for name, role in processes.items():
                 cluster.issue(name, role, "ca" if rotation < ROTATIONS // 2 else "ca2")
-            time.sleep(1.5)
+            time.sleep(ROTATION_S)
             self.ok(cluster.ctl("status"))
             # New sessions, with what is there now.
             self.ok(cluster.as_("app", "put", "usertable", "rotation", str(rotation)))

@@ -310,6 +310,8 @@ absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context
   constexpr std::array kPackets = {PacketProtection::kDefault, PacketProtection::kOff, PacketProtection::kAuthenticate,
                                    PacketProtection::kEncrypt};
   options.packets = kPackets.at(in.choice("skua.packets", "default", {"default", "off", "authenticate", "encrypt"}));
+  options.packet_key_lifetime =
+      std::chrono::seconds(in.whole("skua.packet_key_lifetime_s", 3600, 1, 24 * 3600, "seconds"));
   options.timeout = std::chrono::milliseconds(in.whole("skua.timeout", 10'000, 1, 3'600'000, "milliseconds"));
   // Driver threads that spin while they wait take the processor from a server on the same machine.
   options.spin = std::chrono::microseconds(in.whole("skua.spin", 0, 0, 1'000'000, "microseconds"));
@@ -346,13 +348,14 @@ std::vector<std::string> doubts(const Properties& properties) {
   return out;
 }
 
-constexpr std::array<std::array<std::string_view, 3>, 29> kProperties = {{
+constexpr std::array<std::array<std::string_view, 3>, 30> kProperties = {{
     {"skua.control", "127.0.0.1:7400", "address of the control plane; several with commas"},
     {"skua.cert", "", "this program's certificate; with it skua.key and skua.ca: without them no TLS"},
     {"skua.key", "", "its private key"},
     {"skua.ca", "", "certificates of the authorities that are believed"},
     {"skua.packets", "default (encrypt with a certificate)",
      "how packets are protected: off, authenticate or encrypt; the nodes' --packets"},
+    {"skua.packet_key_lifetime_s", "3600", "how long the driver protects its packets with one key, in seconds"},
     {"skua.timeout", "10000", "per operation, in milliseconds"},
     {"skua.spin", "0", "how long a waiting thread spins before it sleeps, in microseconds"},
     {"skua.durability", "default", "what a write waits for: memory, flush or sync; default: what the nodes are set to"},

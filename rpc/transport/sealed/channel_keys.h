@@ -31,6 +31,7 @@
 #include "rpc/base/clock.h"
 #include "rpc/crypto/aead.h"
 #include "rpc/crypto/key_derivation.h"
+#include "rpc/transport/sealed/packet_protection.h"
 #include "rpc/transport/sealed/replay_window.h"
 #include "rpc/transport/sealed/sealed_frame.h"
 
@@ -39,7 +40,7 @@ namespace skua::rpc {
 /// When a sender goes on to its next key.
 struct KeyRotation {
   uint64_t frames = uint64_t{1} << 22;
-  DurationNs interval_ns = 3600 * kSecond;
+  DurationNs interval_ns = kPacketKeyLifetime;
 };
 
 /// What a channel's keys are used for, and how.

@@ -25,14 +25,15 @@ absl::StatusOr<PacketProtection> choose_protection(PacketProtection wanted, bool
   return wanted;
 }
 
-std::unique_ptr<Transport> seal(std::shared_ptr<Transport> wire, const Clock& clock, PacketProtection protection,
-                                uint32_t peers_max, KeylessPeers keyless) {
+std::unique_ptr<Transport> seal(std::shared_ptr<Transport> wire, const Clock& clock, const SealChoice& choice) {
+  const PacketProtection protection = choice.protection;
   SKUA_CHECK(protection == PacketProtection::kAuthenticate || protection == PacketProtection::kEncrypt,
              "there is nothing to seal");
   SealedOptions options;
   options.mode = protection == PacketProtection::kEncrypt ? SealMode::kEncrypt : SealMode::kAuthenticate;
-  options.admits_keyless = keyless == KeylessPeers::kAdmitted;
-  options.channels_max = peers_max + kChannelsToSpare;
+  options.admits_keyless = choice.keyless == KeylessPeers::kAdmitted;
+  options.rotation.interval_ns = choice.key_lifetime_ns;
+  options.channels_max = choice.peers_max + kChannelsToSpare;
   return std::make_unique<SealedTransport>(std::move(wire), clock, std::move(options));
 }
 

@@ -19,11 +19,16 @@ namespace skua::rpc {
 /// Whether peers that have no keys get sessions, too (SealedOptions::admits_keyless).
 enum class KeylessPeers : uint8_t { kRefused, kAdmitted };
 
-/// The sealed transport, for kAuthenticate and kEncrypt. `clock` must outlive it. `peers_max`: peers with sessions at
-/// the same time.
+struct SealChoice {
+  PacketProtection protection = PacketProtection::kEncrypt;  ///< kAuthenticate or kEncrypt
+  uint32_t peers_max = 0;                                    ///< peers with sessions at the same time
+  KeylessPeers keyless = KeylessPeers::kRefused;
+  DurationNs key_lifetime_ns = kPacketKeyLifetime;  ///< of the keys by which this side sends
+};
+
+/// The sealed transport. `clock` must outlive it.
 [[nodiscard]] std::unique_ptr<Transport> seal(std::shared_ptr<Transport> wire, const Clock& clock,
-                                              PacketProtection protection, uint32_t peers_max,
-                                              KeylessPeers keyless = KeylessPeers::kRefused);
+                                              const SealChoice& choice);
 
 }  // namespace skua::rpc
 

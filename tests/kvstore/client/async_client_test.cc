@@ -41,6 +41,8 @@ std::string dead_address() {
 TEST(Create, RefusesBadOptions) {
   EXPECT_EQ(AsyncClient::create({.control_address = ""}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(AsyncClient::create({.operations_max = 0}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(AsyncClient::create({.packet_key_lifetime = milliseconds(999)}).status().code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(AsyncClient::create({.session_window = 0}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(AsyncClient::create({.timeout = milliseconds(0)}).status().code(), absl::StatusCode::kInvalidArgument);
 }
