@@ -134,6 +134,7 @@ constexpr const char* kFamily[] = {"ADD_",
                                    "WRITE_BUFFER",
                                    "WRITE_BW_",
                                    "WRITE_LAT_",
+                                   "YIELD_TIMEOUT",
                                    "ZONE"};
 
 bool begins_with_one_of(const std::string& name, const std::vector<std::string>& prefixes) {

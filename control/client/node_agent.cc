@@ -107,6 +107,21 @@ class NodeAgent::Impl {
     changed_.notify_all();
   }
 
+  absl::StatusOr<size_t> yield(DurationNs limit_ns) {
+    std::unique_lock lock(mutex_);
+    yielding_ = true;
+    send_now_ = true;
+    changed_.notify_all();
+    changed_.wait_for(lock, std::chrono::nanoseconds(limit_ns),
+                      [&] { return stopping_ || yielded_ || !refusal_.ok(); });
+    if (yielded_) return *yielded_;
+    if (stopping_) return absl::CancelledError("the node is stopping");
+    if (!refusal_.ok()) return refusal_;
+    if (yield_said_.empty()) yield_said_ = "the control plane has not answered";
+    return absl::DeadlineExceededError(
+        absl::StrCat(yield_said_, " after ", limit_ns / kMillisecond, " ms: skuactl status tells what it waits for"));
+  }
+
   absl::Status leave(bool force) {
     grpc::ClientContext context;
     set_timeout(context, options_.call_timeout_ns);
@@ -153,11 +168,12 @@ class NodeAgent::Impl {
         registered_ = false;
         continue;
       }
+      end_yield_if(status);
       if (refused_for_good(status, duplicate_since)) return;
       note_trouble(status);
       if (status.ok()) {
         backoff.reset();
-        wait(heartbeat_interval_ns_);
+        wait(yields() ? std::min(heartbeat_interval_ns_, options_.yield_interval_ns) : heartbeat_interval_ns_);
       } else {
         // A busy control plane says so at once: a node that it knows goes on as before, or it would look silent.
         const bool is_busy = registered_ && status.code() == absl::StatusCode::kResourceExhausted;
@@ -217,15 +233,45 @@ class NodeAgent::Impl {
       request.set_trouble(node_trouble_);
       for (const CopyReport& copy : copies_) *request.add_copies() = to_proto(copy);
       for (const ShardRef& shard : unserved_) *request.add_unserved() = to_proto(shard);
+      request.set_yielding(yielding_);
     }
     v1::HeartbeatReply reply;
     // Findings first: somebody may be waiting for another primary.
     if (auto status = report_findings(); !status.ok()) return status;
     request.set_unix_ms(unix_ms());
     absl::Status status = call(&v1::Membership::Stub::Heartbeat, request, reply);
+    if (status.ok() && request.yielding()) note_yield(reply);
     if (status.ok() && options_.on_map_revision && has_told()) options_.on_map_revision(reply.map_revision());
     if (status.ok() && reply.unix_ms() > 0) note_clock((request.unix_ms() + unix_ms()) / 2 - reply.unix_ms());
     return status;
+  }
+
+  void note_yield(const v1::HeartbeatReply& reply) {
+    std::lock_guard lock(mutex_);
+    yield_shards_ = std::max<size_t>(yield_shards_, reply.yield_left());
+    if (yielded_) return;
+    if (reply.yield_left() > 0) {
+      yield_said_ = absl::StrCat("the node still leads ", reply.yield_left(), " shards that another one could lead");
+    } else if (yield_shards_ > 0 && reply.yield_lags()) {
+      yield_said_ = "the nodes that shall lead its shards do not all do so yet";
+    } else {
+      yielded_ = yield_shards_;
+      changed_.notify_all();
+    }
+  }
+
+  /// Nobody is left who could hand over, when each control process was tried. One that is only busy answers in a moment.
+  void end_yield_if(const absl::Status& status) {
+    if (status.ok() || status.code() == absl::StatusCode::kResourceExhausted) return;
+    std::lock_guard lock(mutex_);
+    if (!yielding_ || yielded_ || ++yield_failures_ < peers_.addresses()) return;
+    yielded_ = absl::UnavailableError(status.message());
+    changed_.notify_all();
+  }
+
+  bool yields() const {
+    std::lock_guard lock(mutex_);
+    return yielding_ && !yielded_;
   }
 
   static int64_t unix_ms() {
@@ -351,7 +397,7 @@ class NodeAgent::Impl {
   void wait(DurationNs how_long_ns) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::nanoseconds(how_long_ns),
-                      [&] { return stopping_ || (send_now_ && registered_); });
+                      [&] { return stopping_ || (send_now_ && (registered_ || yielding_)); });
   }
 
   uint64_t take_applied_revision() {
@@ -404,6 +450,12 @@ class NodeAgent::Impl {
   /// The control plane may hold findings of this node. Only the agent's thread.
   bool findings_stand_ = false;
   bool send_now_ = false;
+  /// The node stops soon. The most shards that it was said to lead, what was last said of them, and how it ended.
+  bool yielding_ = false;
+  size_t yield_shards_ = 0;
+  size_t yield_failures_ = 0;
+  std::string yield_said_;
+  std::optional<absl::StatusOr<size_t>> yielded_;
   bool stopping_ = false;
   grpc::ClientContext* context_ = nullptr;
 
@@ -438,6 +490,9 @@ void NodeAgent::set_copies(std::vector<CopyReport> copies) {
 }
 void NodeAgent::set_findings(ReplicaReport findings) {
   impl_->set_findings(std::move(findings));
+}
+absl::StatusOr<size_t> NodeAgent::yield(DurationNs limit_ns) {
+  return impl_->yield(limit_ns);
 }
 absl::Status NodeAgent::leave(bool force) {
   return impl_->leave(force);

@@ -55,6 +55,8 @@ struct NodeAgentOptions {
   /// looks alive until its heartbeats are missed.
   DurationNs duplicate_grace_ns = 5 * kSecond;
   DurationNs call_timeout_ns = 2 * kSecond;
+  /// Between two heartbeats while the node yields.
+  DurationNs yield_interval_ns = 50 * kMillisecond;
   /// A goodbye that takes longer is given up: silence says the same a little later.
   DurationNs goodbye_timeout_ns = 500 * kMillisecond;
   /// Registered, for the first time or again; of registrations that come while it runs it is told the last. It may take
@@ -108,6 +110,12 @@ class NodeAgent {
   /// the control plane has heard it. The node's identity is filled in here. Acting on it is the control plane's: watch
   /// the shard map.
   void set_findings(ReplicaReport findings);
+
+  /// Asks the control plane to have other members lead the shards that this node leads, because it stops soon, and
+  /// waits until they do. The node goes on meanwhile. The number of shards that it led, or: UNAVAILABLE, because the
+  /// control plane cannot be reached or does not know the node now; DEADLINE_EXCEEDED; CANCELLED after stop(). Shards
+  /// that no other member can lead now are not waited for. A control plane of an older build hands over nothing: 0.
+  absl::StatusOr<size_t> yield(DurationNs limit_ns);
 
   /// Takes the node out of the cluster for good and ends the agent. FAILED_PRECONDITION while it
   /// owns shards, unless `force`, which gives their data up; then the agent goes on.

@@ -84,6 +84,7 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
   status.trouble.clear();
   status.unserved.clear();
   status.security = {};
+  status.yielding = false;
   NodeInfo node = event.node;
   if (registered != nullptr) {
     node.draining = registered->draining;
@@ -110,6 +111,7 @@ Decision ClusterCore::on(const NodeHeartbeat& event, TimeNs now) {
                        event.copies.begin() + static_cast<ptrdiff_t>(std::min(event.copies.size(), kCopiesShownMax)));
   for (CopyReport& copy : status.copies) copy.text = cut_text(copy.text, kCopyTextMax);
   note_unserved(event);
+  if (std::exchange(status.yielding, event.yielding) != event.yielding) views_.note_change();
   if (event.stopping) set_liveness(event.uuid, Liveness::kStopped, decision);
   return decision;
 }

@@ -58,6 +58,24 @@ std::vector<std::string> shard_troubles(const ViewContext& context, size_t max) 
   return troubles;
 }
 
+YieldProgress yield_progress(const ViewContext& context, const std::string& uuid) {
+  const ReplicaLoads no_load{ClusterState{}};
+  const auto lags = [&](const std::string& node) {
+    return context.status(node).applied_revision < context.state.map_revision;
+  };
+  YieldProgress progress{.lags = lags(uuid)};
+  for (const auto& [key, record] : context.state.shards) {
+    if (!record.primary || find_member(record, uuid) == nullptr) continue;
+    const std::string& primary = record.primary->node_uuid;
+    if (primary != uuid) {
+      progress.lags = progress.lags || (lags(primary) && context.heard(primary));
+    } else if (hand_over(context, no_load, record)) {
+      ++progress.left;
+    }
+  }
+  return progress;
+}
+
 std::string drain_progress(const ViewContext& context, const std::string& uuid) {
   if (!context.draining(uuid)) return {};
   // With an empty load, the limits on learners do not count: a shard that only waits for its turn is not stuck.

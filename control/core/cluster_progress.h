@@ -28,6 +28,15 @@ namespace skua::control {
 /// What keeps a draining node from being empty; "" if nothing does or the node is not draining.
 [[nodiscard]] std::string drain_progress(const ViewContext& context, const std::string& uuid);
 
+/// What is left of handing over the leads of a node that stops soon.
+struct YieldProgress {
+  /// Shards that it leads, and another member could.
+  size_t left = 0;
+  /// The node, or the primary of a shard of which it is a member, does not serve by the newest map yet.
+  bool lags = false;
+};
+[[nodiscard]] YieldProgress yield_progress(const ViewContext& context, const std::string& uuid);
+
 /// Optional work for an operator: one line for each node that is gone and holds nothing. At most `max` lines.
 [[nodiscard]] std::vector<std::string> hints(const ViewContext& context, size_t max);
 

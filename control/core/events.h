@@ -55,6 +55,8 @@ struct NodeHeartbeat {
   /// All shards that the node cannot open.
   std::vector<ShardRef> unserved{};
   ProgramSecurity security{};
+  /// The node stops soon: other members shall lead the shards that it leads.
+  bool yielding = false;
 };
 
 /// Takes a node out of the cluster for good.

@@ -48,6 +48,8 @@ struct NodeStatus {
   std::map<ShardKey, std::string> unserved{};
   /// As its last heartbeat said.
   ProgramSecurity security{};
+  /// The node stops soon, and said so in its last heartbeat: it leads no shard that another member could.
+  bool yielding = false;
 };
 
 /// What keeps the node from doing all its work, for people; empty: nothing.

@@ -73,7 +73,7 @@ std::optional<ShardRecord> better_primary(const ViewContext& context, const Repl
                                           const ShardRecord& record) {
   const NodeInfo& from = *context.node(record.primary->node_uuid);
   const auto next = choose_primary(context, loads, record, {from.uuid});
-  if (!next || !context.heard(*next)) return std::nullopt;
+  if (!next || !context.heard(*next) || context.yielding(*next)) return std::nullopt;
   const NodeInfo& to = *context.node(*next);
   if (!gains(loads.of(from.uuid).primaries, from, loads.of(to.uuid).primaries, to)) return std::nullopt;
   return next_view(record, to.uuid, context.leader_incarnation(record, to.uuid, member_count(record)), {});

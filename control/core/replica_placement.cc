@@ -123,7 +123,8 @@ std::optional<std::string> choose_primary(const ViewContext& context, const Repl
                                           const ShardRecord& record, const std::set<std::string>& except) {
   const NodeInfo* best = nullptr;
   const auto rank = [&](const std::string& uuid) {
-    return std::tuple(!context.replicates(uuid), !context.heard(uuid), context.unwanted(record, uuid));
+    return std::tuple(!context.replicates(uuid), !context.heard(uuid), context.yielding(uuid),
+                      context.unwanted(record, uuid));
   };
   for (const Replica& member : members_of(record)) {
     const std::string& uuid = member.node_uuid;

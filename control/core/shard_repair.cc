@@ -127,6 +127,19 @@ NextRecord remove_lost_backups(const ViewContext& context, const ShardRecord& re
   return view(context, record, record.primary->node_uuid, lost);
 }
 
+NextRecord hand_over(const ViewContext& context, const ReplicaLoads& loads, const ShardRecord& record) {
+  if (!primary_works(context, record) || !context.yielding(record.primary->node_uuid)) return std::nullopt;
+  std::set<std::string> unfit;
+  for (const Replica& member : members_of(record)) {
+    const std::string& uuid = member.node_uuid;
+    const bool fit = context.heard(uuid) && context.replicates(uuid) && !context.yielding(uuid);
+    // A member that is to leave does not lead: it would give the lead back (release_members), and so on.
+    if (!fit || context.unwanted(record, uuid)) unfit.insert(uuid);
+  }
+  const auto next = choose_primary(context, loads, record, unfit);
+  return next ? NextRecord(view(context, record, *next, {})) : std::nullopt;
+}
+
 NextRecord release_members(const ViewContext& context, const ReplicaLoads& loads, const ViewHistory& history,
                            const ShardRecord& record) {
   if (!primary_works(context, record)) return std::nullopt;

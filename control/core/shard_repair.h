@@ -40,6 +40,9 @@ using NextRecord = std::optional<ShardRecord>;
 /// Removes backups whose storage was lost or whose node has stopped.
 [[nodiscard]] NextRecord remove_lost_backups(const ViewContext& context, const ShardRecord& record);
 
+/// The primary's node stops soon: another member leads, if one can that does not stop and is not to leave.
+[[nodiscard]] NextRecord hand_over(const ViewContext& context, const ReplicaLoads& loads, const ShardRecord& record);
+
 /// Removes members that are not to stay when there are enough others, or one that is more than needed. A primary that
 /// is not to stay stops leading before that.
 [[nodiscard]] NextRecord release_members(const ViewContext& context, const ReplicaLoads& loads,

@@ -62,6 +62,8 @@ struct ViewContext {
     const NodeInfo* info = node(uuid);
     return info != nullptr && info->draining;
   }
+  /// The node stops soon, and should lead nothing.
+  [[nodiscard]] bool yielding(const std::string& uuid) const { return status(uuid).yielding; }
   /// The node's build can hold replicas.
   [[nodiscard]] bool replicates(const std::string& uuid) const {
     const NodeInfo* info = node(uuid);

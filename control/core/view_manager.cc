@@ -141,6 +141,10 @@ class ViewManager::Planner {
     if (auto next = because("a backup has stopped or lost its data", remove_lost_backups(context_, record)))
       return next;
     if (auto next = because("a learner has everything and is a member", promote(record))) return next;
+    if (auto next = hand_over(context_, loads_, record)) {
+      why_ = absl::StrCat("its primary ", short_uuid(record.primary->node_uuid), " stops soon");
+      return next;
+    }
     if (auto next = release_members(context_, loads_, history, record)) {
       why_ = why_released(record);
       return next;

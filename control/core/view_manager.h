@@ -16,6 +16,9 @@
 //                         primary leads again if no other member can. If no member can lead, the view stays, and
 //                         the first member that returns with its storage will lead
 //   backups are lost      removed
+//   primary stops soon    (it says so in its heartbeats) another live member leads, of the manager's choice; it stays a
+//   (heartbeats)          member. A node can only give its own leads away by this. They come back by balance alone,
+//                         whose pace bounds how often a node that says so again and again moves them
 //   unwanted members      (draining node, move): they stop leading at once; removed when enough others are members
 //   learners              not needed: removed; caught up: joining; ready: a member
 //   too few members       a removed member comes back as a learner as soon as it may; another node gets a copy

@@ -26,6 +26,7 @@ NodeHeartbeat from_proto(const v1::HeartbeatRequest& request, int64_t unix_ms) {
   for (const v1::CopyProgress& copy : request.copies()) heartbeat.copies.push_back(from_proto(copy));
   for (const v1::ShardRef& shard : request.unserved()) heartbeat.unserved.push_back(from_proto(shard));
   heartbeat.security = from_proto(request.security());
+  heartbeat.yielding = request.yielding();
   // A clock may say anything; so much is as good as any more.
   constexpr int64_t kAheadMaxMs = int64_t{100} * 365 * 86'400 * 1000;
   const int64_t theirs = std::clamp<int64_t>(request.unix_ms(), 0, 2 * kAheadMaxMs);

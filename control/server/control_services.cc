@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/core/cluster_progress.h"
 #include "control/core/identity_rules.h"
 #include "control/proto/control.grpc.pb.h"
 #include "control/proto/convert.h"
@@ -81,13 +82,19 @@ class MembershipService final : public v1::Membership::CallbackService {
     if (absl::Status self = check_node_is(*context->auth_context(), request->uuid()); !self.ok()) {
       return queued(context, reactor, self);
     }
-    return queued(context, reactor,
-                  controller_.submit(from_proto(*request, unix_ms()),
-                                     [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
-                                       reply->set_map_revision(core.state().map_revision);
-                                       reply->set_unix_ms(unix_ms());
-                                       finish(context, reactor, decision.status);
-                                     }));
+    return queued(
+        context, reactor,
+        controller_.submit(from_proto(*request, unix_ms()),
+                           [context, reactor, request, reply](const Decision& decision, const ClusterCore& core) {
+                             reply->set_map_revision(core.state().map_revision);
+                             reply->set_unix_ms(unix_ms());
+                             if (request->yielding() && decision.status.ok()) {
+                               const YieldProgress progress = yield_progress(core.context(), request->uuid());
+                               reply->set_yield_left(static_cast<uint32_t>(progress.left));
+                               reply->set_yield_lags(progress.lags);
+                             }
+                             finish(context, reactor, decision.status);
+                           }));
   }
 
   ServerUnaryReactor* ReportReplicas(CallbackServerContext* context, const v1::ReportReplicasRequest* request,

@@ -115,16 +115,16 @@ void add_yield_command(app::Command& nodes, const Globals& globals) {
   auto arguments = std::make_shared<Arguments>();
   app::Command& command = nodes.add_command("yield", "Has other nodes lead the shards of a node.");
   command.description(
-      "Use it just before the node's process is stopped or restarted: clients then do not wait for another primary. "
-      "The node keeps its replicas, and may lead shards again later. Unlike drain, it changes nothing for good. Shards "
-      "without another live member stay.");
+      "Clients then do not wait for another primary when the node is gone. A node that is asked to stop (SIGTERM) does "
+      "so by itself: use this before it is killed, or cut off from the network. The node keeps its replicas, and may "
+      "lead shards again later. Unlike drain, it changes nothing for good. Shards without another live member stay.");
   command
       .add_positional("node", &arguments->node,
                       "By uuid, the beginning of its uuid (4 characters at least), or its gRPC address.")
       .check(complaint_of_node);
   command.add_duration("wait", &arguments->wait_ns, "How long it may take until the node leads no shard (exit code 1).")
       .range(kMillisecond, 3600 * kSecond);
-  command.example("skuactl node yield 10.0.0.3:7500 && systemctl restart skuad", "on that machine");
+  command.example("skuactl node yield 10.0.0.3:7500", "before work at the network of that machine");
   command.action([&globals, arguments] { return yield(globals, arguments->node, arguments->wait_ns); });
 }
 

@@ -2,6 +2,7 @@
 #include <malloc.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -181,6 +182,22 @@ absl::Status wait_for_end(const SkuadOptions& config, control::Admission admissi
   return why;
 }
 
+/// Other nodes lead the shards of this one before it stops, so that clients do not wait for another primary. Whatever
+/// comes of it, the node stops then; a second signal ends the process at once.
+void yield(Node& node, DurationNs limit_ns, const app::Logger& logger) {
+  if (limit_ns == 0) return;
+  const auto begin = std::chrono::steady_clock::now();
+  const absl::StatusOr<size_t> shards = node.yield(limit_ns);
+  const auto took = std::chrono::steady_clock::now() - begin;
+  const auto took_ms = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
+  if (!shards.ok()) {
+    logger.info("shards were not handed over: another member leads when it misses this node",
+                {{"after_ms", took_ms}, {"why", std_view(shards.status().message())}});
+  } else if (*shards > 0) {
+    logger.info("other nodes lead the shards of this one", {{"shards", *shards}, {"after_ms", took_ms}});
+  }
+}
+
 /// What the node shows its operator, also while it starts. Must outlive the pages.
 class NodePages {
  public:
@@ -282,6 +299,7 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   reporter.ready(app::service_probe(pages.pages()));
   const absl::Status why = wait_for_end(config, security.admission, logger, stop, ending);
   reporter.stopping();
+  if (why.ok()) yield(*started, config.yield_timeout, logger);
   http.reset();     // its pages ask the node and the gateway
   gateway.reset();  // its clients get the answers that the node can give yet
   renewer.reset();  // its thread uses gRPC, and stopped() may end the process

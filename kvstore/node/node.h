@@ -128,6 +128,10 @@ class Node {
   /// (newer format), INVALID_ARGUMENT, INTERNAL.
   static absl::StatusOr<std::unique_ptr<Node>> start(NodeOptions options);
 
+  /// Has other nodes lead the shards that this one leads, before it stops, and waits for that. The node serves
+  /// meanwhile. The number of shards, or why not all were handed over (NodeAgent::yield()).
+  [[nodiscard]] virtual absl::StatusOr<size_t> yield(DurationNs limit_ns) = 0;
+
   /// Drains the workers and ends all threads. Idempotent. The destructor calls it.
   virtual void stop() = 0;
 

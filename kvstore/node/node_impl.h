@@ -47,6 +47,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   ~NodeImpl() override { stop(); }
 
   absl::Status start();
+  absl::StatusOr<size_t> yield(DurationNs limit_ns) override { return agent_->yield(limit_ns); }
   void stop() override;
   const std::string& grpc_address() const override { return advertised_address_; }
   uint64_t incarnation() const override { return incarnation_; }

@@ -159,6 +159,11 @@ void declare(app::Program& program, SkuadOptions& options) {
   program
       .add_string("zone", &options.zone, "What fails together, such as a rack: replicas of a shard avoid sharing one.")
       .check(complain_about_zone);
+  program
+      .add_duration("yield-timeout", &options.yield_timeout,
+                    "A node that is asked to stop has other nodes lead its shards first, for so long at most. 0: it "
+                    "stops at once, and clients wait until another member leads.")
+      .range(0, 3600 * kSecond);
   app::add_http_options(program, &options.http);
   program.add_int("workers", &options.workers, "Polling threads.").range(1, 256).unit("threads");
   program.add_choice("polling", &options.polling, {{"adaptive", Polling::kAdaptive}, {"busy", Polling::kBusy}},

@@ -63,6 +63,7 @@ struct SkuadOptions {
   size_t log_segment = 0;   // 0: by the disk's size
   size_t disk_reserve = 0;  // 0: by the disk's size
   size_t copy_rate = 0;
+  DurationNs yield_timeout = 10 * kSecond;  // 0: the node does not yield
   /// For clients of Redis and memcached. What the node has anyway (certificates and so on) is not filled in.
   gateway::ProgramOptions gateway;
   bool check_config = false;

@@ -200,6 +200,20 @@ class SecureClusterTest(mistakes.MistakesTest):
         self.assertEqual(refused.stderr.count("\n"), 1, refused.stderr)
         self.assertIn("do not trust each other", refused.stderr)
 
+    def test_ANodeHandsItsShardsOverWithItsOwnCertificate(self):
+        cluster = self.cluster
+        self.ok(cluster.ctl("status", "--wait-settled", "60s"))
+        leads = [shard["replicas"][0]["grpc_address"] for shard in self.json_of_shards()]
+        self.assertEqual(len(set(leads)), NODES)
+        process = cluster.processes["node1"]
+        self.assertEqual(process.stop(), 0)
+        self.assertIn("other nodes lead the shards of this one", process.log())
+        cluster.start_node(1)
+        self.ok(cluster.ctl("status", "--wait-settled", "60s"))
+
+    def json_of_shards(self):
+        return json.loads(self.ok(self.cluster.ctl("--output", "json", "shard", "show", "usertable")))["shards"]
+
     def test_ANodeKeepsItsCertificate(self):
         cluster = self.cluster
         process = cluster.processes["node0"]

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <future>
 
+#include "control/core/protocol_version.h"
 #include "tests/control/client/control_harness.h"
 
 namespace skua::control {
@@ -264,6 +265,73 @@ TEST(NodeAgent, AppliedRevisionIsReported) {
     const auto status = admin.status();
     return status.ok() && status->nodes[0].applied_revision == revision;
   }));
+}
+
+/// Takes each map as soon as it hears of it.
+class QuickNode {
+ public:
+  QuickNode(const ControlHarness& control, uint64_t n) {
+    NodeAgentOptions options = agent_options(control, n);
+    options.node.replication_version = kReplicationVersion;
+    options.on_map_revision = [this](uint64_t revision) { agent_->set_applied_revision(revision); };
+    agent_ = std::make_unique<NodeAgent>(std::move(options));
+    agent_->start();
+    EXPECT_TRUE(agent_->wait_registered(kGenerous).ok());
+  }
+  ~QuickNode() { agent_->stop(); }
+  QuickNode(const QuickNode&) = delete;
+  QuickNode& operator=(const QuickNode&) = delete;
+  NodeAgent& agent() { return *agent_; }
+
+ private:
+  std::unique_ptr<NodeAgent> agent_;
+};
+
+size_t led_by(AdminClient& admin, uint64_t n) {
+  const auto status = admin.status();
+  return status.ok() ? status->nodes.at(n - 1).owned_shard_count : 999;
+}
+
+TEST(NodeAgent, OtherNodesLeadItsShardsWhenItYields) {
+  ControlHarness control;
+  AdminClient admin(control.address(), kGenerous);
+  QuickNode one(control, 1);
+  QuickNode two(control, 2);
+  ASSERT_TRUE(admin.create_table({.name = "t", .shard_count = 6, .replicas = 2}).ok());
+  ASSERT_EQ(led_by(admin, 1), 3u);
+  const absl::StatusOr<size_t> yielded = one.agent().yield(kGenerous);
+  ASSERT_TRUE(yielded.ok()) << yielded.status();
+  EXPECT_EQ(*yielded, 3u);
+  EXPECT_EQ(led_by(admin, 1), 0u);
+  EXPECT_EQ(led_by(admin, 2), 6u);
+  EXPECT_EQ(one.agent().yield(0).value_or(0), 3u) << "again, it is done already";
+  EXPECT_EQ(two.agent().yield(kGenerous).value_or(9), 0u) << "nobody is left who could lead";
+}
+
+TEST(NodeAgent, YieldsNothingIfNobodyCouldHandOver) {
+  ControlHarness control;
+  const auto node = start_node(control, 1);
+  control.stop();
+  EXPECT_EQ(node->yield(kGenerous).status().code(), StatusCode::kUnavailable);
+  node->stop();
+  NodeAgent stranger(agent_options(control, 2));
+  stranger.start();
+  EXPECT_EQ(stranger.yield(kGenerous).status().code(), StatusCode::kUnavailable);
+}
+
+TEST(NodeAgent, YieldEndsWhenTheTimeIsOver) {
+  ControlHarness control;
+  AdminClient admin(control.address(), kGenerous);
+  QuickNode one(control, 1);
+  NodeAgentOptions options = agent_options(control, 2);
+  options.node.replication_version = kReplicationVersion;
+  NodeAgent slow(options);  // takes no map
+  slow.start();
+  ASSERT_TRUE(slow.wait_registered(kGenerous).ok());
+  ASSERT_TRUE(admin.create_table({.name = "t", .shard_count = 2, .replicas = 2}).ok());
+  const absl::Status status = one.agent().yield(600 * kMillisecond).status();
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("do not all do so yet"));
 }
 
 TEST(NodeAgent, LeaveIsRefusedWithShardsUnlessForced) {

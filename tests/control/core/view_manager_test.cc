@@ -43,6 +43,115 @@ TEST(Reasons, OfTheControlPlanesOwn) {
   EXPECT_EQ(next(Tick{}), "repair: a replica is missing");
 }
 
+// --- Nodes that stop soon
+
+Decision yield(ReplicatedCluster& cluster, uint64_t n, bool yielding = true) {
+  NodeHeartbeat heartbeat{cluster.node(n).uuid, cluster.node(n).incarnation, cluster.node(n).instance};
+  heartbeat.applied_revision = cluster.revision();
+  heartbeat.yielding = yielding;
+  return cluster.step(heartbeat);
+}
+
+/// What the node is told.
+YieldProgress progress(const ReplicatedCluster& cluster, uint64_t n) {
+  return yield_progress(cluster.core.context(), test_uuid(n));
+}
+
+TEST(Yielding, AnotherMemberLeadsEachShardAndNothingElseChanges) {
+  ReplicatedCluster cluster(4, 3, 8);
+  const uint64_t p = cluster.primary();
+  const size_t led = cluster.led_by(p);
+  const size_t held = cluster.held_by(p);
+  ASSERT_GT(led, 0u);
+  yield(cluster, p);
+  EXPECT_EQ(progress(cluster, p).left, led);
+  const Decision handed = cluster.step(Tick{});
+  EXPECT_EQ(handed.changes.reasons.at(0), "its primary " + short_uuid(test_uuid(p)) + " stops soon");
+  cluster.settle();
+  EXPECT_EQ(cluster.led_by(p), 0u);
+  EXPECT_EQ(cluster.held_by(p), held);
+  EXPECT_EQ(progress(cluster, p).left, 0u);
+}
+
+TEST(Yielding, IsDoneWhenWhoLeadsNowHasHeardOfIt) {
+  ReplicatedCluster cluster(2, 2);
+  const uint64_t p = cluster.primary();
+  const uint64_t b = cluster.backup(0);
+  yield(cluster, p);
+  cluster.settle();
+  ASSERT_EQ(cluster.primary(), b);
+  EXPECT_TRUE(progress(cluster, p).lags);
+  yield(cluster, p);
+  EXPECT_TRUE(progress(cluster, p).lags);
+  EXPECT_TRUE(cluster.heartbeat(cluster.node(b), cluster.revision()).ok());
+  EXPECT_FALSE(progress(cluster, p).lags);
+}
+
+TEST(Yielding, ShardsThatNobodyElseCanLeadStay) {
+  ReplicatedCluster single(2, 1);
+  yield(single, single.primary());
+  EXPECT_EQ(progress(single, single.primary()).left, 0u);
+  EXPECT_EQ(single.settle(), 0);
+
+  ReplicatedCluster silent(2, 2);
+  const uint64_t p = silent.primary();
+  silent.silence(silent.backup(0));
+  silent.pass(10 * kSecond);
+  yield(silent, p);
+  EXPECT_EQ(progress(silent, p).left, 0u);
+  silent.settle();
+  EXPECT_EQ(silent.primary(), p);
+}
+
+TEST(Yielding, NodesThatStopTogetherGiveNothingToEachOther) {
+  ReplicatedCluster cluster(3, 3, 6);
+  const uint64_t last = cluster.primary();
+  for (const uint64_t n : {1, 2, 3}) {
+    if (n != last) yield(cluster, n);
+  }
+  cluster.settle();
+  EXPECT_EQ(cluster.led_by(last), 6u);
+  yield(cluster, last);
+  EXPECT_EQ(progress(cluster, last).left, 0u);
+  EXPECT_EQ(cluster.settle(), 0);
+}
+
+TEST(Yielding, ANodeThatIsDrainedIsNotGivenTheLeadForItWouldGiveItBack) {
+  ReplicatedCluster cluster(2, 2);
+  const uint64_t p = cluster.primary();
+  cluster.step(DrainNode{test_uuid(cluster.backup(0))});
+  yield(cluster, p);
+  EXPECT_EQ(progress(cluster, p).left, 0u);
+  cluster.settle();
+  EXPECT_EQ(cluster.primary(), p);
+}
+
+TEST(Yielding, EndsWithTheProcessOrWhenItIsTakenBack) {
+  ReplicatedCluster cluster(2, 2);
+  const uint64_t p = cluster.primary();
+  yield(cluster, p);
+  EXPECT_TRUE(cluster.core.context().yielding(test_uuid(p)));
+  yield(cluster, p, false);
+  EXPECT_FALSE(cluster.core.context().yielding(test_uuid(p)));
+  yield(cluster, p);
+  cluster.restart(p);
+  EXPECT_FALSE(cluster.core.context().yielding(test_uuid(p)));
+}
+
+/// Balance would give the lead to the node that leads the least, and it would go to and fro.
+TEST(Yielding, BalanceGivesItNothing) {
+  ReplicatedCluster cluster(2, 2, 4);
+  const uint64_t p = cluster.primary();
+  for (int i = 0; i < 200; ++i) {
+    yield(cluster, p);
+    cluster.now += 300 * kMillisecond;
+    EXPECT_TRUE(cluster.heartbeat(cluster.node(3 - p), cluster.revision()).ok());
+    cluster.settle();
+    yield(cluster, p);
+    ASSERT_EQ(cluster.led_by(p), 0u);
+  }
+}
+
 TEST(LostStorage, AMemberIsNoMemberAnyMoreAndLearns) {
   ReplicatedCluster cluster(3);
   const uint64_t b = cluster.backup(0);

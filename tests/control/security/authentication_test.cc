@@ -198,6 +198,14 @@ TEST_F(AuthenticationTest, ANodeSpeaksForItselfOnly) {
     v1::HeartbeatReply reply;
     return stub->Heartbeat(context, request, &reply);
   });
+  // Else a node could take the leads of another one away.
+  refused([&](grpc::ClientContext* context) {
+    v1::HeartbeatRequest request;
+    request.set_uuid(kNode);
+    request.set_yielding(true);
+    v1::HeartbeatReply reply;
+    return stub->Heartbeat(context, request, &reply);
+  });
   refused([&](grpc::ClientContext* context) {
     v1::ReportReplicasRequest request;
     request.set_uuid(kNode);
