@@ -9,18 +9,14 @@ golden/chart.sha256 says whether they are of this chart. --update writes them.
 """
 
 import argparse
-import contextlib
 import copy
 import hashlib
 import json
 import os
-import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -108,19 +104,6 @@ def objects(case):
     return {(document["kind"], document["metadata"]["name"]): document for document in documents}
 
 
-def yield_hook(case):
-    container = pods(case)["StatefulSet", "example-node"]["spec"]["containers"][0]
-    return list(container["lifecycle"]["preStop"]["exec"]["command"])
-
-
-def free_ports(count):
-    with contextlib.ExitStack() as open_ones:
-        sockets = [open_ones.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-
-
 def pods(case):
     specs = {name: document["spec"] for name, document in objects(case).items()}
     return {name: spec["template"] for name, spec in specs.items() if "template" in spec}
@@ -163,12 +146,7 @@ class Schema(unittest.TestCase):
         refused("gateway", "clients", "usersSecret", value="")     # then nobody is known
         refused("gateway", "clients", "caSecret", value="Ca")      # no name of a Secret
         refused("gateway", "clients", "password", value="tea")
-        refused("node", "yield", "enabled", value="yes")
-        refused("node", "yield", "waitSeconds", value=0)
-        refused("node", "yield", "waitSeconds", value="30s")
-        refused("node", "yield", value=True)
-        refused("node", "terminationGracePeriodSeconds", value=0)
-        refused("security", "secrets", "yield", value="")
+        refused("node", "terminationGracePeriodSeconds", value=29)  # the node hands over its shards in that time, too
         refused("control", "etcdSecret", value="skua-etcd")        # embedded metadata
         refused("tables", value=[{"replicas": 3}])
 
@@ -312,57 +290,15 @@ class Golden(unittest.TestCase):
             self.assertEqual("--memcached-address=0.0.0.0:11211" in args, is_on, case)
             self.assertEqual(ports, [6379, 11211] if is_on else [6379], case)
 
-    def test_nodes_yield_if_told(self):
+    def test_nodes_hand_over_by_themselves(self):
         for case in CASES:
             spec = pods(case)["StatefulSet", "example-node"]["spec"]
-            given = values(case)["node"]
-            is_on = given["yield"]["enabled"]
+            self.assertNotIn("lifecycle", spec["containers"][0], case)
+            # No pod of a node has an administrator's certificate.
             secrets = {volume["secret"]["secretName"] for volume in spec["volumes"] or []}
-            self.assertEqual("lifecycle" in spec["containers"][0], is_on, case)
-            # An administrator's certificate is in no other case where nodes are.
-            self.assertEqual(values(case)["security"]["secrets"]["yield"] in secrets,
-                             is_on and values(case)["security"]["mode"] == "certificates", case)
-            left = spec["terminationGracePeriodSeconds"]
-            if is_on:
-                words = yield_hook(case)[-1].split()
-                limit = int(words[words.index("timeout") + 1])
-                self.assertGreater(limit, given["yield"]["waitSeconds"], case)
-                left -= limit
-            self.assertEqual(left, given["terminationGracePeriodSeconds"], case)
-
-    def test_hook_of_nodes_yields(self):
-        """Runs the command of the hook beside a control plane and a node, and where there is none."""
-        needed = [os.path.join(PROGRAMS, program) for program in ("skua-control", "skuad", "skuactl")]
-        if shutil.which("busybox") is None or not all(map(os.path.exists, needed)):
-            self.skipTest("busybox is not installed, or programs are not built")
-        control, grpc, data = free_ports(3)
-        with tempfile.TemporaryDirectory(prefix="skua-helm-") as folder, contextlib.ExitStack() as running:
-            def start(*command):
-                with open(f"{folder}/log", "a", encoding="utf-8") as log:
-                    process = subprocess.Popen(command, stdout=log, stderr=log)
-                running.callback(process.wait)
-                running.callback(process.terminate)
-
-            def hook(node):
-                command = yield_hook("open")
-                command[-1] = re.sub(r"--control-address=\S+", f"--control-address=127.0.0.1:{control}", command[-1])
-                command[-1] = re.sub(r'"\$POD_NAME[^"]*:7410"', f'"$POD_NAME:{node}"', command[-1])
-                environment = {**os.environ, "PATH": f"{PROGRAMS}:{os.environ['PATH']}", "POD_NAME": "127.0.0.1"}
-                return subprocess.run(command, check=False, text=True, env=environment, stdout=subprocess.PIPE,
-                                      stderr=subprocess.STDOUT, timeout=60)
-            began = time.monotonic()
-            alone = hook(grpc)
-            self.assertNotEqual(alone.returncode, 0, alone.stdout)
-            self.assertLess(time.monotonic() - began, 40)
-            start(needed[0], f"--data-dir={folder}/c", f"--listen-address=127.0.0.1:{control}")
-            start(needed[1], f"--data-dir={folder}/n", f"--control-address=127.0.0.1:{control}", "--memory=256MiB",
-                  f"--grpc-address=127.0.0.1:{grpc}", f"--data-address=127.0.0.1:{data}")
-            done = alone
-            while done.returncode != 0 and time.monotonic() - began < 60:
-                time.sleep(0.2)
-                done = hook(grpc)
-            self.assertEqual(done.returncode, 0, done.stdout + read(f"{folder}/log"))
-            self.assertIn("leads no shard", done.stdout)
+            self.assertNotIn(values(case)["security"]["secrets"]["admin"], secrets, case)
+            self.assertEqual(spec["terminationGracePeriodSeconds"],
+                             values(case)["node"]["terminationGracePeriodSeconds"], case)
 
     def test_servers_take_their_options(self):
         """The programs themselves look at each container's options, but for certificates, which are not there."""
