@@ -56,10 +56,9 @@ absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::create(ClientOptions o
   auto clock = std::make_unique<TscClock>();
   std::shared_ptr<rpc::Transport> made = *std::move(transport);
   if (*packets != rpc::PacketProtection::kOff) {
-    made = rpc::seal(std::move(made), *clock,
-                     {.protection = *packets,
-                      .peers_max = kNodeWorkersMax,
-                      .key_lifetime_ns = options.packet_key_lifetime.count()});
+    made = rpc::seal(
+        std::move(made), *clock,
+        {.protection = *packets, .peers_max = kNodeWorkersMax, .key_lifetime_ns = options.packet_key_lifetime.count()});
   }
   auto impl = std::make_unique<Impl>(std::move(clock), std::move(made),
                                      make_control_access(options.control_address, *std::move(credentials)), options,

@@ -27,8 +27,8 @@ PeerLinks::PeerLinks(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, PeerLink
   // Writes of clients hold their places until replicas have them, so replicas must not need the same places.
   const rpc::ServeOptions for_nodes{.may_have_reserved = true};
   endpoint_.serve(
-      static_cast<rpc::MethodId>(Method::kReplicate),
-      [this](rpc::IncomingCall&& call) { on_request(std::move(call)); }, for_nodes);
+      static_cast<rpc::MethodId>(Method::kReplicate), [this](rpc::IncomingCall&& call) { on_request(std::move(call)); },
+      for_nodes);
   endpoint_.serve(
       static_cast<rpc::MethodId>(Method::kVouch), [this](rpc::IncomingCall&& call) { on_vouch(std::move(call)); },
       for_nodes);

@@ -194,9 +194,8 @@ class SnapshotService::Job final : public ReadJob {
 SnapshotService::SnapshotService(rpc::Endpoint& endpoint, PeerLinks& links, ReaderPool& readers, SnapshotSource& source,
                                  AllowFn allow)
     : endpoint_(endpoint), links_(links), readers_(readers), source_(source), allow_(std::move(allow)) {
-  endpoint_.serve(
-      static_cast<rpc::MethodId>(Method::kFetchChunk),
-      [this](rpc::IncomingCall&& call) { on_request(std::move(call)); }, {.may_have_reserved = true});
+  endpoint_.serve(static_cast<rpc::MethodId>(Method::kFetchChunk),
+                  [this](rpc::IncomingCall&& call) { on_request(std::move(call)); }, {.may_have_reserved = true});
 }
 
 void SnapshotService::on_request(rpc::IncomingCall&& call) {

@@ -35,9 +35,8 @@ void WorkerReplication::start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap,
   service_ =
       std::make_unique<SnapshotService>(endpoint, *links_, readers, *copying.source,
                                         [this](ShardId shard, PeerAddress from) { return may_have_data(shard, from); });
-  endpoint.serve(
-      static_cast<rpc::MethodId>(Method::kFetchTail), [this](rpc::IncomingCall&& call) { serve_tail(std::move(call)); },
-      {.may_have_reserved = true});
+  endpoint.serve(static_cast<rpc::MethodId>(Method::kFetchTail),
+                 [this](rpc::IncomingCall&& call) { serve_tail(std::move(call)); }, {.may_have_reserved = true});
   copies_ = std::make_unique<SnapshotCopies>(copying.copies, *this, *copying.slots);
 }
 

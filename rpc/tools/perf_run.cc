@@ -386,7 +386,9 @@ absl::StatusOr<std::unique_ptr<Transport>> TransportSource::make(uint16_t lane, 
     faults.loss = choice_.loss;
     made = std::make_unique<FaultyTransport>(std::move(made), faults);
   }
-  if (choice_.packets != PacketProtection::kOff) made = seal(std::move(made), clock_, choice_.packets, kPeersMax);
+  if (choice_.packets != PacketProtection::kOff) {
+    made = seal(std::move(made), clock_, {.protection = choice_.packets, .peers_max = kPeersMax});
+  }
   return made;
 }
 

@@ -61,7 +61,7 @@ struct Host {
     options.self.incarnation = 1;
     if (listens) options.listen_ip = "127.0.0.1";
     transport = value_of(rpc::TcpTransport::create(options));
-    if (sealed) transport = rpc::seal(std::move(transport), clock, rpc::PacketProtection::kEncrypt, 16);
+    if (sealed) transport = rpc::seal(std::move(transport), clock, {.peers_max = 16});
     endpoint = std::make_unique<rpc::Endpoint>(*transport, clock, rpc::EndpointOptions{});
     endpoint->serve(kEcho,
                     [](rpc::IncomingCall&& call) { call.reply.reply(rpc::MessagePtr::copy_of(call.request.bytes())); });
