@@ -106,7 +106,7 @@ TEST(Yielding, ShardsThatNobodyElseCanLeadStay) {
 TEST(Yielding, NodesThatStopTogetherGiveNothingToEachOther) {
   ReplicatedCluster cluster(3, 3, 6);
   const uint64_t last = cluster.primary();
-  for (const uint64_t n : {1, 2, 3}) {
+  for (const uint64_t n : {1u, 2u, 3u}) {
     if (n != last) yield(cluster, n);
   }
   cluster.settle();
