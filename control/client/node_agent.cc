@@ -260,7 +260,7 @@ class NodeAgent::Impl {
     }
   }
 
-  /// Nobody is left who could hand over, when each control process was tried. One that is only busy answers in a moment.
+  /// Ends the yield when each control process was tried and none could hand over. A busy one answers in a moment.
   void end_yield_if(const absl::Status& status) {
     if (status.ok() || status.code() == absl::StatusCode::kResourceExhausted) return;
     std::lock_guard lock(mutex_);
