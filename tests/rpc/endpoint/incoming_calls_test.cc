@@ -89,7 +89,8 @@ TEST_F(IncomingCallsTest, TheLastPlacesAreForMethodsThatMayHaveThem) {
   options.handlers_reserved = 2;
   testing::ContextAndMemory of_three{wire, options};
   IncomingCalls three{of_three.context, of_three.memory};
-  const auto keep = [this](IncomingCall&& call) { calls.push_back(std::move(call)); };
+  std::vector<IncomingCall> kept;  // their reply tokens need the mailbox of `of_three`
+  const auto keep = [&kept](IncomingCall&& call) { kept.push_back(std::move(call)); };
   three.serve(kMethod, keep, {});
   three.serve(kOfNodes, keep, {.may_have_reserved = true});
   const auto deliver_to = [&](MethodId method, uint32_t number) {
