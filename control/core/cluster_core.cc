@@ -101,6 +101,7 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
 
 Decision ClusterCore::on(const NodeHeartbeat& event, TimeNs now) {
   if (auto status = check_process(event.uuid, event.incarnation, event.instance); !status.ok()) return refused(status);
+  if (auto status = check_not_stopped(event.uuid); !event.stopping && !status.ok()) return refused(status);
   Decision decision;
   note_alive(event.uuid, event.applied_revision, now, decision);
   NodeStatus& status = status_[event.uuid];
@@ -134,6 +135,7 @@ void ClusterCore::note_unserved(const NodeHeartbeat& event) {
 
 Decision ClusterCore::on(const ReplicaReport& event, TimeNs now) {
   if (auto status = check_process(event.uuid, event.incarnation, event.instance); !status.ok()) return refused(status);
+  if (auto status = check_not_stopped(event.uuid); !status.ok()) return refused(status);
   Decision decision;
   note_alive(event.uuid, status_[event.uuid].applied_revision, now, decision);
   views_.note(context(now), event);
@@ -188,6 +190,13 @@ absl::Status ClusterCore::check_process(const std::string& uuid, uint64_t incarn
                                         const std::string& instance) const {
   if (auto status = check_node_allowed(uuid, state_); !status.ok()) return status;
   return control::check_process(find_node(uuid), uuid, incarnation, instance, state_.cluster_id);
+}
+
+/// A node that stops cancels its call under way. That call may arrive after the goodbye, and is not a sign of life.
+absl::Status ClusterCore::check_not_stopped(const std::string& uuid) const {
+  if (context(newest_).status(uuid).liveness != Liveness::kStopped) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("node ", short_uuid(uuid), " has said that it stops; it registers if it goes on"));
 }
 
 void ClusterCore::match_status_to_state(TimeNs now) {

@@ -20,7 +20,8 @@
 //      register, heartbeat                   silence > suspect_after
 //   ────────────────────────> kAlive ───────────────────────────────> kSuspected
 //                              ^  │  heartbeat says "stopping"             │
-//        heartbeat, register   │  └──────────────────────> kStopped        │
+//                              │  └──────────────────────> kStopped        │ heartbeat, register
+//                              │            register          │            │
 //                              └──────────────────────────────┴────────────┘
 //   kUnknown: registered earlier, not heard of since this process started; suspected after the same silence
 //
@@ -101,6 +102,8 @@ class ClusterCore {
   /// OK if the message comes from the registered process of that node.
   [[nodiscard]] absl::Status check_process(const std::string& uuid, uint64_t incarnation,
                                            const std::string& instance) const;
+  /// OK unless the node has said goodbye and not registered since.
+  [[nodiscard]] absl::Status check_not_stopped(const std::string& uuid) const;
   [[nodiscard]] ViewContext context(TimeNs now) const {
     return {state_, status_, options_.views, now, &views_.doubts()};
   }

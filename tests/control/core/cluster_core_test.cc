@@ -75,6 +75,25 @@ TEST(Register, MovedNodeIsTakenAtOnceAfterACleanStop) {
   EXPECT_TRUE(cluster.register_node(moved).ok());
 }
 
+TEST(Heartbeat, WhatArrivesAfterTheGoodbyeIsNoSignOfLife) {
+  TestCluster cluster;
+  const NodeInfo node = test_node(1, 1);
+  ASSERT_TRUE(cluster.register_node(node).ok());
+  const NodeHeartbeat goodbye{node.uuid, 1, node.instance, 0, true};
+  ASSERT_TRUE(cluster.step(goodbye).status.ok());
+  EXPECT_EQ(cluster.heartbeat(node).code(), StatusCode::kNotFound) << "an agent that goes on registers";
+  ReplicaReport report;
+  report.uuid = node.uuid;
+  report.incarnation = 1;
+  report.instance = node.instance;
+  EXPECT_EQ(cluster.step(report).status.code(), StatusCode::kNotFound);
+  EXPECT_EQ(cluster.liveness(1), Liveness::kStopped);
+  EXPECT_TRUE(cluster.step(goodbye).status.ok()) << "a goodbye may be said again";
+  ASSERT_TRUE(cluster.register_node(node).ok());
+  EXPECT_TRUE(cluster.heartbeat(node).ok());
+  EXPECT_EQ(cluster.liveness(1), Liveness::kAlive);
+}
+
 TEST(Heartbeat, TroubleIsShownUntilItEndsAndIsBounded) {
   TestCluster cluster;
   const NodeInfo node = test_node(1, 1);
