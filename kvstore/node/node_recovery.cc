@@ -32,8 +32,8 @@ absl::Status NodeRecovery::count_start() {
   }
 }
 
-/// Removes the spare files of all logs. No log may be open. Afterwards logs are opened without new spares, because
-/// these would take the room that the recovery of the next log needs. Returns the number of files removed. Files that
+/// Removes the spare files of all logs. No log may be open. Afterwards logs are opened without new spares, and keep few
+/// of the segments that recovery frees: the recovery of the next log and the databases need the room. Returns the number of files removed. Files that
 /// cannot be removed stay.
 size_t NodeRecovery::give_up_all_spares() {
   size_t removed = 0;
@@ -100,7 +100,10 @@ absl::StatusOr<OpenLog> NodeRecovery::recover_one(const std::string& directory, 
   // chunk are read at the same time.
   recovery.chunk_bytes = std::min(recovery.chunk_bytes, options_.memory_bytes / 2);
   recovery.log.identity.log_number = number;
-  if (spares_given_up_) recovery.log.spares_at_open = 0;
+  if (spares_given_up_) {
+    recovery.log.spares_at_open = 0;
+    recovery.log.spares_max = recovery.log.reserve_segments + 1;  // one for a log that goes on
+  }
   std::memcpy(recovery.log.identity.node_id.data(), node->bytes.data(), recovery.log.identity.node_id.size());
   std::memcpy(recovery.log.identity.cluster_id.data(), cluster->bytes.data(), recovery.log.identity.cluster_id.size());
   recovery.tell = [this, number](const std::string& line) {

@@ -74,7 +74,7 @@ class NodeRecovery {
   const Clock& clock_;
   NodeState state_;
   std::optional<UnsyncedShards> unsynced_;
-  bool spares_given_up_ = false;  // from then on logs are opened without new spares
+  bool spares_given_up_ = false;  // from then on logs are opened without new spares, and keep few
 };
 
 }  // namespace skua::kv

@@ -287,13 +287,16 @@ class StorageTest(unittest.TestCase):
         client.tell("check")
 
     def test_FullDisk_SpareFilesMakeRoomForTheRecoveryOfAllLogs(self):
-        # The spare files leave room for what both logs hold, but not for new spare files of log 0 as well.
-        mount, cluster, client = self.killed_node("--workers", "2", keys=1000, loaded=500)
+        # The spare files leave room for what both logs hold, but not for new spare files of log 0 as well, and for the
+        # databases only if the logs do not keep the files that they have no use for any more.
+        mount, cluster, client = self.killed_node("--workers", "2", keys=1000, loaded=900)
         ballast = self.fill(mount, 64 << 10)
         cluster.start_node(0)
         self.assertEqual(self.ok(cluster.ctl("get", "t", "before", timeout="60s")).strip(), "1")
         self.assertRegex(self.log(cluster), "gave up [0-9]+ spare files? of the logs")
         self.assertNotIn("the node serves nothing", self.log(cluster))
+        for worker in range(2):
+            self.assertLessEqual(len(glob.glob(f"{mount.path}/node0/log/{worker}/spare-*")), 3)
         os.unlink(ballast)
         client.tell("check")
 
