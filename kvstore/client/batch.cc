@@ -46,8 +46,13 @@ Batch& Batch::append(std::string_view key, std::string_view bytes, const BatchOp
 
 Batch& Batch::patch(std::string_view key, std::span<const FieldUpdate> fields, const BatchOpOptions& options) {
   row_.clear();
-  for (const FieldUpdate& field : fields) append_field(row_, {field.name, as_byte_span(field.value)});
-  return append_op({.kind = Mutation::Kind::kPatch, .key = key, .value = as_byte_span(row_)}, options);
+  bool edits_row = false;  // which the batch refuses
+  for (const FieldUpdate& field : fields) {
+    append_field(row_, {field.name, as_byte_span(field.value), field.remove});
+    edits_row |= field.remove;
+  }
+  return append_op({.kind = Mutation::Kind::kPatch, .key = key, .value = as_byte_span(row_), .edits_row = edits_row},
+                   options);
 }
 
 Batch& Batch::expire(std::string_view key, std::chrono::nanoseconds ttl, const BatchOpOptions& options) {

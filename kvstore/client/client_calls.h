@@ -54,6 +54,7 @@ struct WriteCall {
   std::span<const FieldUpdate> fields = {};  ///< PATCH
   bool create_if_missing = false;            ///< PATCH
   int64_t delta = 0;                         ///< ADD
+  bool count_fields = false;                 ///< PATCH
 };
 
 struct BatchCall {
@@ -106,9 +107,10 @@ class ClientCalls {
     return write({Method::kDelete, table, key, options}, std::forward<Done>(done)...);
   }
 
-  /// Replaces or adds fields of a row, atomically and in one round trip. NOT_FOUND: no such key (unless
-  /// create_if_missing). FAILED_PRECONDITION: the value is not a row (or with `row`, is not marked as one), or
-  /// `if_version` does not hold.
+  /// Replaces, adds or removes fields of a row, atomically and in one round trip. NOT_FOUND: no such key (unless
+  /// create_if_missing; removals alone make none). A PATCH that only removes fields that the row lacks is OK, writes
+  /// nothing, and has the key's version. FAILED_PRECONDITION: the value is not a row (or with `row`, is not marked as
+  /// one), or `if_version` does not hold.
   template <typename... Done>
   [[nodiscard]] auto patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
                            const PatchOptions& options = {}, Done&&... done) {
@@ -116,7 +118,13 @@ class ClientCalls {
                               .if_version = options.if_version,
                               .mark = {.tag = 0, .row = options.row},
                               .durability = options.durability};
-    return write({Method::kPatch, table, key, common, {}, fields, options.create_if_missing},
+    return write({.method = Method::kPatch,
+                  .table = table,
+                  .key = key,
+                  .options = common,
+                  .fields = fields,
+                  .create_if_missing = options.create_if_missing,
+                  .count_fields = options.count_fields},
                  std::forward<Done>(done)...);
   }
 

@@ -34,6 +34,7 @@
 #include "absl/status/statusor.h"
 #include "control/security/credential_files.h"
 #include "kvstore/types/durability.h"
+#include "kvstore/types/patch_counts.h"
 #include "kvstore/types/record_mark.h"
 #include "rpc/base/lease.h"
 #include "rpc/protocol/traffic_settings.h"
@@ -147,6 +148,8 @@ struct PatchOptions {
   bool create_if_missing = false;
   /// The record must be marked as a row, otherwise FAILED_PRECONDITION, and a row that is made will be.
   bool row = false;
+  /// The result has WriteResult::fields, as if fields were removed. UNIMPLEMENTED: the node's version is too old.
+  bool count_fields = false;
   /// As in WriteOptions.
   std::optional<uint64_t> if_version{};
   Durability durability = Durability::kDefault;
@@ -159,10 +162,13 @@ struct BatchOptions {
   Durability durability = Durability::kDefault;
 };
 
-/// A field of a row, to be replaced or added. Views: the bytes need to live for the call only.
+/// A field of a row, to be replaced, added or removed. Views: the bytes need to live for the call only.
 struct FieldUpdate {
   std::string_view name;
-  std::string_view value;
+  std::string_view value = {};
+  /// The field goes; there is no value. A field that the row lacks may be removed. If the last field of the row goes,
+  /// the key goes, too. Not in batches. UNIMPLEMENTED: the node's version is too old.
+  bool remove = false;
 };
 
 /// The part of a table to be scanned, in the byte order of keys. Views: the bytes need to live for the call only.
@@ -281,6 +287,8 @@ struct WriteResult : Outcome {
   Durability durability = Durability::kDefault;
   /// ADD: the counter afterwards; else 0.
   int64_t value = 0;
+  /// PATCH that removes fields, or with PatchOptions::count_fields: what changed.
+  PatchCounts fields{};
   /// An earlier attempt had been executed, and its answer was lost. This is the answer that the shard kept.
   bool repeated = false;
 };

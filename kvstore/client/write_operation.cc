@@ -47,10 +47,19 @@ absl::Status WriteOperation::take_options(const WriteOptions& options) {
 absl::Status WriteOperation::take_fields(std::span<const FieldUpdate> fields) {
   if (fields.empty()) return absl::InvalidArgumentError("PATCH needs one field at least");
   size_t bytes = 0;
-  for (const FieldUpdate& field : fields) bytes += field_bytes({field.name, as_byte_span(field.value)});
+  for (const FieldUpdate& field : fields) {
+    if (field.remove && !field.value.empty()) {
+      return absl::InvalidArgumentError("a field that PATCH removes has no value");
+    }
+    edits_row_ |= field.remove;
+    bytes += field_bytes({field.name, as_byte_span(field.value)});
+  }
   if (bytes > kValueBytesMax) return beyond_limit("the PATCH", "byte", bytes, kValueBytesMax);
-  for (const FieldUpdate& field : fields) append_field(payload_, {field.name, as_byte_span(field.value)});
-  return check_row(as_byte_span(payload_));
+  for (const FieldUpdate& field : fields) {
+    append_field(payload_, {field.name, as_byte_span(field.value), field.remove});
+  }
+  if (edits_row_) features |= kFeatureRowEdits;
+  return edits_row_ ? check_edit(as_byte_span(payload_)) : check_row(as_byte_span(payload_));
 }
 
 absl::Status WriteOperation::accept(WriteCall& call, WriteCallback&& callback) {
@@ -58,6 +67,7 @@ absl::Status WriteOperation::accept(WriteCall& call, WriteCallback&& callback) {
   if (absl::Status status = check_value(as_byte_span(call.value.bytes())); !status.ok()) return status;
   if (absl::Status status = check_key(call.key); !status.ok()) return status;
   if (absl::Status status = take_options(call.options); !status.ok()) return status;
+  edits_row_ = call.count_fields;
   if (method == Method::kPatch) {
     if (absl::Status status = take_fields(call.fields); !status.ok()) return status;
   }
@@ -84,7 +94,8 @@ absl::StatusOr<CallOperation::Request> WriteOperation::encode(const Route& route
   const std::optional<Mutation::Kind> kind = kind_of(method);
   if (!kind.has_value()) return absl::InternalError("not a write of one key");
   const ByteSpan bytes = as_byte_span(body());
-  const Mutation mutation{*kind, create_if_missing_, condition_, key_, bytes, ttl_ms_, delta_, keep_ttl_, mark_};
+  const Mutation mutation{*kind,  create_if_missing_, condition_, key_,      bytes, ttl_ms_,
+                          delta_, keep_ttl_,          mark_,      edits_row_};
   const absl::StatusOr<ByteSpan> head = encode_mutation_head({route, mutation, id, durability_}, buffer);
   if (!head.ok()) return head.status();
   return Request{*head, bytes};
@@ -92,7 +103,7 @@ absl::StatusOr<CallOperation::Request> WriteOperation::encode(const Route& route
 
 void WriteOperation::on_reply(rpc::Lease&& lease) {
   absl::StatusOr<AddReply> reply = AddReply();
-  if (method == Method::kAdd) {
+  if (method == Method::kAdd || edits_row_) {
     reply = decode_add_reply(lease.bytes());
   } else if (const absl::StatusOr<WriteReply> plain = decode_write_reply(lease.bytes()); plain.ok()) {
     reply->write = *plain;
@@ -106,7 +117,11 @@ void WriteOperation::on_reply(rpc::Lease&& lease) {
   result.version = head.version;
   result.durability = reply->write.durability;
   result.repeated = reply->write.from_record;
-  result.value = reply->value;
+  if (edits_row_) {
+    result.fields = PatchCounts::of_word(reply->value);
+  } else {
+    result.value = reply->value;
+  }
   result.token = token_of(head);
   if (head.status == KvStatus::kNotFound) {
     result.status = runner->not_found();

@@ -37,6 +37,7 @@ class WriteOperation final : public NumberedOperation {
   Condition condition_;
   Durability durability_ = Durability::kDefault;
   bool create_if_missing_ = false;
+  bool edits_row_ = false;  // PATCH
   bool keep_ttl_ = false;
   RecordMark mark_;      // PUT, PATCH
   uint64_t ttl_ms_ = 0;  // PUT, EXPIRE

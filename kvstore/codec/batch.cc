@@ -67,6 +67,7 @@ BatchOps::Iterator& BatchOps::Iterator::operator++() {
 }
 
 absl::Status BatchOpsBuilder::add(const Mutation& op) {
+  if (op.edits_row) return absl::InvalidArgumentError("a PATCH in a batch removes and counts no fields");
   if (absl::Status status = check_mutation(op); !status.ok()) return status;
   const size_t mark_bytes = op.mark.empty() ? 0 : kMarkBytes;
   const size_t bytes = kBatchOpHeaderBytes + mark_bytes + op.key.size() + op.value.size();

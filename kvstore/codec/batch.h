@@ -14,6 +14,8 @@
 //   20  u64 ttl_ms          put, expire; add: i64 delta; else 0
 //   28  [u64 mark], key, value
 //
+// A patch in a batch does not edit the row: it removes no fields, and counts none.
+//
 // A check writes nothing. It lets the batch be applied only if the key has the version; version 0: only if it is
 // absent. Nodes of before checks refuse the batch as malformed.
 //

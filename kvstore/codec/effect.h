@@ -12,7 +12,7 @@
 //     2 u16 key bytes                                 2 u16 results of a batch; 0: not a batch
 //     4 u32 value bytes; 0 for a delete               4 u32 0
 //     8 [u64 expires_at: unix time in ms],            8 u64 client_id   16 u64 seq   24 u64 first_incomplete
-//       [u64 mark (record_mark.h)], key, value       32 i64 value: a counter's
+//       [u64 mark (record_mark.h)], key, value       32 i64 value: a counter's; counts of an edit
 //                                                    40 { u8 status, 7 zeros, i64 value } per result
 //
 //    entry                                           barrier

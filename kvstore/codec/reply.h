@@ -14,7 +14,7 @@
 //   24  u64 map_revision    the newest shard map the server has seen
 //   32  u64 index           the shard's commit index that this reply reflects; with shard and epoch it is a token
 //
-//   GET        [u64 ttl_ms] [u64 mark] | value       ADD        i64 value
+//   GET        [u64 ttl_ms] [u64 mark] | value       ADD, PATCH that edits   i64 value
 //   MULTI_GET  { u8 status, u8 0, u16 0, u32 value bytes, u64 version } x count, [u64 mark x count] | value, ...
 //   SCAN       u32 bytes of rows, u16 bytes of token, u16 0,
 //              { u16 key bytes, u16 0, u32 value bytes, u64 version, [u64 mark], key, value } x count, resume token
@@ -67,9 +67,10 @@ struct WriteReply {
   bool from_record = false;  ///< true: this is the answer to an earlier attempt with the same RequestId
 };
 
+/// The reply to ADD, and to a PATCH that edits the row.
 struct AddReply {
   WriteReply write;
-  int64_t value = 0;  ///< the counter after the addition
+  int64_t value = 0;  ///< ADD: the counter after the addition; PATCH: PatchCounts::word()
 };
 
 struct GetReply {
@@ -163,7 +164,7 @@ struct ScanReply {
 /// kErrorTextBytesMax. As with all encoders into a HeadBuffer, the result is a view of `buffer`.
 [[nodiscard]] ByteSpan encode_error_reply(const ReplyHead& head, HeadBuffer& buffer);
 
-/// Encode the OK reply to a PUT, DELETE, PATCH, APPEND or EXPIRE, and to an ADD.
+/// Encode the OK reply to a PUT, DELETE, PATCH, APPEND or EXPIRE, and to an ADD or a PATCH that edits the row.
 [[nodiscard]] ByteSpan encode_write_reply(const WriteReply& reply, HeadBuffer& buffer);
 [[nodiscard]] ByteSpan encode_add_reply(const AddReply& reply, HeadBuffer& buffer);
 

@@ -10,8 +10,8 @@
 //   25  u8  flags           GET: 1 = at_least_index follows, 2 = tell the time to live. GET, MULTI_GET, SCAN: 4 = tell
 //                           marks. SCAN: 8 = no values, 16 = only count. Mutations: bits 0-1 condition (0 none,
 //                           1 if_version, 2 if_absent, 3 if_present), 4 = create if missing (PATCH), 8 = keep the
-//                           time to live (PUT), bits 4-5 durability, 64 = u64 mark (types/record_mark.h) follows
-//                           the head (PUT, PATCH)
+//                           time to live (PUT) or edit (PATCH), bits 4-5 durability, 64 = u64 mark
+//                           (types/record_mark.h) follows the head (PUT, PATCH)
 //   26  u16 key_bytes       SCAN: the start key's; MULTI_GET, BATCH: 0
 //   28  u32 count           PUT, APPEND: value bytes; PATCH: bytes of fields; MULTI_GET: keys; SCAN: rows_max;
 //                           BATCH: operations; else 0
@@ -26,7 +26,7 @@
 //
 //   GET        [u64 at_least_index], key            PUT        [u64 mark], key | value
 //   MULTI_GET  { u16 length, key } x count          DELETE     key
-//   SCAN       u32 bytes_max, u16 end, u16 token,   PATCH      [u64 mark], key | fields in row format (row.h)
+//   SCAN       u32 bytes_max, u16 end, u16 token,   PATCH      [u64 mark], key | fields, or an edit (row.h)
 //              start, end, token                    ADD        i64 delta, key
 //   BATCH      | operations (batch.h)               APPEND     key | bytes
 //                                                   EXPIRE     key

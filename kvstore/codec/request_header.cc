@@ -113,15 +113,15 @@ absl::Status check_rules(Method method, const Condition& condition, uint64_t ttl
   return absl::OkStatus();
 }
 
-absl::Status check_patch(const Condition& condition, bool create_if_missing, ByteSpan fields) {
-  if (condition.kind == Condition::Kind::kIfAbsent && !create_if_missing) {
+absl::Status check_patch(const Mutation& patch) {
+  if (patch.condition.kind == Condition::Kind::kIfAbsent && !patch.create_if_missing) {
     return absl::InvalidArgumentError("PATCH if_absent would never do anything without create_if_missing");
   }
-  if (condition.kind == Condition::Kind::kIfPresent && create_if_missing) {
+  if (patch.condition.kind == Condition::Kind::kIfPresent && patch.create_if_missing) {
     return absl::InvalidArgumentError("PATCH if_present makes no key; leave create_if_missing away");
   }
-  if (fields.empty()) return absl::InvalidArgumentError("PATCH request names no field");
-  return check_row(fields);
+  if (patch.value.empty()) return absl::InvalidArgumentError("PATCH request names no field");
+  return patch.edits_row ? check_edit(patch.value) : check_row(patch.value);
 }
 
 }  // namespace skua::kv

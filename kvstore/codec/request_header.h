@@ -17,6 +17,7 @@ namespace skua::kv {
 inline constexpr uint8_t kConditionBits = 3;
 inline constexpr uint8_t kCreateIfMissingBit = 4;
 inline constexpr uint8_t kKeepTtlBit = 8;
+inline constexpr uint8_t kEditsRowBit = 8;  // PATCH
 inline constexpr int kDurabilityShift = 4;
 inline constexpr uint8_t kDurabilityBits = 3 << kDurabilityShift;
 inline constexpr uint8_t kMarkFollowsBit = 64;
@@ -64,7 +65,7 @@ void write_mutation_head(ByteWriter& writer, RequestHeader header, const Mutatio
 /// INVALID_ARGUMENT for a condition or a time to live that the method cannot have, and for a time to live above
 /// kTtlMsMax.
 [[nodiscard]] absl::Status check_rules(Method method, const Condition& condition, uint64_t ttl_ms);
-[[nodiscard]] absl::Status check_patch(const Condition& condition, bool create_if_missing, ByteSpan fields);
+[[nodiscard]] absl::Status check_patch(const Mutation& patch);
 
 [[nodiscard]] absl::Status malformed_request(Method method, const char* what, size_t size);
 

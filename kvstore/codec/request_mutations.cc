@@ -18,22 +18,23 @@ bool has_value(Kind kind) {
 
 /// The flags that a mutation of this kind may have beside those that all may have.
 uint8_t flags_allowed(Kind kind) {
-  if (kind == Kind::kPatch) return kCreateIfMissingBit | kMarkFollowsBit;
+  if (kind == Kind::kPatch) return kCreateIfMissingBit | kEditsRowBit | kMarkFollowsBit;
   return kind == Kind::kPut ? kKeepTtlBit | kMarkFollowsBit : uint8_t{0};
 }
 
 uint8_t flags_of(const Mutation& mutation) {
   return static_cast<uint8_t>((mutation.create_if_missing ? kCreateIfMissingBit : 0) |
-                              (mutation.keep_ttl ? kKeepTtlBit : 0) | (mutation.mark.empty() ? 0 : kMarkFollowsBit));
+                              (mutation.keep_ttl ? kKeepTtlBit : 0) | (mutation.edits_row ? kEditsRowBit : 0) |
+                              (mutation.mark.empty() ? 0 : kMarkFollowsBit));
 }
 
 absl::Status check_parts(const Mutation& mutation, std::string_view name) {
-  const bool has_others_part = (mutation.create_if_missing && mutation.kind != Kind::kPatch) ||
-                               (mutation.keep_ttl && mutation.kind != Kind::kPut) ||
-                               (mutation.delta != 0 && mutation.kind != Kind::kAdd) ||
-                               (mutation.mark.tag != 0 && mutation.kind != Kind::kPut) ||
-                               (mutation.mark.row && mutation.kind != Kind::kPut && mutation.kind != Kind::kPatch) ||
-                               (!mutation.value.empty() && !has_value(mutation.kind));
+  const bool has_others_part =
+      (mutation.create_if_missing && mutation.kind != Kind::kPatch) ||
+      (mutation.keep_ttl && mutation.kind != Kind::kPut) || (mutation.edits_row && mutation.kind != Kind::kPatch) ||
+      (mutation.delta != 0 && mutation.kind != Kind::kAdd) || (mutation.mark.tag != 0 && mutation.kind != Kind::kPut) ||
+      (mutation.mark.row && mutation.kind != Kind::kPut && mutation.kind != Kind::kPatch) ||
+      (!mutation.value.empty() && !has_value(mutation.kind));
   if (!has_others_part) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(absl_view(name), " has a part that only others have"));
 }
@@ -80,7 +81,7 @@ absl::Status check_mutation(const Mutation& mutation) {
   }
   if (mutation.kind == Kind::kPut && mutation.mark.row) return check_marked_row(mutation.value);
   if (mutation.kind != Kind::kPatch) return absl::OkStatus();
-  return check_patch(mutation.condition, mutation.create_if_missing, mutation.value);
+  return check_patch(mutation);
 }
 
 absl::StatusOr<ByteSpan> encode_mutation_head(const MutationRequest& request, HeadBuffer& buffer) {
@@ -118,7 +119,8 @@ absl::StatusOr<MutationRequest> decode_mutation(Method method, ByteSpan bytes) {
   Mutation& mutation = request->mutation;
   mutation.kind = *kind;
   mutation.create_if_missing = (header.flags & kCreateIfMissingBit) != 0;
-  mutation.keep_ttl = (header.flags & kKeepTtlBit) != 0;
+  mutation.keep_ttl = *kind == Kind::kPut && (header.flags & kKeepTtlBit) != 0;
+  mutation.edits_row = *kind == Kind::kPatch && (header.flags & kEditsRowBit) != 0;
   mutation.condition = head.condition;
   mutation.ttl_ms = head.ttl_ms;
   if (*kind == Kind::kAdd) mutation.delta = reader.read<int64_t>();

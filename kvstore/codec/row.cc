@@ -14,10 +14,14 @@
 namespace skua::kv {
 namespace {
 
-void append_prefixed(std::string& to, std::string_view bytes) {
+void append_length(std::string& to, uint32_t bytes) {
   std::array<std::byte, sizeof(uint32_t)> length;
-  store_le(length.data(), static_cast<uint32_t>(bytes.size()));
+  store_le(length.data(), bytes);
   to.append(as_string_view(length));
+}
+
+void append_prefixed(std::string& to, std::string_view bytes) {
+  append_length(to, static_cast<uint32_t>(bytes.size()));
   to.append(bytes);
 }
 
@@ -32,9 +36,9 @@ struct PatchField {
 /// with each.
 class PatchIndex {
  public:
-  explicit PatchIndex(ByteSpan patch) {
+  PatchIndex(ByteSpan patch, RowReader::Form form) {
     uint32_t position = 0;
-    for (RowReader reader(patch); auto field = reader.next();) fields_.push_back({*field, position++});
+    for (RowReader reader(patch, form); auto field = reader.next();) fields_.push_back({*field, position++});
     std::sort(fields_.begin(), fields_.end(), [](const PatchField& a, const PatchField& b) {
       return std::tie(a.field.name, b.position) < std::tie(b.field.name, a.position);
     });
@@ -51,22 +55,11 @@ class PatchIndex {
   absl::InlinedVector<PatchField, 16> fields_;  // by name; of one name the last field first
 };
 
-}  // namespace
-
-std::optional<Field> RowReader::next() {
-  if (!ok_ || reader_.remaining() == 0) return std::nullopt;
-  const std::string_view name = as_string_view(reader_.read_prefixed<uint32_t>());
-  const ByteSpan value = reader_.read_prefixed<uint32_t>();
-  ok_ = reader_.ok() && !name.empty() && name.size() <= kFieldNameBytesMax;
-  if (!ok_) return std::nullopt;
-  return Field{name, value};
-}
-
-absl::Status check_row(ByteSpan row) {
+absl::Status check_fields(ByteSpan row, RowReader::Form form) {
   if (row.size() > kValueBytesMax) {
     return beyond_limit("the row", "byte", row.size(), kValueBytesMax);
   }
-  RowReader reader(row);
+  RowReader reader(row, form);
   size_t count = 0;
   while (count <= kFieldsMax && reader.next()) ++count;  // a row of 16 MiB may have two million fields
   if (!reader.ok()) {
@@ -78,6 +71,67 @@ absl::Status check_row(ByteSpan row) {
     return beyond_limit("the row", "field", count, kFieldsMax);
   }
   return absl::OkStatus();
+}
+
+/// What a patch did.
+struct PatchWork {
+  PatchCounts counts;
+  bool has_changes = false;  ///< it added, replaced or removed a field
+};
+
+/// Writes the patched row. Both inputs were checked. The result may be beyond the limits by what one patch adds.
+PatchWork write_patched(ByteSpan row, ByteSpan patch, RowReader::Form form, std::string& patched) {
+  PatchWork work;
+  PatchCounts& counts = work.counts;
+  patched.clear();
+  patched.reserve(row.size() + patch.size());
+  PatchIndex index(patch, form);
+  for (RowReader reader(row); auto field = reader.next();) {
+    PatchField* const replacement = index.find(field->name);
+    if (replacement != nullptr) replacement->done = work.has_changes = true;
+    const Field& next = replacement != nullptr ? replacement->field : *field;
+    ++(next.is_removed ? counts.removed : counts.left);
+    if (!next.is_removed) append_field(patched, next);
+  }
+  for (RowReader reader(patch, form); auto field = reader.next();) {
+    PatchField* added = index.find(field->name);
+    if (added->done) continue;
+    added->done = true;  // a name that the patch repeats is added once, with its last value
+    if (added->field.is_removed) continue;
+    append_field(patched, added->field);
+    ++counts.added;
+  }
+  counts.left = static_cast<uint16_t>(counts.left + counts.added);
+  work.has_changes |= counts.added > 0;
+  return work;
+}
+
+}  // namespace
+
+std::optional<Field> RowReader::next() {
+  if (!ok_ || reader_.remaining() == 0) return std::nullopt;
+  const std::string_view name = as_string_view(reader_.read_prefixed<uint32_t>());
+  const auto value_bytes = reader_.read<uint32_t>();
+  const bool is_removed = form_ == Form::kEdit && value_bytes == kRemovedField;
+  const ByteSpan value = is_removed ? ByteSpan{} : reader_.read_bytes(value_bytes);
+  ok_ = reader_.ok() && !name.empty() && name.size() <= kFieldNameBytesMax;
+  if (!ok_) return std::nullopt;
+  return Field{name, value, is_removed};
+}
+
+absl::Status check_row(ByteSpan row) {
+  return check_fields(row, RowReader::Form::kRow);
+}
+
+absl::Status check_edit(ByteSpan edit) {
+  return check_fields(edit, RowReader::Form::kEdit);
+}
+
+bool only_removes(ByteSpan edit) {
+  for (RowReader reader(edit, RowReader::Form::kEdit); auto field = reader.next();) {
+    if (!field->is_removed) return false;
+  }
+  return true;
 }
 
 absl::Status check_marked_row(ByteSpan row) {
@@ -100,6 +154,7 @@ std::optional<ByteSpan> find_field(ByteSpan row, std::string_view name) {
 
 void append_field(std::string& row, const Field& field) {
   append_prefixed(row, field.name);
+  if (field.is_removed) return append_length(row, kRemovedField);
   append_prefixed(row, as_string_view(field.value));
 }
 
@@ -109,24 +164,18 @@ absl::Status patch_row(ByteSpan row, ByteSpan patch, std::string& patched) {
     return absl::FailedPreconditionError(
         absl::StrCat("the stored value is not a row, PUT it whole: ", status.message()));
   }
-  patched.clear();
-  patched.reserve(row.size() + patch.size());
-  PatchIndex index(patch);
-  for (RowReader reader(row); auto field = reader.next();) {
-    if (PatchField* replacement = index.find(field->name)) {
-      replacement->done = true;
-      append_field(patched, replacement->field);
-    } else {
-      append_field(patched, *field);
-    }
-  }
-  for (RowReader reader(patch); auto field = reader.next();) {
-    PatchField* added = index.find(field->name);
-    if (added->done) continue;
-    added->done = true;  // a name that the patch repeats is added once, with its last value
-    append_field(patched, added->field);
-  }
+  write_patched(row, patch, RowReader::Form::kRow, patched);
   return check_row(as_byte_span(patched));
+}
+
+Edited edit_row(ByteSpan row, ByteSpan edit, std::string& edited, PatchCounts& counts) {
+  if (!check_edit(edit).ok()) return Edited::kMalformed;
+  if (!check_row(row).ok()) return Edited::kNotARow;
+  const PatchWork work = write_patched(row, edit, RowReader::Form::kEdit, edited);
+  counts = work.counts;
+  if (!work.has_changes) return Edited::kUnchanged;
+  if (counts.left > kFieldsMax) return Edited::kTooManyFields;
+  return edited.size() > kValueBytesMax ? Edited::kTooLarge : Edited::kDone;
 }
 
 }  // namespace skua::kv

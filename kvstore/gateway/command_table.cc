@@ -53,7 +53,7 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"getex", -2, kWriteFast | kHoldsValues | kGivesValues, 1, 1, 1, handlers::getex},
     {"getrange", 4, kReads, 1, 1, 1, handlers::getrange},
     {"getset", 3, kWriteFast | kHoldsValues | kGivesValues, 1, 1, 1, handlers::getset},
-    {"hdel", -3, kWriteFast | kHoldsValues, 1, 1, 1, handlers::hdel},
+    {"hdel", -3, kWriteFast, 1, 1, 1, handlers::hdel},
     {"hello", -1, kLocalFast | kNotInMulti | kNoUser, 0, 0, 0, handlers::hello},
     {"hexists", 3, kReadFast, 1, 1, 1, handlers::hexists},
     {"hget", 3, kReadFast, 1, 1, 1, handlers::hget},
@@ -199,7 +199,7 @@ bool holds_values(const CommandSpec& spec, const CommandArguments& words) {
 
 size_t memory_bytes(const CommandSpec& spec, const CommandArguments& words) {
   const size_t bytes = words.byte_count() + words.size() * kWordOverheadBytes;
-  if (spec.handler == handlers::hset) return 2 * bytes;  // the words, and the row that is made of them
+  if (spec.handler == handlers::hset || spec.handler == handlers::hdel) return 2 * bytes;  // the words, and an edit
   if (spec.handler != handlers::setrange) return bytes;
   const int64_t offset = parse_integer(words[2]).value_or(0);
   const size_t room = kValueBytesMax - std::min(words[3].size(), kValueBytesMax);

@@ -84,7 +84,7 @@ void for_each_key(const CommandSpec& spec, const CommandArguments& words, Use us
 /// The command holds values of any size while it waits for the store. Few such commands run at a time.
 [[nodiscard]] bool holds_values(const CommandSpec& spec, const CommandArguments& words);
 /// About what a command takes from its coming until its reply is out, without the values that it reads: the words,
-/// entries of tables for them, and the values that SETRANGE and HSET make.
+/// entries of tables for them, and the values that SETRANGE, HSET and HDEL make.
 [[nodiscard]] size_t memory_bytes(const CommandSpec& spec, const CommandArguments& words);
 
 /// "ERR wrong number of arguments for 'get' command"

@@ -1,13 +1,16 @@
-// Commands that change hashes. They read the hash, because their replies tell what it had, and write if nobody else
-// wrote meanwhile.
+// Commands that change hashes. HSET, HMSET and HDEL are one request each: the store edits the row, and says how many
+// fields came and went. The others read the hash, because what they write depends on it, and write if nobody else wrote
+// meanwhile.
 #include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/row.h"
+#include "kvstore/codec/size_limits.h"
 #include "kvstore/gateway/handler_support.h"
 #include "kvstore/gateway/handlers.h"
 #include "kvstore/gateway/hash_fields.h"
@@ -18,8 +21,6 @@
 
 namespace skua::kv::gateway::handlers {
 namespace {
-
-using Kind = StoreRequest::Kind;
 
 /// The value of the field that the command names; a view of the row.
 std::optional<std::string_view> named_field(const CommandRun& run, const StoreResult& old) {
@@ -69,21 +70,12 @@ CommandTask hset(CommandRun& run) {
   }
   if (reply_large_hash(run, fields.change_of({}))) co_return;
   const std::string row = fields.as_row();
-  for (;;) {
-    StoreResult old = co_await run.store(read_hash(run));
-    if (reply_not_hash(run, old)) co_return;
-    const HashChange change = fields.change_of(old.value.bytes());
-    old.value.reset();  // its memory is not needed while the store writes
-    if (reply_large_hash(run, change)) co_return;
-    const Written written = judge_write(run, co_await run.store(set_fields(run, old, row)));
-    if (written == Written::kAgain) continue;
-    if (written == Written::kFailed) co_return;
-    if (run.spec().name == "hmset") {
-      run.reply().ok();
-    } else {
-      run.reply().integer(static_cast<int64_t>(change.added_count));
-    }
-    co_return;
+  const StoreResult set = co_await run.store(edit_hash(run, row, true));
+  if (reply_not_hash_edit(run, set)) co_return;
+  if (run.spec().name == "hmset") {
+    run.reply().ok();
+  } else {
+    run.reply().integer(set.fields.added);
   }
 }
 
@@ -109,25 +101,22 @@ CommandTask hsetnx(CommandRun& run) {
   }
 }
 
-/// The store's PATCH removes no fields, so the whole row is written.
+/// No hash has fields of other names than is_field_name() says.
 CommandTask hdel(CommandRun& run) {
   absl::flat_hash_set<std::string_view> names;
-  for (size_t i = 2; i < run.size(); ++i) names.insert(run.arg(i));
-  for (;;) {
-    StoreResult old = co_await run.store(read_hash(run));
-    if (reply_not_hash(run, old)) co_return;
-    const RemovedFields rest = without_fields(old.value.bytes(), names);
-    old.value.reset();
-    if (rest.removed_count > 0) {
-      StoreRequest request{
-          .kind = Kind::kPut, .key = run.arg(1), .value = rest.row, .mark = old.mark, .keep_ttl = true};
-      if (rest.left_count == 0) request = {.kind = Kind::kRemove, .key = run.arg(1)};
-      const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
-      if (written == Written::kAgain) continue;
-      if (written == Written::kFailed) co_return;
-    }
-    run.reply().integer(static_cast<int64_t>(rest.removed_count));
-    co_return;
+  std::string edit;
+  for (size_t i = 2; i < run.size(); ++i) {
+    if (!is_field_name(run.arg(i)) || !names.insert(run.arg(i)).second) continue;
+    append_field(edit, {.name = run.arg(i), .is_removed = true});
+  }
+  if (names.size() > kFieldsMax) {
+    run.reply().error(errors::kTooManyFieldsToRemove);
+  } else if (names.empty()) {
+    const StoreResult got = co_await run.store(read_mark(run));
+    if (!reply_not_hash(run, got)) run.reply().integer(0);
+  } else {
+    const StoreResult removed = co_await run.store(edit_hash(run, edit, false));
+    if (!reply_not_hash_edit(run, removed)) run.reply().integer(removed.fields.removed);
   }
 }
 

@@ -38,19 +38,6 @@ std::string FieldsToSet::as_row() const {
   return row;
 }
 
-RemovedFields without_fields(std::string_view row, const absl::flat_hash_set<std::string_view>& names) {
-  RemovedFields out;
-  for (RowReader reader(as_byte_span(row)); const auto field = reader.next();) {
-    ++(names.contains(field->name) ? out.removed_count : out.left_count);
-  }
-  if (out.removed_count == 0 || out.left_count == 0) return out;  // nobody needs the row
-  out.row.reserve(row.size());
-  for (RowReader reader(as_byte_span(row)); const auto field = reader.next();) {
-    if (!names.contains(field->name)) append_field(out.row, *field);
-  }
-  return out;
-}
-
 size_t count_fields(std::string_view row) {
   size_t count = 0;
   for (RowReader reader(as_byte_span(row)); reader.next().has_value();) ++count;

@@ -2,7 +2,7 @@
 // one field: a hash whose last field goes is removed. (Another client may store a row without fields. That is a hash of
 // 0 fields here.) Rows keep their fields in the order in which they came, as Redis does for small hashes.
 //
-// This is what setting and removing fields makes of a row. Pure. Rows are marked ones: the store has checked them.
+// This is what setting fields makes of a row. Pure. Rows are marked ones: the store has checked them.
 #ifndef SKUA_KVSTORE_GATEWAY_HASH_FIELDS_H_
 #define SKUA_KVSTORE_GATEWAY_HASH_FIELDS_H_
 
@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 
 namespace skua::kv::gateway {
 
@@ -43,14 +42,6 @@ class FieldsToSet {
   std::vector<NamedValue> fields_;
   absl::flat_hash_map<std::string_view, size_t> places_;  // in fields_, by name
 };
-
-/// A row without some of its fields.
-struct RemovedFields {
-  std::string row;  ///< what is left
-  size_t removed_count = 0;
-  size_t left_count = 0;
-};
-[[nodiscard]] RemovedFields without_fields(std::string_view row, const absl::flat_hash_set<std::string_view>& names);
 
 [[nodiscard]] size_t count_fields(std::string_view row);
 

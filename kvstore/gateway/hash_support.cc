@@ -10,8 +10,28 @@ StoreRequest read_hash(const CommandRun& run) {
   return {.kind = StoreRequest::Kind::kGet, .key = run.arg(1), .with_mark = true};
 }
 
+StoreRequest read_mark(const CommandRun& run) {
+  return {.kind = StoreRequest::Kind::kGet, .key = run.arg(1), .with_mark = true, .drops_value = true};
+}
+
+StoreRequest edit_hash(const CommandRun& run, std::string_view edit, bool creates) {
+  return {
+      .kind = StoreRequest::Kind::kEdit, .key = run.arg(1), .value = edit, .mark = {.row = true}, .creates = creates};
+}
+
+bool reply_not_hash_edit(CommandRun& run, const StoreResult& edited) {
+  if (reply_failure(run, edited)) return true;
+  if (edited.status != StoreResult::Status::kNotARow) return false;
+  run.reply().error(errors::kWrongType);
+  return true;
+}
+
+bool is_field_name(std::string_view name) {
+  return !name.empty() && name.size() <= kFieldNameBytesMax;
+}
+
 bool reply_bad_field_name(CommandRun& run, std::string_view name) {
-  if (!name.empty() && name.size() <= kFieldNameBytesMax) return false;
+  if (is_field_name(name)) return false;
   run.reply().error(errors::kFieldSize);
   return true;
 }

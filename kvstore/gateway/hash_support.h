@@ -10,8 +10,20 @@
 
 namespace skua::kv::gateway {
 
+/// A field of a hash can have that name.
+[[nodiscard]] bool is_field_name(std::string_view name);
+
 /// Reads the hash whose key is the first word behind the name. For reply_not_hash().
 [[nodiscard]] StoreRequest read_hash(const CommandRun& run);
+
+/// The same without its value: whether the key holds a hash. For reply_not_hash().
+[[nodiscard]] StoreRequest read_mark(const CommandRun& run);
+/// Sets and removes fields of that hash as `edit` (codec/row.h) says. `creates`: an absent key becomes a hash. It keeps
+/// the key's time to live. `edit` must live until the result is there. For reply_not_hash_edit().
+[[nodiscard]] StoreRequest edit_hash(const CommandRun& run, std::string_view edit, bool creates);
+/// True: the store failed, or the key does not hold a hash, and the client has been told. An absent key counts as a
+/// hash.
+bool reply_not_hash_edit(CommandRun& run, const StoreResult& edited);
 
 /// True: no field of a row can have that name, and the client has been told.
 bool reply_bad_field_name(CommandRun& run, std::string_view name);

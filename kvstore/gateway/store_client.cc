@@ -30,8 +30,8 @@ WriteOptions write_options(const StoreRequest& request) {
 
 std::vector<FieldUpdate> fields_of(std::string_view row) {
   std::vector<FieldUpdate> fields;
-  for (RowReader reader(as_byte_span(row)); const auto field = reader.next();) {
-    fields.push_back({field->name, as_string_view(field->value)});
+  for (RowReader reader(as_byte_span(row), RowReader::Form::kEdit); const auto field = reader.next();) {
+    fields.push_back({field->name, as_string_view(field->value), field->is_removed});
   }
   return fields;
 }
@@ -150,6 +150,7 @@ absl::Status StoreClient::submit_write(const StoreRequest& request, const std::s
   auto done = [this, place](WriteResult&& written) {
     StoreResult result = store_result(pending_[place].kind, written);
     result.number = written.value;
+    result.fields = written.fields;
     finish(place, std::move(result));
   };
   switch (request.kind) {
@@ -161,6 +162,10 @@ absl::Status StoreClient::submit_write(const StoreRequest& request, const std::s
     case Kind::kPatch:
       return client_.patch(table, request.key, fields_of(request.value),
                            {.row = request.mark.row, .if_version = request.if_version}, std::move(done));
+    case Kind::kEdit:
+      return client_.patch(table, request.key, fields_of(request.value),
+                           {.create_if_missing = request.creates, .row = request.mark.row, .count_fields = true},
+                           std::move(done));
     case Kind::kGet:
     case Kind::kScan:
     case Kind::kBatch:

@@ -19,14 +19,29 @@ namespace skua::kv::gateway {
 struct ClientUser;
 
 struct StoreRequest {
-  enum class Kind : uint8_t { kGet, kPut, kRemove, kAdd, kAppend, kExpire, kScan, kPatch, kBatch, kCheck, kPassword };
+  enum class Kind : uint8_t {
+    kGet,
+    kPut,
+    kRemove,
+    kAdd,
+    kAppend,
+    kExpire,
+    kScan,
+    kPatch,
+    kEdit,
+    kBatch,
+    kCheck,
+    kPassword
+  };
 
   // Views live until the result is there.
   Kind kind = Kind::kGet;
   std::string_view key = {};  ///< SCAN: the first key of the range; empty: the table's first
-  std::string_view value =
-      {};  ///< PUT, APPEND; PASSWORD: what the client says; PATCH: the fields to set, as a row (codec/row.h)
-  /// PUT: of the record: memcached's flags, and whether the value is a hash of Redis's. PATCH: only of such a hash.
+  /// PUT, APPEND; PASSWORD: what the client says; PATCH: the fields to set, as a row (codec/row.h);
+  /// EDIT: the fields to set and to remove, as an edit (codec/row.h).
+  std::string_view value = {};
+  /// PUT: of the record: memcached's flags, and whether the value is a hash of Redis's. PATCH, EDIT: only of such a
+  /// hash.
   RecordMark mark = {};
   /// Writes: only if the key has this version; only if it is absent; only if it is there. At most one of the three.
   std::optional<uint64_t> if_version = {};
@@ -35,6 +50,7 @@ struct StoreRequest {
   uint64_t ttl_ms = 0;        ///< PUT, EXPIRE; 0: the key does not expire
   bool keep_ttl = false;      ///< PUT: the key keeps the time to live that it has; ttl_ms is 0
   int64_t delta = 0;          ///< ADD
+  bool creates = false;       ///< EDIT: an absent key counts as a row without fields
   bool with_ttl = false;      ///< GET: the result has ttl_ms
   bool with_mark = false;     ///< GET, SCAN: the result has the record's mark, or the marks of the rows
   bool drops_value = false;   ///< GET: the result has value_bytes, but not the value
@@ -64,6 +80,7 @@ struct StoreResult {
     kOtherVersion,  // if_version, and the key has another one, or is absent
     kNotANumber,    // ADD
     kOverflow,      // ADD
+    kNotARow,       // EDIT: the key does not hold a row with the mark of rows
     kNotApplied,    // it failed, and certainly nothing was written
     kUnknown,       // it failed, and may have been carried out
     kRefused,       // it cannot be done, now or later: beyond a limit, for example
@@ -78,6 +95,7 @@ struct StoreResult {
   size_t value_bytes = 0;                 ///< GET: the value's size; the command's run fills it in
   std::optional<uint64_t> ttl_ms = {};    ///< GET with_ttl; nothing: the key does not expire
   int64_t number = 0;                     ///< ADD: the sum
+  PatchCounts fields = {};                ///< EDIT: what changed
   size_t failed_operation = 0;            ///< BATCH whose conditions do not hold: the first that does not
   std::string text = {};                  ///< of a failure
   std::unique_ptr<ScanResult> scan = {};  ///< SCAN

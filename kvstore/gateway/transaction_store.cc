@@ -81,6 +81,7 @@ StoreResult TransactionStore::write(const StoreRequest& request, Record& record)
       break;
     case StoreKind::kAdd: return add(request.delta, record);
     case StoreKind::kPatch: return patch(request, record);
+    case StoreKind::kEdit: return edit(request, record);
     case StoreKind::kExpire:
       if (!is_there) return {.status = StoreStatus::kNotFound};
       record.has_cluster_expiry = false;
@@ -121,6 +122,33 @@ StoreResult TransactionStore::patch(const StoreRequest& request, Record& record)
   record.change = Change::kValue;
   record.version = next_version_++;
   return {.version = record.version};
+}
+
+StoreResult TransactionStore::edit(const StoreRequest& request, Record& record) {
+  const bool is_there = record.version != 0;
+  if (!is_there && !request.creates) return {.status = StoreStatus::kNotFound};
+  if (is_there && !record.mark.row) return {.status = StoreStatus::kNotARow};
+  std::string row;
+  StoreResult result;
+  const ByteSpan before = is_there ? as_byte_span(*record.value) : ByteSpan{};
+  switch (edit_row(before, as_byte_span(request.value), row, result.fields)) {
+    case Edited::kDone: break;
+    case Edited::kUnchanged: return result;
+    case Edited::kNotARow: return {.status = StoreStatus::kNotARow};
+    case Edited::kMalformed: return {.status = StoreStatus::kRefused, .text = "the edit is malformed"};
+    case Edited::kTooManyFields:
+      return {.status = StoreStatus::kRefused, .text = "the hash would have more than 1024 fields"};
+    case Edited::kTooLarge: return {.status = StoreStatus::kRefused, .text = "the hash would have more than 16 MiB"};
+  }
+  if (result.fields.left == 0) {
+    remove(record);
+    return result;
+  }
+  set_value(record, std::move(row));
+  record.mark = {.row = true};
+  record.change = Change::kValue;
+  result.version = record.version = next_version_++;
+  return result;
 }
 
 void TransactionStore::set_value(Record& record, std::string value) {

@@ -66,6 +66,7 @@ class TransactionStore {
   [[nodiscard]] StoreResult write(const StoreRequest& request, Record& record);
   [[nodiscard]] StoreResult add(int64_t delta, Record& record);
   [[nodiscard]] StoreResult patch(const StoreRequest& request, Record& record);
+  [[nodiscard]] StoreResult edit(const StoreRequest& request, Record& record);
 
   std::map<std::string, Record, std::less<>> records_;
   /// Values that the command has seen perhaps, and that are no record's any more.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kvstore/codec/batch.h"
+#include "kvstore/codec/row.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -23,6 +24,12 @@ std::string_view explain(KvStatus status) {
   }
 }
 
+/// True: data may grow by the mutation.
+bool makes_grow(const Mutation& mutation) {
+  if (mutation.edits_row) return !only_removes(mutation.value);
+  return mutation.kind != Mutation::Kind::kDelete && mutation.kind != Mutation::Kind::kCheck;
+}
+
 }  // namespace
 
 using rpc::IncomingCall;
@@ -38,7 +45,7 @@ void WriteService::on_mutation(IncomingCall&& call) {
   if (shard == nullptr) return;
   const absl::StatusOr<MutationRequest> request = decode_mutation(method, call.request.bytes());
   if (!request.ok()) return replies_.error(call.reply, method, *shard, request.status());
-  const bool grows = request->mutation.kind != Mutation::Kind::kDelete;
+  const bool grows = makes_grow(request->mutation);
   PendingRequest* const pending = begin(call, method, *shard, request->id, grows);
   if (pending == nullptr) return;
   pending->write.mutation = request->mutation;
@@ -54,9 +61,7 @@ void WriteService::on_batch(IncomingCall&& call) {
   if (!request.ok()) return replies_.error(call.reply, Method::kBatch, *shard, request.status());
   admission_.count_operations(call, *shard, request->ops.size());
   bool grows = false;
-  for (const Mutation& op : request->ops) {
-    grows |= op.kind != Mutation::Kind::kDelete && op.kind != Mutation::Kind::kCheck;
-  }
+  for (const Mutation& op : request->ops) grows |= makes_grow(op);
   PendingRequest* const pending = begin(call, Method::kBatch, *shard, request->id, grows);
   if (pending == nullptr) return;
   for (const Mutation& op : request->ops) pending->batch.push_back(op);
@@ -95,7 +100,8 @@ void WriteService::write_done(WriteOp& op) {
   // A write that the state of the shard refused is a read of that state, so it must be as fresh as a read. The same is
   // true if an earlier attempt was refused: perhaps no client was told of that refusal, because the state was not the
   // newest.
-  const bool is_read = op.result.status == KvStatus::kOk ? op.result.version == 0 : rests_on_state(op.result.status);
+  const bool is_read =
+      op.result.status == KvStatus::kOk ? op.result.version == 0 || op.is_unchanged : rests_on_state(op.result.status);
   if (is_read) return admission_.answer_when_fresh(pending);
   answer(pending);
 }
@@ -123,8 +129,9 @@ MessagePtr WriteService::reply_to(PendingRequest& pending) {
   if (pending.method != Method::kBatch) {
     HeadBuffer buffer;
     const WriteReply reply = {head, op.achieved, op.from_record};
-    message->append_copy(pending.method == Method::kAdd ? encode_add_reply({reply, op.result.value}, buffer)
-                                                        : encode_write_reply(reply, buffer));
+    const bool has_number = pending.method == Method::kAdd || op.mutation.edits_row;
+    message->append_copy(has_number ? encode_add_reply({reply, op.result.value}, buffer)
+                                    : encode_write_reply(reply, buffer));
     return message;
   }
   std::vector<std::byte> buffer(batch_reply_bytes(op.results.size()));

@@ -22,7 +22,8 @@ constexpr std::string_view kOtherWrite =
 /// the answer must have the form that the request asks for.
 bool is_record_of(const CompletionTable::Result& kept, const WriteOp& op) {
   if (kept.has_effect) return kept.batch_results.size() == kept_bytes(op);
-  const bool of_batch = kept.status == KvStatus::kOk || kept.refused_operation.has_value();
+  // A batch without an effect has no version; an edit without one has the key's.
+  const bool of_batch = (kept.status == KvStatus::kOk && kept.version == 0) || kept.refused_operation.has_value();
   return of_batch == op.is_batch() && kept.refused_operation.value_or(0) < std::max<size_t>(op.batch.size(), 1);
 }
 
@@ -40,6 +41,8 @@ void answer_refused(WriteOp& op, const CompletionTable::Result& kept) {
   const MutationResult refused = {kept.status, kept.version, kept.value};
   if (!op.is_batch()) {
     op.result = refused;
+    op.is_unchanged = refused.status == KvStatus::kOk;
+    if (op.is_unchanged) op.achieved = Durability::kSync;
     return;
   }
   op.result = {};
@@ -76,6 +79,7 @@ void answer_like(const WriteOp& first, WriteOp& repetition) {
   repetition.result = first.result;
   repetition.results = first.results;
   repetition.not_applied = first.not_applied;
+  repetition.is_unchanged = first.is_unchanged;
   repetition.achieved = first.achieved;
   repetition.why = first.why;
   repetition.from_record = true;
@@ -161,7 +165,7 @@ void Attempts::keep_refusal(const WriteOp& op, uint64_t now_ms) {
       kept.refused_operation = static_cast<uint16_t>(which - op.results.begin());
       refused = *which;
     }
-  } else if (!rests_on_state(op.result.status)) {
+  } else if (!rests_on_state(op.result.status) && !(op.is_unchanged && op.result.status == KvStatus::kOk)) {
     return;
   }
   kept.status = refused.status;

@@ -28,11 +28,33 @@ uint64_t expiry_after(uint64_t ttl_ms, uint64_t now_ms) {
                                                                 : now_ms + ttl_ms;
 }
 
+/// A PATCH that edits the row, after its conditions.
+Evaluated evaluate_edit(const Mutation& mutation, const CurrentState& current, RecordMark mark, std::string& scratch) {
+  PatchCounts counts;
+  switch (edit_row(current.value, mutation.value, scratch, counts)) {
+    case Edited::kDone: break;
+    case Edited::kUnchanged:
+      if (current.version == 0) return {{KvStatus::kNotFound, 0}};
+      return {.result = {KvStatus::kOk, current.version, counts.word()}, .is_unchanged = true};
+    case Edited::kNotARow: return {{KvStatus::kNotARow, current.version}};
+    case Edited::kMalformed: return {{KvStatus::kInvalidArgument, current.version}};
+    case Edited::kTooManyFields:
+      return {.result = {KvStatus::kInvalidArgument, current.version},
+              .why = "the row would have more fields than rows may have (1,024)"};
+    case Edited::kTooLarge:
+      return {.result = {KvStatus::kInvalidArgument, current.version},
+              .why = "the row would be larger than values may be (16 MiB)"};
+  }
+  if (counts.left == 0) return {{KvStatus::kOk, 0, counts.word()}};
+  return {{KvStatus::kOk, 0, counts.word()}, as_byte_span(scratch), current.expires_at, mark};
+}
+
 Evaluated evaluate_patch(const Mutation& mutation, const CurrentState& current, std::string& scratch) {
   const bool is_new = current.version == 0;
   if (is_new && !mutation.create_if_missing) return {{KvStatus::kNotFound, 0}};
   if (!is_new && mutation.mark.row && !current.mark.row) return {{KvStatus::kNotARow, current.version}};
   const RecordMark mark = is_new ? mutation.mark : current.mark;
+  if (mutation.edits_row) return evaluate_edit(mutation, current, mark, scratch);
   scratch.clear();
   const absl::Status status = patch_row(current.value, mutation.value, scratch);
   if (status.ok()) return {{KvStatus::kOk, 0}, as_byte_span(scratch), current.expires_at, mark};

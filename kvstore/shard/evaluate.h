@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "kvstore/types/expiry.h"
 #include "kvstore/types/mutation.h"
@@ -22,13 +23,15 @@ struct CurrentState {
 };
 
 struct Evaluated {
-  /// kOk: the mutation takes effect, and the caller sets its version, which is the index that the mutation gets. Any
-  /// other status: the answer.
+  /// kOk: the mutation takes effect, and the caller sets its version, which is the index that the mutation gets
+  /// (unless is_unchanged). Any other status: the answer.
   MutationResult result;
   /// kOk: the key's new value; nullopt: the key is deleted. A view into the mutation or `scratch`.
   std::optional<ByteSpan> value{};
-  uint64_t expires_at = 0;  ///< kOk: when `value` expires
-  RecordMark mark{};        ///< kOk: the record's
+  uint64_t expires_at = 0;    ///< kOk: when `value` expires
+  RecordMark mark{};          ///< kOk: the record's
+  bool is_unchanged = false;  ///< kOk: the mutation has no effect, and `result` is the whole answer
+  std::string_view why{};     ///< not kOk: for people, if the status does not say enough; a constant
 };
 
 /// True if the result depends on the key's state. Only an unconditional PUT that keeps no time to live does not depend

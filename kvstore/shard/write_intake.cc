@@ -56,7 +56,10 @@ void WriteIntake::evaluate_one(WriteOp& op, const CurrentState* known) {
   }
   const Evaluated evaluated = evaluate(op.mutation, current, shard_.worker.now_ms, op.scratch);
   op.result = evaluated.result;
-  const bool has_effect = op.result.status == KvStatus::kOk;
+  op.is_unchanged = evaluated.is_unchanged;
+  if (op.is_unchanged) op.achieved = Durability::kSync;  // there is nothing to be made durable
+  if (!evaluated.why.empty()) op.why = evaluated.why;
+  const bool has_effect = op.result.status == KvStatus::kOk && !op.is_unchanged;
   if (has_effect) op.effect = {op.mutation.key, evaluated.value, evaluated.expires_at, evaluated.mark};
   shard_.shard.take(op, has_effect);
 }

@@ -18,7 +18,7 @@ void WriteOp::reset(Shard& owner) {
   behind = repetition = nullptr;
   result = {};
   results.clear();
-  not_applied = from_record = false;
+  not_applied = from_record = is_unchanged = false;
   achieved = Durability::kDefault;
   why.clear();
 }

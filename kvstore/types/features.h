@@ -16,9 +16,11 @@ inline constexpr Features kFeatureBatchCheck = 1;  ///< checks in batches
 inline constexpr Features kFeatureMarks = 2;       ///< marks of records (record_mark.h)
 inline constexpr Features kFeatureScanKeys = 4;    ///< SCANs without values, and SCANs that only count
 inline constexpr Features kFeatureGetSize = 8;     ///< GETs of the value's size
+inline constexpr Features kFeatureRowEdits = 16;   ///< PATCHes that remove fields and count what they change
 
 /// What a node of this build knows.
-inline constexpr Features kNodeFeatures = kFeatureBatchCheck | kFeatureMarks | kFeatureScanKeys | kFeatureGetSize;
+inline constexpr Features kNodeFeatures =
+    kFeatureBatchCheck | kFeatureMarks | kFeatureScanKeys | kFeatureGetSize | kFeatureRowEdits;
 
 /// What the feature of this bit is called in messages.
 [[nodiscard]] inline const char* feature_name(Features one) {
@@ -27,6 +29,7 @@ inline constexpr Features kNodeFeatures = kFeatureBatchCheck | kFeatureMarks | k
     case kFeatureMarks: return "marks of records";
     case kFeatureScanKeys: return "scans without values";
     case kFeatureGetSize: return "reads of a value's size";
+    case kFeatureRowEdits: return "patches that remove or count fields";
     default: return "what this client asks for";
   }
 }

@@ -49,7 +49,7 @@ struct Mutation {
     kAdd = 3,
     /// Appends to a value. A missing key is an empty value. The expiry and the mark stay.
     kAppend = 4,
-    /// Replaces or adds fields of a row (codec/row.h).
+    /// Replaces or adds fields of a row (codec/row.h), and if it edits the row, removes fields.
     kPatch = 5,
     /// Sets or clears the expiry of a key that exists. The key gets a new version.
     kExpire = 6,
@@ -61,12 +61,15 @@ struct Mutation {
   bool create_if_missing = false;  ///< kPatch: a missing key counts as an empty row
   Condition condition{};
   std::string_view key{};
-  ByteSpan value{};       ///< kPut: the value; kPatch: the fields in row format; kAppend: the bytes to append
-  uint64_t ttl_ms = 0;    ///< kPut, kExpire: the key is absent after this time; 0: never
-  int64_t delta = 0;      ///< kAdd: added to the counter
+  ByteSpan value{};     ///< kPut: the value; kPatch: the fields in row format, or an edit; kAppend: the bytes to append
+  uint64_t ttl_ms = 0;  ///< kPut, kExpire: the key is absent after this time; 0: never
+  int64_t delta = 0;    ///< kAdd: added to the counter
   bool keep_ttl = false;  ///< kPut: the expiry of the key stays, as it does when kAppend changes the value; ttl_ms is 0
   /// kPut: the record's mark. kPatch: only `row`: the record must be marked as a row, and one that is made will be.
   RecordMark mark{};
+  /// kPatch: `value` is an edit (codec/row.h), and the result has PatchCounts. If the last field goes, so does the key.
+  /// An edit that only removes fields makes no key, and changes nothing if the row has none of the fields.
+  bool edits_row = false;
 
   static Mutation put(std::string_view key, ByteSpan value, Condition condition = {}, uint64_t ttl_ms = 0) {
     return {Kind::kPut, false, condition, key, value, ttl_ms, 0, false};
@@ -79,6 +82,9 @@ struct Mutation {
   }
   static Mutation patch(std::string_view key, ByteSpan fields, bool create_if_missing, Condition condition = {}) {
     return {Kind::kPatch, create_if_missing, condition, key, fields, 0, 0, false};
+  }
+  static Mutation edit(std::string_view key, ByteSpan edit, bool create_if_missing, Condition condition = {}) {
+    return {Kind::kPatch, create_if_missing, condition, key, edit, 0, 0, false, {}, true};
   }
   static Mutation add(std::string_view key, int64_t delta, Condition condition = {}) {
     return {Kind::kAdd, false, condition, key, {}, 0, delta, false};
@@ -95,7 +101,8 @@ struct Mutation {
 };
 
 /// The result of a mutation.
-///   kOk                 the mutation is done; version = its index. A check holds; version = the key's, 0 if absent
+///   kOk                 the mutation is done; version = its index. A check holds; version = the key's, 0 if absent.
+///                       An edit changes nothing; version = the key's
 ///   kNotFound           DELETE, PATCH or EXPIRE of a key that is absent, or if_present, and the key is; version = 0
 ///   kAlreadyExists      if_absent, and the key exists; version = the key's
 ///   kVersionMismatch    if_version or a check, and the key has another version; version = the key's, 0 if absent
@@ -116,7 +123,7 @@ struct Mutation {
 struct MutationResult {
   KvStatus status = KvStatus::kOk;
   uint64_t version = 0;
-  int64_t value = 0;  ///< kAdd: the counter after the addition
+  int64_t value = 0;  ///< kAdd: the counter after the addition; kPatch that edits: PatchCounts::word()
 
   friend bool operator==(const MutationResult&, const MutationResult&) = default;
 };

@@ -20,11 +20,19 @@ void fuzz_row(ByteSpan bytes) {
     for (RowReader reader(bytes); auto field = reader.next();) append_field(again, *field);
     if (again != as_string_view(bytes)) std::abort();
   }
+  if (check_edit(bytes).ok()) {
+    std::string again;
+    for (RowReader reader(bytes, RowReader::Form::kEdit); auto field = reader.next();) append_field(again, *field);
+    if (again != as_string_view(bytes)) std::abort();
+  }
   if (bytes.empty()) return;
   const size_t split = static_cast<size_t>(bytes[0]) % bytes.size();
   std::string patched;
   const absl::Status status = patch_row(bytes.subspan(1, split), bytes.subspan(1 + split), patched);
   if (status.ok() && !check_row(as_byte_span(patched)).ok()) std::abort();
+  PatchCounts counts;
+  const Edited edited = edit_row(bytes.subspan(1, split), bytes.subspan(1 + split), patched, counts);
+  if (edited == Edited::kDone && !check_row(as_byte_span(patched)).ok()) std::abort();
 }
 
 }  // namespace

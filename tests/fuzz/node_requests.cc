@@ -54,7 +54,8 @@ std::string make_value(FuzzInput& in) {
     case 1: return std::to_string(in.number<int64_t>());
     case 2: return std::string(in.number<uint16_t>(), 'v');
     case 3: return std::string(size_t{in.byte()} << 9, 'v');
-    case 4: return std::string("\1\0\1\0f\1\0\0\0v", 10);
+    case 4: return std::string("\1\0\0\0f\1\0\0\0v", 10);
+    case 5: return std::string("\1\0\0\0g\1\0\0\0v\1\0\0\0f\xff\xff\xff\xff", 19);
     default: return in.short_text();
   }
 }
@@ -95,6 +96,7 @@ Mutation make_parts(FuzzInput& in, Mutation::Kind kind, const std::string& key, 
   if (kind == Kind::kPut || kind == Kind::kExpire) mutation.ttl_ms = make_ttl(in);
   if (kind == Kind::kAdd) mutation.delta = in.number<int64_t>();
   if (kind == Kind::kPatch) mutation.create_if_missing = in.flag();
+  if (kind == Kind::kPatch) mutation.edits_row = in.flag();
   if (kind == Kind::kPut && in.pick(4) == 0) mutation.mark.tag = in.number<uint32_t>();
   if ((kind == Kind::kPut || kind == Kind::kPatch) && in.pick(4) == 0) mutation.mark.row = true;
   if (kind == Kind::kCheck) mutation.condition = Condition::if_version(in.near(in.byte()));

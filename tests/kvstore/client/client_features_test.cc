@@ -5,6 +5,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "kvstore/client/batch.h"
 #include "kvstore/client/client_core.h"
@@ -68,6 +69,51 @@ TEST(Mark, IsWrittenAndReadIfAskedFor) {
   ASSERT_TRUE(
       ask_batch(world, Batch().patch("d", fields, {.create_if_missing = true, .mark = {.tag = 0, .row = true}})).ok());
   EXPECT_EQ(get(world, "d", {.with_mark = true}).mark, (RecordMark{0, true}));
+}
+
+WriteResult patch(ClientWorld& world, const std::vector<FieldUpdate>& fields, const PatchOptions& options) {
+  Got<WriteResult> got;
+  const absl::Status accepted = world.client->patch("t", "row", fields, options, got.callback());
+  if (!accepted.ok()) {
+    WriteResult refused;
+    refused.status = accepted;
+    return refused;
+  }
+  EXPECT_TRUE(world.run_until([&] { return got.here(); }));
+  return std::move(got.result);
+}
+
+TEST(Patch, RemovesAndCountsFields) {
+  OneNode world;
+  const PatchOptions creates{.create_if_missing = true, .count_fields = true};
+  EXPECT_EQ(patch(world, {{"a", "1"}, {"b", "2"}}, creates).fields, (PatchCounts{2, 0, 2}));
+  const WriteResult removed = patch(world, {{.name = "a", .remove = true}, {"c", "3"}}, {});
+  ASSERT_TRUE(removed.ok()) << removed.status;
+  EXPECT_EQ(removed.fields, (PatchCounts{1, 1, 2}));
+  EXPECT_EQ(removed.value, 0);
+  const WriteResult none = patch(world, {{.name = "a", .remove = true}}, {});
+  EXPECT_EQ(none.fields, (PatchCounts{0, 0, 2}));
+  EXPECT_EQ(none.version, removed.version);
+  EXPECT_EQ(patch(world, {{"b", "3"}}, {}).fields, PatchCounts()) << "nobody asked";
+  EXPECT_EQ(patch(world, {{.name = "b", .remove = true}, {.name = "c", .remove = true}}, {}).fields,
+            (PatchCounts{0, 2, 0}));
+  EXPECT_EQ(get(world, "row").status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(patch(world, {{.name = "b", .remove = true}}, creates).status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(patch(world, {{"b", "value", true}}, {}).status.code(), absl::StatusCode::kInvalidArgument);
+  const std::vector<FieldUpdate> removal{{.name = "b", .remove = true}};
+  EXPECT_EQ(Batch().patch("row", removal).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Patch, ThatRemovesFieldsIsNotSentToOldNodes) {
+  OneNode world;
+  world.node(0).features = kNodeFeatures & ~kFeatureRowEdits;
+  for (const PatchOptions& options : {PatchOptions{}, PatchOptions{.count_fields = true}}) {
+    const bool counts = options.count_fields;
+    const WriteResult refused = patch(world, {{.name = "a", .value = counts ? "1" : "", .remove = !counts}}, options);
+    EXPECT_EQ(refused.status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(refused.status.ToString(), HasSubstr("patches that remove or count fields"));
+  }
+  EXPECT_TRUE(patch(world, {{"a", "1"}}, {.create_if_missing = true}).ok());
 }
 
 TEST(Get, OfASizeHasNoValue) {

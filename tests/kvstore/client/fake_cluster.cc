@@ -116,14 +116,16 @@ void FakeNode::write(rpc::IncomingCall& call, uint32_t shard) {
   }
   const auto method = static_cast<Method>(call.method);
   if (method == Method::kBatch) return batch(call);
-  const MutationResult done = apply(decode_mutation(method, bytes).value().mutation);
+  const Mutation mutation = decode_mutation(method, bytes).value().mutation;
+  const MutationResult done = apply(mutation);
   if (done.status != KvStatus::kOk) return reply_error(call, done.status, "", done.version);
   ++executed;
   HeadBuffer buffer;
   const WriteReply reply = {
       {.version = done.version, .epoch = owned[shard], .index = done.version}, durability_of(bytes), false};
+  const bool has_number = method == Method::kAdd || mutation.edits_row;
   const ByteSpan answer =
-      method == Method::kAdd ? encode_add_reply({reply, done.value}, buffer) : encode_write_reply(reply, buffer);
+      has_number ? encode_add_reply({reply, done.value}, buffer) : encode_write_reply(reply, buffer);
   if (id.client_id != 0) known.by_seq[id.seq] = as_string_view(answer);
   answer_write(call, std::string(as_string_view(answer)));
 }
@@ -180,6 +182,7 @@ MutationResult FakeNode::apply(const Mutation& op) {
   }
   if (op.kind == Kind::kCheck) return {KvStatus::kOk, entry.version};
   MutationResult done;
+  bool removes = op.kind == Kind::kDelete;
   if (op.kind == Kind::kPut) entry.value = as_string_view(op.value);
   if (op.kind == Kind::kPut || (op.kind == Kind::kPatch && missing)) entry.mark = op.mark;
   if ((op.kind == Kind::kPut && !op.keep_ttl) || op.kind == Kind::kExpire) entry.ttl_ms = op.ttl_ms;
@@ -188,7 +191,15 @@ MutationResult FakeNode::apply(const Mutation& op) {
   if (op.kind == Kind::kPatch) {
     if (missing && !op.create_if_missing) return {KvStatus::kNotFound};
     const std::string row = entry.value;
-    if (!patch_row(as_byte_span(row), op.value, entry.value).ok()) return {KvStatus::kNotARow, entry.version};
+    PatchCounts counts;
+    const Edited edited = op.edits_row ? edit_row(as_byte_span(row), op.value, entry.value, counts) : Edited::kDone;
+    if (edited == Edited::kUnchanged && missing) return {KvStatus::kNotFound};
+    if (edited == Edited::kUnchanged) return {KvStatus::kOk, entry.version, counts.word()};
+    if (edited != Edited::kDone) return {KvStatus::kNotARow, entry.version};
+    done.value = counts.word();
+    removes = op.edits_row && counts.left == 0;
+    if (!op.edits_row && !patch_row(as_byte_span(row), op.value, entry.value).ok())
+      return {KvStatus::kNotARow, entry.version};
   }
   if (op.kind == Kind::kAdd) {
     int64_t number = 0;
@@ -198,7 +209,7 @@ MutationResult FakeNode::apply(const Mutation& op) {
   }
   done.version = store_->next_version++;
   entry.version = done.version;
-  if (op.kind == Kind::kDelete) {
+  if (removes) {
     store_->entries.erase(key);
   } else {
     store_->entries[key] = entry;

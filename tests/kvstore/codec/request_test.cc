@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kvstore/codec/batch.h"
 #include "kvstore/codec/row.h"
 #include "tests/kvstore/codec/codec_testing.h"
 
@@ -72,6 +73,9 @@ std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
   add_mutation(recode_mutation<Method::kDelete>, Mutation::remove(key, conditions[rng.below(3)]));
   add_mutation(recode_mutation<Method::kPatch>,
                Mutation::patch(key, as_byte_span(fields), rng.chance(0.5), conditions[rng.below(2)]));
+  std::string edit = fields;
+  append_field(edit, {.name = "gone", .is_removed = true});
+  add_mutation(recode_mutation<Method::kPatch>, Mutation::edit(key, as_byte_span(edit), rng.chance(0.5)));
   add_mutation(recode_mutation<Method::kAdd>,
                Mutation::add(key, static_cast<int64_t>(rng.next()), conditions[rng.below(4)]));
   add_mutation(recode_mutation<Method::kAppend>, Mutation::append(key, body, conditions[rng.below(4)]));
@@ -180,6 +184,24 @@ TEST(RequestTest, Patch_GoldenBytes) {
                                                                    "0300"
                                                                    "0a000000" +
                                                                    kEmptyHead + "6b6579"));
+}
+
+TEST(RequestTest, Patch_ThatEdits_GoldenBytes) {
+  HeadBuffer head;
+  std::string edit;
+  append_field(edit, {.name = "f", .is_removed = true});
+  EXPECT_EQ(hex(encode_mutation_head({kRoute, Mutation::edit("key", as_byte_span(edit), true)}, head).value()),
+            golden("02"
+                   "0c"
+                   "0300"
+                   "09000000" +
+                   kEmptyHead + "6b6579"));
+  BatchOpsBuilder batch;
+  EXPECT_FALSE(batch.add(Mutation::edit("key", as_byte_span(edit), true)).ok()) << "not in a batch";
+  Mutation put = Mutation::put("key", as_byte_span(edit));
+  put.edits_row = true;
+  EXPECT_FALSE(check_mutation(put).ok());
+  EXPECT_FALSE(check_mutation(Mutation::patch("key", as_byte_span(edit), true)).ok()) << "only edits remove fields";
 }
 
 TEST(RequestTest, Add_GoldenBytes) {

@@ -166,5 +166,85 @@ TEST(RowTest, PatchRow_AgreesWithTwin) {
   }
 }
 
+// --- Edits
+
+std::string removal(const std::string& name) {
+  std::string edit;
+  append_field(edit, {.name = name, .is_removed = true});
+  return edit;
+}
+
+struct Edition {
+  Edited done;
+  PatchCounts counts;
+  std::string row;
+};
+
+Edition edited(const std::string& row, const std::string& edit) {
+  Edition out;
+  out.done = edit_row(as_byte_span(row), as_byte_span(edit), out.row, out.counts);
+  return out;
+}
+
+TEST(Edit, Bytes) {
+  EXPECT_EQ(hex(as_byte_span(removal("ab"))), hex(as_byte_span(std::string("\2\0\0\0ab\xff\xff\xff\xff", 10))));
+  EXPECT_FALSE(check_row(as_byte_span(removal("ab"))).ok()) << "a row has no removed fields";
+  EXPECT_TRUE(check_edit(as_byte_span(removal("ab"))).ok());
+  EXPECT_FALSE(check_edit(as_byte_span(removal(""))).ok());
+  EXPECT_FALSE(check_edit(as_byte_span(removal("ab") + "x")).ok());
+  EXPECT_FALSE(check_edit(as_byte_span(std::string("\1\0\0\0a\xfe\xff\xff\xff", 9))).ok());
+}
+
+TEST(Edit, SetsAndRemovesFields_AndCounts) {
+  const std::string row = make_row({{"a", "1"}, {"b", "2"}, {"c", "3"}});
+  const Edition done = edited(row, removal("b") + make_row({{"c", "4"}, {"d", "5"}}) + removal("nosuch"));
+  EXPECT_EQ(done.done, Edited::kDone);
+  EXPECT_EQ(done.counts, (PatchCounts{.added = 1, .removed = 1, .left = 3}));
+  EXPECT_EQ(read_row(done.row), (Fields{{"a", "1"}, {"c", "4"}, {"d", "5"}}));
+  const Edition all = edited(row, removal("c") + removal("b") + removal("a"));
+  EXPECT_EQ(all.done, Edited::kDone);
+  EXPECT_EQ(all.counts, (PatchCounts{.added = 0, .removed = 3, .left = 0}));
+  EXPECT_EQ(all.row, "");
+  EXPECT_EQ(edited({}, make_row({{"a", ""}})).counts, (PatchCounts{.added = 1, .removed = 0, .left = 1}));
+}
+
+TEST(Edit, OfANameThatComesTwice_TheLastCounts) {
+  const std::string row = make_row({{"a", "1"}, {"b", "2"}});
+  EXPECT_EQ(edited(row, removal("a") + make_row({{"a", "3"}})).counts, (PatchCounts{0, 0, 2}));
+  EXPECT_EQ(edited(row, make_row({{"a", "3"}}) + removal("a")).counts, (PatchCounts{0, 1, 1}));
+  EXPECT_EQ(edited(row, make_row({{"c", "3"}}) + removal("c")).done, Edited::kUnchanged);
+}
+
+TEST(Edit, WithoutAnyChange) {
+  const std::string row = make_row({{"a", "1"}});
+  const Edition none = edited(row, removal("x") + removal("y"));
+  EXPECT_EQ(none.done, Edited::kUnchanged);
+  EXPECT_EQ(none.counts, (PatchCounts{0, 0, 1}));
+  EXPECT_EQ(edited(row, make_row({{"a", "1"}})).done, Edited::kDone) << "a value that is set is a change";
+  EXPECT_TRUE(only_removes(as_byte_span(removal("x"))));
+  EXPECT_FALSE(only_removes(as_byte_span(removal("x") + row)));
+}
+
+TEST(Edit, KeepsTheLimitsOfRows) {
+  Fields fields;
+  for (size_t i = 0; i < kFieldsMax; ++i) fields.emplace_back("f" + std::to_string(i), "");
+  const std::string row = make_row(fields);
+  EXPECT_EQ(edited(row, make_row({{"g", ""}})).done, Edited::kTooManyFields);
+  EXPECT_EQ(edited(row, make_row({{"g", ""}}) + removal("f7")).counts, (PatchCounts{1, 1, kFieldsMax}));
+  const std::string large = make_row({{"a", std::string(kValueBytesMax - 9, 'v')}});
+  EXPECT_EQ(edited(large, make_row({{"b", ""}})).done, Edited::kTooLarge);
+  EXPECT_EQ(edited(large, make_row({{"b", ""}}) + removal("a")).done, Edited::kDone);
+  EXPECT_EQ(edited("no row", removal("a")).done, Edited::kNotARow);
+  EXPECT_EQ(edited(row, "no edit").done, Edited::kMalformed);
+  EXPECT_EQ(edited(row, row + removal("g")).done, Edited::kMalformed) << "more fields than a row may have";
+}
+
+TEST(PatchCounts, AreOneNumber) {
+  const PatchCounts counts{.added = 1024, .removed = 3, .left = 1021};
+  EXPECT_EQ(counts.word(), 1024 + (int64_t{3} << 16) + (int64_t{1021} << 32));
+  EXPECT_EQ(PatchCounts::of_word(counts.word()), counts);
+  static_cast<void>(PatchCounts::of_word(-1));
+}
+
 }  // namespace
 }  // namespace skua::kv

@@ -132,6 +132,7 @@ class FakeStore {
         table[key].value = patched;
         break;
       }
+      case StoreRequest::Kind::kEdit: return edit(request, table, key);
       case StoreRequest::Kind::kAdd: {
         const std::optional<int64_t> before = is_there ? parse_integer(table[key].value) : 0;
         if (!before.has_value()) return {.status = StoreResult::Status::kNotANumber};
@@ -144,6 +145,24 @@ class FakeStore {
       default: break;
     }
     table[key].version = out.version = ++version_;
+    return out;
+  }
+
+  StoreResult edit(const StoreRequest& request, std::map<std::string, Entry>& table, const std::string& key) {
+    const bool is_there = table.contains(key);
+    if (!is_there && !request.creates) return {.status = StoreResult::Status::kNotFound};
+    if (is_there && !table[key].mark.row) return {.status = StoreResult::Status::kNotARow};
+    StoreResult out;
+    std::string row;
+    switch (edit_row(as_byte_span(table[key].value), as_byte_span(request.value), row, out.fields)) {
+      case Edited::kDone: break;
+      case Edited::kUnchanged: return out;
+      default: return {.status = StoreResult::Status::kRefused, .text = "the row would be beyond a limit"};
+    }
+    table[key].value = row;
+    table[key].mark = {.row = true};
+    table[key].version = out.version = ++version_;
+    if (out.fields.left == 0) table.erase(key);
     return out;
   }
 

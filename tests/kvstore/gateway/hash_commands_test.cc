@@ -176,7 +176,7 @@ TEST_F(HashCommands, Limits) {
   entry("h") = {.value = fields.as_row(), .version = 7, .expires_at_ms = {}, .mark = {.row = true}};
   const std::string count_error = "-ERR a hash must have at most 1024 fields\r\n";
   EXPECT_EQ(ask("HSET h f0 w"), ":0\r\n");
-  EXPECT_EQ(ask("HSET h one-more v"), count_error);
+  EXPECT_EQ(ask("HSET h one-more v"), "-ERR the row would be beyond a limit\r\n") << "the store's words";
   EXPECT_EQ(ask("HSETNX h one-more v"), count_error);
   EXPECT_EQ(ask("HINCRBY h one-more 1"), count_error);
   EXPECT_EQ(ask("HDEL h f1"), ":1\r\n");
@@ -191,7 +191,8 @@ TEST_F(HashCommands, Limits) {
   FieldsToSet large;
   large.set("a", value);
   entry("large") = {.value = large.as_row(), .version = 8, .expires_at_ms = {}, .mark = {.row = true}};
-  EXPECT_EQ(ask("HSET large b v"), "-ERR a hash must have at most 16 MiB\r\n");
+  EXPECT_EQ(ask("HSETNX large b v"), "-ERR a hash must have at most 16 MiB\r\n");
+  EXPECT_EQ(ask("HSET large b v"), "-ERR the row would be beyond a limit\r\n");
   EXPECT_EQ(ask("HSTRLEN large a"), ":" + std::to_string(value.size()) + "\r\n");
   EXPECT_EQ(ask("HMGET large a a a a a"),
             "-ERR the reply would be larger than 64 MiB: ask for fewer keys at a time\r\n");
@@ -199,11 +200,8 @@ TEST_F(HashCommands, Limits) {
 }
 
 TEST_F(HashCommands, AHashThatOthersChange_IsReadAgain) {
-  const std::pair<const char*, const char*> commands[] = {{"HINCRBY h n 10", ":110\r\n"},
-                                                          {"HSETNX h x 1", ":1\r\n"},
-                                                          {"HSET h y 1 z 1", ":2\r\n"},
-                                                          {"HDEL h n", ":1\r\n"},
-                                                          {"HINCRBYFLOAT h n 1", "$3\r\n101\r\n"}};
+  const std::pair<const char*, const char*> commands[] = {
+      {"HINCRBY h n 10", ":110\r\n"}, {"HSETNX h x 1", ":1\r\n"}, {"HINCRBYFLOAT h n 1", "$3\r\n101\r\n"}};
   for (const auto& [line, reply] : commands) {
     ask("DEL h");
     ask("HSET h n 1");
@@ -226,7 +224,32 @@ TEST_F(HashCommands, AHashThatOthersChange_IsReadAgain) {
     if (request.kind == StoreRequest::Kind::kGet) return std::nullopt;
     return StoreResult{.status = StoreResult::Status::kOtherVersion};
   };
-  EXPECT_EQ(ask("HSET h n 1"), "-TRYAGAIN others change the key all the time: nothing was written\r\n");
+  EXPECT_EQ(ask("HINCRBY h n 1"), "-TRYAGAIN others change the key all the time: nothing was written\r\n");
+}
+
+TEST_F(HashCommands, SettingAndRemovingFields_AreOneRequest) {
+  const auto requests = [this](const std::string& line) {
+    const size_t before = gateway.store.request_count;
+    ask(line);
+    return gateway.store.request_count - before;
+  };
+  EXPECT_EQ(requests("HSET h a 1 b 2"), 1U);
+  EXPECT_EQ(requests("HMSET h a 3 c 4"), 1U);
+  EXPECT_EQ(requests("HDEL h a nosuch"), 1U);
+  EXPECT_EQ(requests("HDEL h nosuch"), 1U);
+  EXPECT_EQ(requests("HDEL nosuch a"), 1U);
+  EXPECT_EQ(ask("HGETALL h"), "*4\r\n$1\r\nb\r\n$1\r\n2\r\n$1\r\nc\r\n$1\r\n4\r\n");
+  EXPECT_EQ(ask("HDEL h \"\" " + std::string(1025, 'f')), ":0\r\n") << "no field has such a name";
+  ask("SET s 1");
+  EXPECT_EQ(ask("HDEL s \"\""), kWrongTypeLine);
+}
+
+TEST_F(HashCommands, HdelOfMoreNamesThanAHashMayHave) {
+  ask("HSET h a 1 b 2 c 3");
+  std::string names;
+  for (size_t i = 0; i < kFieldsMax; ++i) names += " g" + std::to_string(i);
+  EXPECT_EQ(ask("HDEL h a" + names), "-ERR HDEL takes at most 1024 fields\r\n");
+  EXPECT_EQ(ask("HDEL h" + names + " g0 g1"), ":0\r\n") << "a name that comes twice is one field";
 }
 
 /// Somebody makes the hash between the reading and the writing.
@@ -252,11 +275,15 @@ TEST_F(HashCommands, FailuresOfTheStore) {
   };
   fails(StoreResult::Status::kNotApplied, StoreRequest::Kind::kGet);
   EXPECT_EQ(ask("HGETALL h"), "-TRYAGAIN no node\r\n");
+  EXPECT_EQ(ask("HINCRBY h a 1"), "-TRYAGAIN no node\r\n");
+  fails(StoreResult::Status::kNotApplied, StoreRequest::Kind::kEdit);
   EXPECT_EQ(ask("HSET h a 1"), "-TRYAGAIN no node\r\n");
-  fails(StoreResult::Status::kUnknown, StoreRequest::Kind::kPatch);
+  EXPECT_EQ(ask("HDEL h a"), "-TRYAGAIN no node\r\n");
+  fails(StoreResult::Status::kUnknown, StoreRequest::Kind::kEdit);
   EXPECT_EQ(ask("HSET h a 1"), "-ERR outcome unknown: no node\r\n");
+  fails(StoreResult::Status::kUnknown, StoreRequest::Kind::kPatch);
   EXPECT_EQ(ask("HINCRBY h a 1"), "-ERR outcome unknown: no node\r\n");
-  fails(StoreResult::Status::kNoRight, StoreRequest::Kind::kPut);
+  fails(StoreResult::Status::kNoRight, StoreRequest::Kind::kEdit);
   EXPECT_EQ(ask("HSET new a 1"), "-NOPERM no node\r\n");
 }
 

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/codec/row.h"
+#include "kvstore/codec/size_limits.h"
+#include "rpc/base/bytes.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::gateway {
@@ -16,8 +19,8 @@ using Kind = StoreRequest::Kind;
 using Status = StoreResult::Status;
 
 std::string text_of(const StoreRequest& operation) {
-  constexpr const char* kNames[] = {"get",    "put",  "remove", "add",   "append",
-                                    "expire", "scan", "patch",  "batch", "check"};
+  constexpr const char* kNames[] = {"get",  "put",   "remove", "add",   "append", "expire",
+                                    "scan", "patch", "edit",   "batch", "check"};
   std::string out = absl::StrCat(kNames[static_cast<size_t>(operation.kind)], " ", absl_view(operation.key));
   if (operation.kind == Kind::kPut) absl::StrAppend(&out, " ", absl_view(operation.value));
   if (operation.if_version.has_value()) absl::StrAppend(&out, " version=", *operation.if_version);
@@ -103,6 +106,30 @@ TEST_F(TransactionStores, ValuesLiveUntilTheEndOfTheCommand) {
   EXPECT_EQ(store.value_bytes(), 0U);
   EXPECT_EQ(store.run({.kind = Kind::kRemove, .key = "a"}).status, Status::kNotFound);
   EXPECT_EQ(store.run({.kind = Kind::kExpire, .key = "a"}).status, Status::kNotFound);
+}
+
+TEST_F(TransactionStores, EditsOfRows) {
+  std::string sets;
+  append_field(sets, {"f", as_byte_span("1")});
+  std::string removes;
+  append_field(removes, {.name = "f", .is_removed = true});
+  const auto edit = [&](std::string_view key, std::string_view fields, bool creates) {
+    return store.run({.kind = Kind::kEdit, .key = key, .value = fields, .mark = {.row = true}, .creates = creates});
+  };
+  learn("a", 10, "a string");
+  learn("b", 0);
+  learn("c", 0);
+  EXPECT_EQ(edit("a", sets, true).status, Status::kNotARow);
+  EXPECT_EQ(edit("b", removes, false).status, Status::kNotFound);
+  EXPECT_EQ(edit("b", sets, true).fields, (PatchCounts{1, 0, 1}));
+  EXPECT_EQ(edit("b", sets, true).fields, (PatchCounts{0, 0, 1}));
+  EXPECT_EQ(edit("c", sets, true).fields, (PatchCounts{1, 0, 1}));
+  EXPECT_EQ(edit("c", removes, false).fields, (PatchCounts{0, 1, 0}));
+  std::string many;
+  for (size_t i = 0; i < kFieldsMax; ++i) append_field(many, {absl::StrCat("g", i), {}});
+  EXPECT_EQ(edit("b", many, true).status, Status::kRefused);
+  EXPECT_EQ(batch(),
+            (Texts{"check a version=10", absl::StrCat("put b ", absl_view(sets), " absent"), "check c absent"}));
 }
 
 TEST_F(TransactionStores, Numbers) {

@@ -96,6 +96,52 @@ TEST_F(RocksdbServerTest, Patch_ReplacesAFieldAndRefusesWhatIsNoRow) {
   EXPECT_EQ(world_->ask(Method::kPatch, encoded_patch(kRoute, "plain", patch, true)).status(), KvStatus::kNotARow);
 }
 
+/// The answer and the counts are those of the first time, also after a restart. An edit without effect is kept in
+/// memory only.
+TEST_F(RocksdbServerTest, Edit_CountsOnceHoweverOftenItIsSent) {
+  const auto edit = [&](const std::string& fields, const RequestId& id) {
+    Mutation mutation = Mutation::edit("row", as_byte_span(fields), true);
+    mutation.mark.row = true;
+    HeadBuffer buffer;
+    const MutationRequest request{kRoute, mutation, id, Durability::kDefault};
+    std::string bytes(as_string_view(encode_mutation_head(request, buffer).value()));
+    const Answer answer = world_->ask(Method::kPatch, bytes + fields);
+    const auto reply = decode_add_reply(as_byte_span(answer.bytes));
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    return reply.value_or(AddReply());
+  };
+  std::string fields;
+  append_field(fields, {"a", as_byte_span("1")});
+  append_field(fields, {"b", as_byte_span("2")});
+  std::string removal;
+  append_field(removal, {.name = "b", .is_removed = true});
+  for (int i = 0; i < 3; ++i) {
+    const AddReply made = edit(fields, {9, 1, 1});
+    EXPECT_EQ(PatchCounts::of_word(made.value), (PatchCounts{2, 0, 2}));
+    EXPECT_EQ(made.write.from_record, i > 0);
+    if (i == 1) serve_again();
+  }
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(PatchCounts::of_word(edit(removal, {9, 2, 1}).value), (PatchCounts{0, 1, 1}));
+    if (i == 1) serve_again();
+  }
+  for (int i = 0; i < 2; ++i) {
+    const AddReply none = edit(removal, {9, 3, 1});
+    EXPECT_EQ(none.write.head.status, KvStatus::kOk);
+    EXPECT_EQ(none.write.durability, Durability::kSync);
+    EXPECT_EQ(none.write.from_record, i > 0);
+    EXPECT_EQ(PatchCounts::of_word(none.value), (PatchCounts{0, 0, 1}));
+  }
+  world_->server().set_growth(absl::ResourceExhaustedError("the disk is full"));
+  EXPECT_EQ(edit(fields, {9, 4, 1}).write.head.status, KvStatus::kResourceExhausted);
+  std::string last;
+  append_field(last, {.name = "a", .is_removed = true});
+  EXPECT_EQ(PatchCounts::of_word(edit(last, {9, 5, 1}).value), (PatchCounts{0, 1, 0})) << "it frees room";
+  EXPECT_EQ(get("row").status(), KvStatus::kNotFound);
+  EXPECT_EQ(PatchCounts::of_word(edit(last, {9, 5, 1}).value), (PatchCounts{0, 1, 0}));
+  EXPECT_EQ(edit(last, {9, 6, 1}).write.head.status, KvStatus::kNotFound);
+}
+
 TEST_F(RocksdbServerTest, Add_OnceHoweverOftenItIsSent) {
   const RequestId id{9, 1, 1};
   for (int i = 0; i < 3; ++i) {

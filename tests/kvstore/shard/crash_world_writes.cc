@@ -95,10 +95,15 @@ Mutation CrashWorld::random_mutation(const Shard& shard, Write& write) {
     case 0: return Mutation::remove(key, version_only);
     case 1: {
       std::string fields;
+      const bool edits = !write.is_batch && rng_.chance(0.5);
       for (uint64_t n = rng_.between(1, 3); n > 0; --n) {
-        append_field(fields, {absl::StrCat("f", rng_.below(4)), as_byte_span(absl::StrCat("v", rng_.next()))});
+        const std::string name = absl::StrCat("f", rng_.below(4));
+        const std::string value = absl::StrCat("v", rng_.next());
+        const bool removes = edits && rng_.chance(0.6);
+        append_field(fields, {name, removes ? ByteSpan{} : as_byte_span(value), removes});
       }
       Mutation patch = Mutation::patch(key, keep(fields), rng_.chance(0.5));
+      patch.edits_row = edits;
       patch.mark.row = rng_.chance(0.2);
       return patch;
     }

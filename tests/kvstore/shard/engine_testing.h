@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kvstore/codec/row.h"
@@ -53,7 +56,7 @@ class TwinShard {
 
   MutationResult apply(const Mutation& mutation, uint64_t now_ms = 0) {
     const MutationResult result = change(mutation, now_ms, last_index_ + 1);
-    if (result.status == KvStatus::kOk) ++last_index_;
+    if (result.status == KvStatus::kOk && result.version > last_index_) ++last_index_;
     return result;
   }
 
@@ -89,6 +92,56 @@ class TwinShard {
   void pass_over(uint64_t index) { last_index_ = index; }
 
  private:
+  /// Field by field, not as edit_row() does it. `next`: the row as it was, with the version that it gets.
+  MutationResult edit(const Mutation& mutation, Row next, uint64_t version) {
+    std::vector<std::pair<std::string, std::string>> fields;
+    RowReader before(as_byte_span(next.value));
+    while (const auto field = before.next()) fields.emplace_back(field->name, as_string_view(field->value));
+    if (!before.ok()) return {KvStatus::kNotARow, version};
+    const auto names = [](const auto& all) {
+      std::set<std::string> found;
+      for (const auto& field : all) found.insert(field.first);
+      return found;
+    };
+    const std::set<std::string> had = names(fields);
+    bool replaces = false;
+    std::map<std::string, std::pair<bool, std::string>> wanted;  // what the edit says last of a name
+    std::vector<std::string> order;
+    for (RowReader edit(mutation.value, RowReader::Form::kEdit); const auto field = edit.next();) {
+      order.emplace_back(field->name);
+      wanted[order.back()] = {field->is_removed, std::string(as_string_view(field->value))};
+    }
+    for (const std::string& name : order) {
+      const auto is_named = [&](const auto& each) { return each.first == name; };
+      const auto at = std::find_if(fields.begin(), fields.end(), is_named);
+      const auto& [is_removed, value] = wanted[name];
+      replaces |= !is_removed && had.contains(name);
+      if (is_removed) {
+        std::erase_if(fields, is_named);
+      } else if (at != fields.end()) {
+        at->second = value;
+      } else {
+        fields.emplace_back(name, value);
+      }
+    }
+    PatchCounts counts;
+    const std::set<std::string> has = names(fields);
+    for (const std::string& name : has) counts.added = static_cast<uint16_t>(counts.added + !had.contains(name));
+    for (const std::string& name : had) counts.removed = static_cast<uint16_t>(counts.removed + !has.contains(name));
+    counts.left = static_cast<uint16_t>(fields.size());
+    if (counts.added == 0 && counts.removed == 0 && !replaces) {
+      return version == 0 ? MutationResult{KvStatus::kNotFound} : MutationResult{KvStatus::kOk, version, counts.word()};
+    }
+    if (fields.empty()) {
+      rows_.erase(std::string(mutation.key));
+    } else {
+      next.value.clear();
+      for (const auto& [name, value] : fields) append_field(next.value, {name, as_byte_span(value)});
+      rows_[std::string(mutation.key)] = next;
+    }
+    return {KvStatus::kOk, next.version, counts.word()};
+  }
+
   MutationResult change(const Mutation& mutation, uint64_t now_ms, uint64_t index) {
     const Row* const row = find(mutation.key, now_ms);
     const uint64_t version = row == nullptr ? 0 : row->version;
@@ -117,6 +170,7 @@ class TwinShard {
         if (row == nullptr && !mutation.create_if_missing) return {KvStatus::kNotFound, 0};
         if (mutation.mark.row && row != nullptr && !row->mark.row) return {KvStatus::kNotARow, version};
         if (row == nullptr) next.mark = mutation.mark;
+        if (mutation.edits_row) return edit(mutation, std::move(next), version);
         std::string patched;
         const absl::Status status = patch_row(as_byte_span(next.value), mutation.value, patched);
         if (absl::IsFailedPrecondition(status)) return {KvStatus::kNotARow, version};

@@ -97,6 +97,59 @@ TEST(Evaluate, Patch_OfRowsOnlyTakesWhatIsMarked) {
             (MutationResult{KvStatus::kNotARow, 5}));
 }
 
+TEST(Evaluate, Edit_CountsAndTakesTheKeyWithTheLastField) {
+  std::string scratch;
+  std::string fields;
+  append_field(fields, {"f", as_byte_span("v")});
+  append_field(fields, {"g", as_byte_span("w")});
+  const CurrentState row = {5, as_byte_span(fields), 99, {3, true}};
+  std::string remove_f;
+  append_field(remove_f, {.name = "f", .is_removed = true});
+  const Evaluated one = evaluate(Mutation::edit("k", as_byte_span(remove_f), false), row, 1, scratch);
+  EXPECT_EQ(one.result, (MutationResult{KvStatus::kOk, 0, PatchCounts{0, 1, 1}.word()}));
+  EXPECT_EQ(one.expires_at, 99u);
+  EXPECT_EQ(one.mark, (RecordMark{3, true}));
+  EXPECT_EQ(as_string_view(*find_field(*one.value, "g")), "w");
+  std::string remove_all = remove_f;
+  append_field(remove_all, {.name = "g", .is_removed = true});
+  const Evaluated all = evaluate(Mutation::edit("k", as_byte_span(remove_all), true), row, 1, scratch);
+  EXPECT_EQ(all.result, (MutationResult{KvStatus::kOk, 0, PatchCounts{0, 2, 0}.word()}));
+  EXPECT_FALSE(all.value.has_value());
+  const Evaluated made = evaluate(Mutation::edit("k", as_byte_span(fields), true), {}, 1, scratch);
+  EXPECT_EQ(made.result.value, (PatchCounts{2, 0, 2}.word()));
+}
+
+TEST(Evaluate, Edit_ThatChangesNothingHasNoEffect) {
+  std::string scratch;
+  std::string fields;
+  append_field(fields, {"f", as_byte_span("v")});
+  const CurrentState row = {5, as_byte_span(fields), 0, {0, true}};
+  std::string edit;
+  append_field(edit, {.name = "none", .is_removed = true});
+  const Evaluated none = evaluate(Mutation::edit("k", as_byte_span(edit), true), row, 1, scratch);
+  EXPECT_TRUE(none.is_unchanged);
+  EXPECT_EQ(none.result, (MutationResult{KvStatus::kOk, 5, PatchCounts{0, 0, 1}.word()}));
+  for (const bool creates : {false, true}) {
+    EXPECT_EQ(evaluate(Mutation::edit("k", as_byte_span(edit), creates), {}, 1, scratch).result.status,
+              KvStatus::kNotFound);
+  }
+  Mutation marked = Mutation::edit("k", as_byte_span(edit), true);
+  marked.mark.row = true;
+  EXPECT_EQ(evaluate(marked, {5, as_byte_span(fields), 0, {}}, 1, scratch).result.status, KvStatus::kNotARow);
+}
+
+TEST(Evaluate, Edit_BeyondTheLimitsSaysWhich) {
+  std::string scratch;
+  std::string fields;
+  for (size_t i = 0; i < kFieldsMax; ++i) append_field(fields, {std::to_string(i), {}});
+  std::string edit;
+  append_field(edit, {"f", as_byte_span("v")});
+  const Evaluated evaluated =
+      evaluate(Mutation::edit("k", as_byte_span(edit), true), {5, as_byte_span(fields), 0, {}}, 1, scratch);
+  EXPECT_EQ(evaluated.result, (MutationResult{KvStatus::kInvalidArgument, 5}));
+  EXPECT_NE(evaluated.why.find("1,024"), std::string_view::npos);
+}
+
 TEST(Evaluate, Append_LeavesRowsAlone) {
   std::string scratch;
   std::string fields;

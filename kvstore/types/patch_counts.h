@@ -1,0 +1,28 @@
+// What a PATCH that edits a row did to it (Mutation::edits_row). It fits the number that a shard keeps of a write that
+// must happen once, so a repetition is told the same.
+#ifndef SKUA_KVSTORE_TYPES_PATCH_COUNTS_H_
+#define SKUA_KVSTORE_TYPES_PATCH_COUNTS_H_
+
+#include <cstdint>
+
+namespace skua::kv {
+
+struct PatchCounts {
+  uint16_t added = 0;    ///< fields that the row lacked before
+  uint16_t removed = 0;  ///< fields that the row had before, and lacks now
+  uint16_t left = 0;     ///< fields of the row now; 0 after a removal: the key is gone
+
+  [[nodiscard]] int64_t word() const {
+    return static_cast<int64_t>(uint64_t{added} | uint64_t{removed} << 16 | uint64_t{left} << 32);
+  }
+  /// Any word is one, because it comes from a peer.
+  [[nodiscard]] static PatchCounts of_word(int64_t word) {
+    const auto bits = static_cast<uint64_t>(word);
+    return {static_cast<uint16_t>(bits), static_cast<uint16_t>(bits >> 16), static_cast<uint16_t>(bits >> 32)};
+  }
+  friend bool operator==(const PatchCounts&, const PatchCounts&) = default;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_TYPES_PATCH_COUNTS_H_
