@@ -53,7 +53,7 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"getex", -2, kWriteFast | kHoldsValues | kGivesValues, 1, 1, 1, handlers::getex},
     {"getrange", 4, kReads, 1, 1, 1, handlers::getrange},
     {"getset", 3, kWriteFast | kHoldsValues | kGivesValues, 1, 1, 1, handlers::getset},
-    {"hdel", -3, kWriteFast, 1, 1, 1, handlers::hdel},
+    {"hdel", -3, kWriteFast | kHoldsValues, 1, 1, 1, handlers::hdel},
     {"hello", -1, kLocalFast | kNotInMulti | kNoUser, 0, 0, 0, handlers::hello},
     {"hexists", 3, kReadFast, 1, 1, 1, handlers::hexists},
     {"hget", 3, kReadFast, 1, 1, 1, handlers::hget},
@@ -190,7 +190,9 @@ const CommandSpec* find_command(std::string_view name) {
 }
 
 bool holds_values(const CommandSpec& spec, const CommandArguments& words) {
-  if (!spec.has(kHoldsValues) || spec.handler != handlers::set) return spec.has(kHoldsValues);
+  if (!spec.has(kHoldsValues)) return false;
+  if (spec.handler == handlers::hdel) return words.size() > 2 + kFieldsMax;  // of so many names the hash is read
+  if (spec.handler != handlers::set) return true;
   for (size_t i = 3; i < words.size(); ++i) {
     if (absl::EqualsIgnoreCase(absl_view(words[i]), "get")) return true;
   }

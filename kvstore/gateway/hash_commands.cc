@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -53,6 +54,41 @@ std::optional<std::string> float_sum(CommandRun& run, const StoreResult& old, lo
     return format_float(sum);
   }
   return std::nullopt;
+}
+
+/// HDEL of names that no field can have.
+CommandTask remove_nothing(CommandRun& run) {
+  const StoreResult got = co_await run.store(read_mark(run));
+  if (!reply_not_hash(run, got)) run.reply().integer(0);
+}
+
+/// HDEL by one edit.
+CommandTask remove_fields(CommandRun& run, std::string edit) {
+  const StoreResult removed = co_await run.store(edit_hash(run, edit, false));
+  if (!reply_not_hash_edit(run, removed)) run.reply().integer(removed.fields.removed);
+}
+
+/// HDEL of more names than an edit may have. A hash has no more fields than that: those that it has are removed if
+/// nobody changed it meanwhile.
+CommandTask remove_those_there(CommandRun& run, absl::flat_hash_set<std::string_view> names) {
+  for (;;) {
+    StoreResult old = co_await run.store(read_hash(run));
+    if (reply_not_hash(run, old)) co_return;
+    std::string edit;
+    for (RowReader reader(as_byte_span(old.value.bytes())); const auto field = reader.next();) {
+      if (names.contains(field->name)) append_field(edit, {.name = field->name, .is_removed = true});
+    }
+    old.value.reset();
+    if (edit.empty()) {
+      run.reply().integer(0);
+      co_return;
+    }
+    const StoreResult removed = co_await run.store(unless_changed(old, edit_hash(run, edit, false)));
+    const Written written = judge_write(run, removed);
+    if (written == Written::kAgain) continue;
+    if (written == Written::kDone) run.reply().integer(removed.fields.removed);
+    co_return;
+  }
 }
 
 }  // namespace
@@ -109,15 +145,8 @@ CommandTask hdel(CommandRun& run) {
     if (!is_field_name(run.arg(i)) || !names.insert(run.arg(i)).second) continue;
     append_field(edit, {.name = run.arg(i), .is_removed = true});
   }
-  if (names.size() > kFieldsMax) {
-    run.reply().error(errors::kTooManyFieldsToRemove);
-  } else if (names.empty()) {
-    const StoreResult got = co_await run.store(read_mark(run));
-    if (!reply_not_hash(run, got)) run.reply().integer(0);
-  } else {
-    const StoreResult removed = co_await run.store(edit_hash(run, edit, false));
-    if (!reply_not_hash_edit(run, removed)) run.reply().integer(removed.fields.removed);
-  }
+  if (names.empty()) return remove_nothing(run);
+  return names.size() > kFieldsMax ? remove_those_there(run, std::move(names)) : remove_fields(run, std::move(edit));
 }
 
 CommandTask hincrby(CommandRun& run) {

@@ -61,7 +61,6 @@ inline constexpr std::string_view kCrossSlot = "CROSSSLOT Keys in request don't 
 inline constexpr std::string_view kKeySize = "ERR a key must have 1 to 1024 bytes";
 inline constexpr std::string_view kFieldSize = "ERR a field of a hash must have a name of 1 to 1024 bytes";
 inline constexpr std::string_view kTooManyFields = "ERR a hash must have at most 1024 fields";
-inline constexpr std::string_view kTooManyFieldsToRemove = "ERR HDEL takes at most 1024 fields";
 inline constexpr std::string_view kHashTooLarge = "ERR a hash must have at most 16 MiB";
 inline constexpr std::string_view kNoFlush = "ERR the gateway removes whole tables only with --allow-flush";
 inline constexpr std::string_view kTooManyKeysInMsetnx = "ERR MSETNX takes at most 1024 keys";

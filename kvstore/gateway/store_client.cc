@@ -164,7 +164,10 @@ absl::Status StoreClient::submit_write(const StoreRequest& request, const std::s
                            {.row = request.mark.row, .if_version = request.if_version}, std::move(done));
     case Kind::kEdit:
       return client_.patch(table, request.key, fields_of(request.value),
-                           {.create_if_missing = request.creates, .row = request.mark.row, .count_fields = true},
+                           {.create_if_missing = request.creates,
+                            .row = request.mark.row,
+                            .count_fields = true,
+                            .if_version = request.if_version},
                            std::move(done));
     case Kind::kGet:
     case Kind::kScan:
