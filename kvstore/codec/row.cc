@@ -73,22 +73,15 @@ absl::Status check_fields(ByteSpan row, RowReader::Form form) {
   return absl::OkStatus();
 }
 
-/// What a patch did.
-struct PatchWork {
+/// Writes the patched row. The inputs were checked; `index` is of `patch`. The result may be beyond the limits by what
+/// one patch adds.
+PatchCounts write_patched(ByteSpan row, ByteSpan patch, RowReader::Form form, PatchIndex& index, std::string& patched) {
   PatchCounts counts;
-  bool has_changes = false;  ///< it added, replaced or removed a field
-};
-
-/// Writes the patched row. Both inputs were checked. The result may be beyond the limits by what one patch adds.
-PatchWork write_patched(ByteSpan row, ByteSpan patch, RowReader::Form form, std::string& patched) {
-  PatchWork work;
-  PatchCounts& counts = work.counts;
   patched.clear();
   patched.reserve(row.size() + patch.size());
-  PatchIndex index(patch, form);
   for (RowReader reader(row); auto field = reader.next();) {
     PatchField* const replacement = index.find(field->name);
-    if (replacement != nullptr) replacement->done = work.has_changes = true;
+    if (replacement != nullptr) replacement->done = true;
     const Field& next = replacement != nullptr ? replacement->field : *field;
     ++(next.is_removed ? counts.removed : counts.left);
     if (!next.is_removed) append_field(patched, next);
@@ -102,8 +95,19 @@ PatchWork write_patched(ByteSpan row, ByteSpan patch, RowReader::Form form, std:
     ++counts.added;
   }
   counts.left = static_cast<uint16_t>(counts.left + counts.added);
-  work.has_changes |= counts.added > 0;
-  return work;
+  return counts;
+}
+
+/// Fields of the row, if the edit neither sets a field nor names one of them; else nothing.
+std::optional<uint16_t> fields_untouched(ByteSpan row, ByteSpan edit, PatchIndex& index) {
+  for (RowReader reader(edit, RowReader::Form::kEdit); auto field = reader.next();) {
+    if (!index.find(field->name)->field.is_removed) return std::nullopt;
+  }
+  uint16_t count = 0;
+  for (RowReader reader(row); auto field = reader.next(); ++count) {
+    if (index.find(field->name) != nullptr) return std::nullopt;
+  }
+  return count;
 }
 
 }  // namespace
@@ -125,13 +129,6 @@ absl::Status check_row(ByteSpan row) {
 
 absl::Status check_edit(ByteSpan edit) {
   return check_fields(edit, RowReader::Form::kEdit);
-}
-
-bool only_removes(ByteSpan edit) {
-  for (RowReader reader(edit, RowReader::Form::kEdit); auto field = reader.next();) {
-    if (!field->is_removed) return false;
-  }
-  return true;
 }
 
 absl::Status check_marked_row(ByteSpan row) {
@@ -164,16 +161,20 @@ absl::Status patch_row(ByteSpan row, ByteSpan patch, std::string& patched) {
     return absl::FailedPreconditionError(
         absl::StrCat("the stored value is not a row, PUT it whole: ", status.message()));
   }
-  write_patched(row, patch, RowReader::Form::kRow, patched);
+  PatchIndex index(patch, RowReader::Form::kRow);
+  write_patched(row, patch, RowReader::Form::kRow, index, patched);
   return check_row(as_byte_span(patched));
 }
 
 Edited edit_row(ByteSpan row, ByteSpan edit, std::string& edited, PatchCounts& counts) {
   if (!check_edit(edit).ok()) return Edited::kMalformed;
   if (!check_row(row).ok()) return Edited::kNotARow;
-  const PatchWork work = write_patched(row, edit, RowReader::Form::kEdit, edited);
-  counts = work.counts;
-  if (!work.has_changes) return Edited::kUnchanged;
+  PatchIndex index(edit, RowReader::Form::kEdit);
+  if (const std::optional<uint16_t> count = fields_untouched(row, edit, index); count.has_value()) {
+    counts = {.left = *count};
+    return Edited::kUnchanged;
+  }
+  counts = write_patched(row, edit, RowReader::Form::kEdit, index, edited);
   if (counts.left > kFieldsMax) return Edited::kTooManyFields;
   return edited.size() > kValueBytesMax ? Edited::kTooLarge : Edited::kDone;
 }

@@ -58,8 +58,6 @@ class RowReader {
 [[nodiscard]] absl::Status check_row(ByteSpan row);
 /// The same for an edit.
 [[nodiscard]] absl::Status check_edit(ByteSpan edit);
-/// True: the edit, which was checked, adds and replaces no fields.
-[[nodiscard]] bool only_removes(ByteSpan edit);
 
 /// As check_row(); and no name may occur twice. For values that are marked as rows (types/record_mark.h).
 [[nodiscard]] absl::Status check_marked_row(ByteSpan row);
@@ -92,7 +90,7 @@ enum class Edited : uint8_t {
 };
 
 /// As patch_row(), for an edit: leaves out the fields that `edit` removes. A field that the row lacks may be removed.
-/// If it is kDone, `counts` says what changed.
+/// If it is kDone or kUnchanged, `counts` says what changed. kUnchanged copies nothing.
 [[nodiscard]] Edited edit_row(ByteSpan row, ByteSpan edit, std::string& edited, PatchCounts& counts);
 
 }  // namespace skua::kv

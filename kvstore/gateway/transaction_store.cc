@@ -131,6 +131,7 @@ StoreResult TransactionStore::edit(const StoreRequest& request, Record& record) 
   std::string row;
   StoreResult result;
   const ByteSpan before = is_there ? as_byte_span(*record.value) : ByteSpan{};
+  touched_bytes_ += before.size();
   switch (edit_row(before, as_byte_span(request.value), row, result.fields)) {
     case Edited::kDone: break;
     case Edited::kUnchanged: return result;
@@ -145,7 +146,7 @@ StoreResult TransactionStore::edit(const StoreRequest& request, Record& record) 
     return result;
   }
   set_value(record, std::move(row));
-  record.mark = {.row = true};
+  if (!is_there) record.mark = request.mark;
   record.change = Change::kValue;
   result.version = record.version = next_version_++;
   return result;

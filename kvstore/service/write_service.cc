@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "kvstore/codec/batch.h"
-#include "kvstore/codec/row.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -24,10 +23,17 @@ std::string_view explain(KvStatus status) {
   }
 }
 
-/// True: data may grow by the mutation.
+/// True: data may grow by the mutation. An edit that only removes fields writes what is left of the row.
 bool makes_grow(const Mutation& mutation) {
-  if (mutation.edits_row) return !only_removes(mutation.value);
   return mutation.kind != Mutation::Kind::kDelete && mutation.kind != Mutation::Kind::kCheck;
+}
+
+/// True: the answer tells something of the shard's state. A value that would be too large is told with the version of
+/// the value that it would replace.
+bool tells_of_state(const WriteOp& op) {
+  const auto [status, version, value] = op.result;
+  if (status == KvStatus::kOk) return version == 0 || op.is_unchanged;
+  return rests_on_state(status) || (status == KvStatus::kInvalidArgument && version != 0);
 }
 
 }  // namespace
@@ -100,9 +106,7 @@ void WriteService::write_done(WriteOp& op) {
   // A write that the state of the shard refused is a read of that state, so it must be as fresh as a read. The same is
   // true if an earlier attempt was refused: perhaps no client was told of that refusal, because the state was not the
   // newest.
-  const bool is_read =
-      op.result.status == KvStatus::kOk ? op.result.version == 0 || op.is_unchanged : rests_on_state(op.result.status);
-  if (is_read) return admission_.answer_when_fresh(pending);
+  if (tells_of_state(op)) return admission_.answer_when_fresh(pending);
   answer(pending);
 }
 

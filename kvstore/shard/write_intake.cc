@@ -60,7 +60,11 @@ void WriteIntake::evaluate_one(WriteOp& op, const CurrentState* known) {
   if (op.is_unchanged) op.achieved = Durability::kSync;  // there is nothing to be made durable
   if (!evaluated.why.empty()) op.why = evaluated.why;
   const bool has_effect = op.result.status == KvStatus::kOk && !op.is_unchanged;
-  if (has_effect) op.effect = {op.mutation.key, evaluated.value, evaluated.expires_at, evaluated.mark};
+  if (has_effect) {
+    op.effect = {op.mutation.key, evaluated.value, evaluated.expires_at, evaluated.mark};
+  } else {
+    op.drop_scratch();  // the op may wait for those before it
+  }
   shard_.shard.take(op, has_effect);
 }
 

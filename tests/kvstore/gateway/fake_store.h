@@ -73,7 +73,8 @@ class FakeStore {
     if (request.if_absent && version != 0) return {.status = StoreResult::Status::kExists};
     if (request.if_present && version == 0) return {.status = StoreResult::Status::kNotFound};
     if (request.if_version.has_value() && *request.if_version != version) {
-      return {.status = StoreResult::Status::kOtherVersion};
+      const bool edits = request.kind == StoreRequest::Kind::kEdit;
+      return {.status = edits ? StoreResult::Status::kNotARow : StoreResult::Status::kOtherVersion};
     }
     if (request.kind == StoreRequest::Kind::kGet) {
       return version == 0 ? StoreResult{.status = StoreResult::Status::kNotFound}
@@ -154,13 +155,14 @@ class FakeStore {
     if (is_there && !table[key].mark.row) return {.status = StoreResult::Status::kNotARow};
     StoreResult out;
     std::string row;
-    switch (edit_row(as_byte_span(table[key].value), as_byte_span(request.value), row, out.fields)) {
+    const std::string before = is_there ? table[key].value : "";
+    switch (edit_row(as_byte_span(before), as_byte_span(request.value), row, out.fields)) {
       case Edited::kDone: break;
       case Edited::kUnchanged: return out;
       default: return {.status = StoreResult::Status::kRefused, .text = "the row would be beyond a limit"};
     }
     table[key].value = row;
-    table[key].mark = {.row = true};
+    if (!is_there) table[key].mark = request.mark;
     table[key].version = out.version = ++version_;
     if (out.fields.left == 0) table.erase(key);
     return out;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kvstore/codec/row.h"
 #include "kvstore/gateway/command_table.h"
 #include "tests/kvstore/gateway/fake_store.h"
 
@@ -351,6 +352,22 @@ TEST_F(Transactions, BytesAreBounded) {
   // Copies that take the thread's time.
   EXPECT_THAT(exec(std::vector<std::string>(22, "APPEND k0 x")), StartsWith("-ERR the values of the transaction"));
   EXPECT_THAT(exec(std::vector<std::string>(15, "APPEND k0 x")), StartsWith("*15\r\n"));
+}
+
+TEST_F(Transactions, EditsThatChangeNothingTakeTimeAllTheSame) {
+  std::string row;
+  append_field(row, {"f", as_byte_span(std::string(size_t{12} << 20, 'v'))});
+  gateway.store.tables[0]["h"] = {.value = row, .version = 1, .expires_at_ms = {}, .mark = {.tag = 7, .row = true}};
+  EXPECT_THAT(exec(std::vector<std::string>(50, "HDEL h nosuch")), StartsWith("-ERR the values of the transaction"));
+  EXPECT_THAT(exec(std::vector<std::string>(30, "HDEL h nosuch")), StartsWith("*30\r\n:0\r\n"));
+}
+
+TEST_F(Transactions, EditsOfAHashKeepItsTag) {
+  std::string row;
+  append_field(row, {"f", as_byte_span("1")});
+  gateway.store.tables[0]["h"] = {.value = row, .version = 1, .expires_at_ms = {}, .mark = {.tag = 7, .row = true}};
+  EXPECT_EQ(exec({"HSET h g 2", "HDEL h f"}), "*2\r\n:1\r\n:1\r\n");
+  EXPECT_EQ(gateway.store.tables[0]["h"].mark, (RecordMark{.tag = 7, .row = true}));
 }
 
 TEST_F(Transactions, AreReadOnWhenTheThreadHasNoRoom) {

@@ -136,10 +136,13 @@ TEST_F(RocksdbServerTest, Edit_CountsOnceHoweverOftenItIsSent) {
   EXPECT_EQ(edit(fields, {9, 4, 1}).write.head.status, KvStatus::kResourceExhausted);
   std::string last;
   append_field(last, {.name = "a", .is_removed = true});
-  EXPECT_EQ(PatchCounts::of_word(edit(last, {9, 5, 1}).value), (PatchCounts{0, 1, 0})) << "it frees room";
+  EXPECT_EQ(edit(last, {9, 5, 1}).write.head.status, KvStatus::kResourceExhausted) << "it may write a row";
+  EXPECT_EQ(PatchCounts::of_word(edit(removal, {9, 2, 1}).value), (PatchCounts{0, 1, 1})) << "it was done";
+  world_->server().set_growth(absl::OkStatus());
+  EXPECT_EQ(PatchCounts::of_word(edit(last, {9, 6, 1}).value), (PatchCounts{0, 1, 0}));
   EXPECT_EQ(get("row").status(), KvStatus::kNotFound);
-  EXPECT_EQ(PatchCounts::of_word(edit(last, {9, 5, 1}).value), (PatchCounts{0, 1, 0}));
-  EXPECT_EQ(edit(last, {9, 6, 1}).write.head.status, KvStatus::kNotFound);
+  EXPECT_EQ(PatchCounts::of_word(edit(last, {9, 6, 1}).value), (PatchCounts{0, 1, 0}));
+  EXPECT_EQ(edit(last, {9, 7, 1}).write.head.status, KvStatus::kNotFound);
 }
 
 TEST_F(RocksdbServerTest, Add_OnceHoweverOftenItIsSent) {

@@ -215,9 +215,10 @@ class MutationMaker {
 
   void clear() { bytes_.clear(); }
 
-  /// `version_of` is asked for a version that is right half of the time.
+  /// `version_of` is asked for a version that is right half of the time. `may_edit`: half of the PATCHes edit the row,
+  /// which they may not in batches.
   template <typename VersionOf>
-  Mutation make(VersionOf version_of) {
+  Mutation make(VersionOf version_of, bool may_edit = false) {
     const std::string_view key = keep("key" + std::to_string(rng_.below(30)));
     const auto condition = [&] {
       if (rng_.chance(0.5)) return Condition::none();
@@ -231,11 +232,15 @@ class MutationMaker {
       case 4: return Mutation::expire(key, rng_.below(3) * 20, condition());
       case 1: {
         std::string fields;
+        const bool edits = may_edit && rng_.chance(0.5);
         for (uint64_t n = rng_.between(1, 3); n > 0; --n) {
           const std::string name = "f" + std::to_string(rng_.below(4));
-          append_field(fields, {name, as_byte_span("v" + std::to_string(rng_.below(1000)))});
+          const std::string value = "v" + std::to_string(rng_.below(1000));
+          const bool removes = edits && rng_.chance(0.6);
+          append_field(fields, {name, removes ? ByteSpan{} : as_byte_span(value), removes});
         }
         Mutation patch = Mutation::patch(key, as_byte_span(keep(fields)), rng_.chance(0.5));
+        patch.edits_row = edits;
         patch.mark.row = rng_.chance(0.2);
         return patch;
       }

@@ -193,20 +193,24 @@ TEST(Evaluate, Evaluate_AgreesWithTwin) {
   TwinShard twin;
   MutationMaker maker(Rng(3));
   std::string scratch;
+  size_t unchanged_count = 0;
   for (uint64_t i = 0; i < 20'000; ++i) {
     maker.clear();
-    const Mutation mutation = maker.make([&](std::string_view key) {
+    const auto version_of = [&](std::string_view key) {
       const auto* row = twin.find(key);
       return row == nullptr ? uint64_t{1} : row->version;
-    });
+    };
+    const Mutation mutation = maker.make(version_of, true);
     CurrentState current;
     const TwinShard::Row* row = twin.find(mutation.key);
     const TwinShard::Row before = row == nullptr ? TwinShard::Row{} : *row;
     if (row != nullptr) current = {before.version, as_byte_span(before.value), before.expires_at, before.mark};
     Evaluated evaluated = evaluate(mutation, current, i, scratch);
-    if (evaluated.result.status == KvStatus::kOk) evaluated.result.version = twin.last_index() + 1;
+    const bool has_effect = evaluated.result.status == KvStatus::kOk && !evaluated.is_unchanged;
+    if (has_effect) evaluated.result.version = twin.last_index() + 1;
     ASSERT_EQ(evaluated.result, twin.apply(mutation, i));
-    if (evaluated.result.status != KvStatus::kOk) continue;
+    unchanged_count += evaluated.is_unchanged ? 1 : 0;
+    if (!has_effect) continue;
     const TwinShard::Row* after = twin.find(mutation.key);
     ASSERT_EQ(evaluated.value.has_value(), after != nullptr);
     if (after != nullptr) {
@@ -215,6 +219,7 @@ TEST(Evaluate, Evaluate_AgreesWithTwin) {
       ASSERT_EQ(evaluated.mark, after->mark);
     }
   }
+  EXPECT_GT(unchanged_count, 50U);
 }
 
 }  // namespace
