@@ -148,26 +148,37 @@ class Flood:
 
 
 class Cluster:
-    """A control plane, a node and a client's certificate."""
+    """A control plane, a node and a client's certificate. All believe all of the authorities; the first one signs."""
 
-    def __init__(self, processes, port):
+    def __init__(self, processes, port, authorities=('ca',), node_words=()):
         self.processes, self.port = processes, port
         self.control = f'127.0.0.1:{port}'
         self.ports = {'grpc': port + 1, 'data': port + 2}
-        self.skuactl('cert', 'init', self.path('ca'))
+        self.make_authorities(authorities)
         node, = self.issue('node')
+        self.names = {'node': node, 'control': 'control', 'admin': 'admin', 'client': 'client'}  # of certificates, by role
         for role in ('control', 'admin', 'client'):
             self.issue(role, role)
         processes.start(processes.program('skua-control'), '--data-dir', self.path('c'), '--listen-address', self.control,
                         *self.credentials('control'))
         self.node = processes.start(
             processes.program('skuad'), '--data-dir', self.path('d'), '--control-address', self.control, '--grpc-address',
-            f'127.0.0.1:{self.ports["grpc"]}', '--data-address', f'127.0.0.1:{self.ports["data"]}', *self.credentials(node))
+            f'127.0.0.1:{self.ports["grpc"]}', '--data-address', f'127.0.0.1:{self.ports["data"]}', *self.credentials(node), *node_words)
         self.admin = (*self.credentials('admin'), '--control-address', self.control)
         processes.wait_until([processes.program('skuactl'), *self.admin, 'table', 'create', 'usertable', '--shards', '4'])
         said = self.ycsb('load')
         if 'Return=OK' not in said:
             fail(f'the table cannot be filled:\n{said[-2000:]}')
+
+    def make_authorities(self, names):
+        of_cluster = ()
+        with open(self.path('trusted.pem'), 'w', encoding='ascii') as trusted:
+            for name in names:
+                self.skuactl('cert', 'init', self.path(name), *of_cluster)
+                with open(self.path(f'{name}/ca.pem'), encoding='ascii') as pem:
+                    trusted.write(pem.read())
+                said = self.skuactl('cert', 'show', self.path(f'{name}/ca.pem'))
+                of_cluster = ('--cluster-id', said.split(' of cluster ')[1].split()[0])
 
     def path(self, name):
         return os.path.join(self.processes.folder, name)
@@ -185,7 +196,8 @@ class Cluster:
         return [made[:-len('.pem')] for made in set(os.listdir(self.path('certs'))) - before if made.endswith('.pem')]
 
     def credentials(self, name):
-        return ('--cert', self.path(f'certs/{name}.pem'), '--key', self.path(f'certs/{name}.key'), '--ca', self.path('ca/ca.pem'))
+        return ('--cert', self.path(f'certs/{name}.pem'), '--key', self.path(f'certs/{name}.key'), '--ca',
+                self.path('trusted.pem'))
 
     def ycsb(self, phase, *more):
         root = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
