@@ -3,9 +3,10 @@
 //
 //     authority (made once, valid for years; the key stays with whoever issues)
 //        |-- control, node     may serve and call: their hosts stand in the certificate, too
-//        +-- admin, monitor, client     may call only
+//        |-- admin, monitor, client     may call only
+//        +-- servers of others' clients: no members of the cluster
 //
-// Who a certificate is for is its one URI of identity.h. All functions are pure but for random numbers. Thread: any.
+// Which member a certificate is for is its one URI of identity.h. All functions are pure but for random numbers. Thread: any.
 #ifndef SKUA_CONTROL_SECURITY_CERTIFICATES_H_
 #define SKUA_CONTROL_SECURITY_CERTIFICATES_H_
 
@@ -46,6 +47,14 @@ struct ValidTime {
                                                                   const std::vector<std::string>& hosts,
                                                                   ValidTime valid);
 
+/// A certificate for a server whose clients are no programs of the cluster, such as the gateway's. It names the hosts,
+/// and no identity, so it opens nothing in the cluster. `name`: one of an identity. Otherwise as issue_certificate();
+/// INVALID_ARGUMENT also without hosts.
+[[nodiscard]] absl::StatusOr<CertificateAndKey> issue_server_certificate(const CertificateAndKey& authority,
+                                                                         const std::string& name,
+                                                                         const std::vector<std::string>& hosts,
+                                                                         ValidTime valid);
+
 /// A new private key, as PEM text.
 [[nodiscard]] absl::StatusOr<std::string> make_private_key();
 
@@ -69,6 +78,7 @@ inline constexpr size_t kCertificateRequestMax = 4096;
 struct CertificateInfo {
   /// Nothing for an authority.
   std::optional<Identity> identity;
+  std::string common_name;
   std::string cluster_id;
   bool is_authority = false;
   ValidTime valid;
@@ -84,6 +94,9 @@ struct CertificateInfo {
 /// What the first certificate of the PEM text says; nothing is verified. INVALID_ARGUMENT: there is none, or none of
 /// Skua's.
 [[nodiscard]] absl::StatusOr<CertificateInfo> inspect_certificate(std::string_view pem);
+
+/// The same of any certificate. If it is none of Skua's, it has neither an identity nor a cluster's id.
+[[nodiscard]] absl::StatusOr<CertificateInfo> inspect_any_certificate(std::string_view pem);
 
 /// The first certificate of the text alone, as PEM. INVALID_ARGUMENT: there is none.
 [[nodiscard]] absl::StatusOr<std::string> first_certificate(std::string_view pem);

@@ -48,6 +48,14 @@ struct InitArguments {
   int days = 3650;
 };
 
+/// In the place of a role: of no member of the cluster.
+constexpr const char* kServer = "server";
+
+struct ShowArguments {
+  std::string path;
+  int days_left = 0;
+};
+
 struct IssueArguments {
   std::string role;
   std::string name;
@@ -117,18 +125,44 @@ absl::StatusOr<CertificateAndKey> read_authority(const std::string& directory) {
   return authority;
 }
 
+/// For clients that are no programs of the cluster.
+int issue_server(const IssueArguments& arguments, const CertificateAndKey& authority,
+                 const std::vector<std::string>& hosts) {
+  if (hosts.empty()) {
+    app::fail_usage(kProgram,
+                    "--hosts: give the names and addresses by which clients reach the server, for example "
+                    "--hosts localhost,127.0.0.1");
+  }
+  const control::WallSeconds now = std::time(nullptr);
+  const absl::StatusOr<CertificateAndKey> made =
+      control::issue_server_certificate(authority, arguments.name, hosts, {now, now + arguments.days * kDayS});
+  if (!made.ok()) return report_failure(made.status());
+  if (absl::Status status = make_directory(arguments.out); !status.ok()) return report_failure(status);
+  const std::string stem = absl::StrCat(arguments.out, "/", arguments.name);
+  if (absl::Status status = write_pair(stem, *made); !status.ok()) return report_failure(status);
+  absl::PrintF("%s.pem, %s.key: a server at %s, no member of the cluster, valid until %s\n", stem, arguments.name,
+               absl::StrJoin(hosts, ", "),
+               control::wall_time_text(control::inspect_any_certificate(made->certificate)->valid.until));
+  absl::PrintF("Use: skua-gateway --client-tls-cert %s.pem --client-tls-key %s.key; its clients believe %s/ca.pem\n",
+               stem, stem, arguments.authority);
+  return app::kExitOk;
+}
+
 int issue(const IssueArguments& arguments) {
   const absl::StatusOr<CertificateAndKey> authority = read_authority(arguments.authority);
   if (!authority.ok()) return report_failure(authority.status());
   const absl::StatusOr<CertificateInfo> of_authority = control::inspect_certificate(authority->certificate);
   if (!of_authority.ok()) return report_failure(of_authority.status());
-  Identity identity{of_authority->cluster_id, *control::role_of(arguments.role), arguments.name};
+  std::vector<std::string> hosts;
+  if (!arguments.hosts.empty()) hosts = absl::StrSplit(arguments.hosts, ',');
+  const bool is_server = arguments.role == kServer;
+  Identity identity{of_authority->cluster_id, is_server ? Role::kClient : *control::role_of(arguments.role),
+                    arguments.name};
   if (identity.role == Role::kNode && identity.name.empty()) identity.name = app::random_uuid();
   if (absl::Status status = control::check_identity(identity); !status.ok()) {
     app::fail_usage(kProgram, absl::StrCat("NAME: ", status.message()));
   }
-  std::vector<std::string> hosts;
-  if (!arguments.hosts.empty()) hosts = absl::StrSplit(arguments.hosts, ',');
+  if (is_server) return issue_server(arguments, *authority, hosts);
   const control::WallSeconds now = std::time(nullptr);
   const absl::StatusOr<CertificateAndKey> made =
       control::issue_certificate(*authority, identity, hosts, {now, now + arguments.days * kDayS});
@@ -143,9 +177,14 @@ int issue(const IssueArguments& arguments) {
   return app::kExitOk;
 }
 
+/// "node 5f0f.. of cluster ..."
+std::string holder_of(const CertificateInfo& info) {
+  if (info.cluster_id.empty()) return absl::StrCat(info.common_name, ": no member of a cluster");
+  return absl::StrCat(info.is_authority ? "authority" : info.identity->describe(), " of cluster ", info.cluster_id);
+}
+
 std::string text_of(const CertificateInfo& info, const std::string& judged) {
-  return absl::StrCat(info.is_authority ? "authority" : info.identity->describe(), " of cluster ", info.cluster_id,
-                      "\nvalid        ", control::wall_time_text(info.valid.from), " to ",
+  return absl::StrCat(holder_of(info), "\nvalid        ", control::wall_time_text(info.valid.from), " to ",
                       control::wall_time_text(info.valid.until), " (", judged, ")\n",
                       info.hosts.empty() ? "" : absl::StrCat("hosts        ", absl::StrJoin(info.hosts, ", "), "\n"),
                       "serial       ", info.serial, "\nfingerprint  ", info.fingerprint, "\n");
@@ -158,19 +197,27 @@ std::string judge(const CertificateInfo& info, control::WallSeconds now) {
   return days == 0 ? "less than a day left" : absl::StrCat(days, days == 1 ? " day left" : " days left");
 }
 
-int show(const Globals& globals, const std::string& path) {
+int show(const Globals& globals, const ShowArguments& arguments) {
+  const std::string& path = arguments.path;
   const absl::StatusOr<std::string> text = app::read_file(path, kFileBytesMax);
   if (!text.ok()) return report_failure(text.status());
-  const absl::StatusOr<CertificateInfo> info = control::inspect_certificate(*text);
+  const absl::StatusOr<CertificateInfo> info = control::inspect_any_certificate(*text);
   if (!info.ok()) {
     return report_failure(absl::Status(info.status().code(), absl::StrCat(path, ": ", info.status().message())));
   }
   const control::WallSeconds now = std::time(nullptr);
+  if (arguments.days_left > 0 && (now < info->valid.from || now + arguments.days_left * kDayS > info->valid.until)) {
+    return report_failure(absl::FailedPreconditionError(
+        absl::StrCat(path, ": valid from ", control::wall_time_text(info->valid.from), " to ",
+                     control::wall_time_text(info->valid.until), ", not for ", arguments.days_left, " days from now")));
+  }
   return answer(globals,
                 {{"cluster_id", info->cluster_id},
                  {"authority", info->is_authority},
-                 {"role", info->is_authority ? "" : control::role_name(info->identity->role)},
-                 {"name", info->is_authority ? "" : info->identity->name},
+                 {"role", info->identity.has_value() ? control::role_name(info->identity->role) : ""},
+                 {"name", info->identity.has_value() ? info->identity->name
+                          : info->is_authority       ? ""
+                                                     : info->common_name},
                  {"valid_from_s", info->valid.from},
                  {"valid_until_s", info->valid.until},
                  {"valid", now >= info->valid.from && now < info->valid.until},
@@ -198,8 +245,10 @@ void add_cert_commands(app::Program& program, const Globals& globals) {
 
   app::Command& issue_command = group.add_command("issue", "Issues a certificate for a program or a person.");
   const auto issue_arguments = std::make_shared<IssueArguments>();
-  issue_command.add_positional("role", &issue_arguments->role, "control, node, admin, monitor or client.")
-      .one_of({"control", "node", "admin", "monitor", "client"});
+  issue_command
+      .add_positional("role", &issue_arguments->role,
+                      "control, node, admin, monitor or client; or server, for what others' clients are shown.")
+      .one_of({"control", "node", "admin", "monitor", "client", kServer});
   issue_command
       .add_positional("name", &issue_arguments->name, "Who it is for. Of a node: its uuid; a fresh one if left out.")
       .optional();
@@ -212,13 +261,21 @@ void add_cert_commands(app::Program& program, const Globals& globals) {
   issue_command.add_int("days", &issue_arguments->days, "How long it is valid.").range(1, 36'500).unit("days");
   issue_command.example("skuactl cert issue node --authority ca --out node1", "a certificate for a new node");
   issue_command.example("skuactl cert issue client app-7 --authority ca --out app-7", "one for an application");
+  issue_command.example("skuactl cert issue server gateway --hosts localhost,127.0.0.1 --authority ca",
+                        "one that the gateway shows to clients of Redis");
   issue_command.action([issue_arguments] { return issue(*issue_arguments); });
 
   app::Command& show_command = group.add_command("show", "Says what a certificate's file says.");
-  const auto path = std::make_shared<std::string>();
-  show_command.add_positional("file", path.get(), "A certificate in PEM form.");
+  const auto show_arguments = std::make_shared<ShowArguments>();
+  show_command.add_positional("file", &show_arguments->path, "A certificate in PEM form.");
+  show_command
+      .add_int("days-left", &show_arguments->days_left, "Fails if the certificate is not valid for so long; 0: never.")
+      .range(0, 36'500)
+      .unit("days");
   show_command.example("skuactl cert show node1/*.pem", "whose it is, and until when");
-  show_command.action([path, &globals] { return show(globals, *path); });
+  show_command.example("skuactl cert show --days-left 30 tls.pem",
+                       "for scripts: exit code 1 if it is time for another");
+  show_command.action([show_arguments, &globals] { return show(globals, *show_arguments); });
 
   add_join_commands(group, globals);
   add_revocation_commands(group, globals);

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace skua::control {
 namespace {
@@ -51,6 +53,41 @@ TEST(Certificates, SayWhatTheyWereIssuedFor) {
   EXPECT_EQ(info->serial.size(), 32u);
   EXPECT_EQ(info->fingerprint.size(), 64u);
   EXPECT_TRUE(check_credentials(*made, ca.certificate, kNow).ok());
+}
+
+TEST(Certificates, OfServersOfOthersClientsOpenNothingInTheCluster) {
+  const CertificateAndKey ca = authority();
+  const ValidTime valid = {kNow, kNow + kDay};
+  const auto made = issue_server_certificate(ca, "gateway", {"cache.example.org", "10.0.0.7"}, valid);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_TRUE(check_signed_by(made->certificate, ca.certificate, kNow).ok());
+  EXPECT_THAT(refusal(*made, ca.certificate), HasSubstr("not a certificate of Skua's"));
+  EXPECT_FALSE(inspect_certificate(made->certificate).ok());
+  const auto info = inspect_any_certificate(made->certificate);
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->common_name, "gateway");
+  EXPECT_EQ(info->identity, std::nullopt);
+  EXPECT_EQ(info->cluster_id, "");
+  EXPECT_FALSE(info->is_authority);
+  EXPECT_THAT(info->hosts, ElementsAre("cache.example.org", "10.0.0.7"));
+  EXPECT_EQ(info->valid.until, valid.until);
+  for (const auto& [name, hosts] : {std::pair<std::string, std::vector<std::string>>{"gateway", {}},
+                                    {"gateway", {"a,URI:skua://x"}},
+                                    {"", {"a"}},
+                                    {"a/b", {"a"}}}) {
+    EXPECT_EQ(issue_server_certificate(ca, name, hosts, valid).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(Certificates, AreInspectedWhoeverTheyAreOf) {
+  const auto of_authority = inspect_any_certificate(authority().certificate);
+  ASSERT_TRUE(of_authority.ok()) << of_authority.status();
+  EXPECT_EQ(of_authority->cluster_id, kCluster);
+  const CertificateAndKey member = issue(authority(), {kCluster, Role::kClient, "app"});
+  const auto of_member = inspect_any_certificate(member.certificate);
+  ASSERT_TRUE(of_member.ok()) << of_member.status();
+  EXPECT_EQ(of_member->identity, (Identity{kCluster, Role::kClient, "app"}));
+  EXPECT_FALSE(inspect_any_certificate(member.key).ok());
 }
 
 TEST(Certificates, AnAuthorityIsOfOneCluster) {
