@@ -6,7 +6,8 @@
 //        |-- admin, monitor, client     may call only
 //        +-- servers of others' clients: no members of the cluster
 //
-// Which member a certificate is for is its one URI of identity.h. All functions are pure but for random numbers. Thread: any.
+// Which member a certificate is for is its one URI of identity.h. All functions are pure but for random numbers.
+// Thread: any.
 #ifndef SKUA_CONTROL_SECURITY_CERTIFICATES_H_
 #define SKUA_CONTROL_SECURITY_CERTIFICATES_H_
 

@@ -27,6 +27,7 @@
 #include "control/security/certificates.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/output.h"
+#include "rpc/base/printable.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::ctl {
@@ -179,15 +180,16 @@ int issue(const IssueArguments& arguments) {
 
 /// "node 5f0f.. of cluster ..."
 std::string holder_of(const CertificateInfo& info) {
-  if (info.cluster_id.empty()) return absl::StrCat(info.common_name, ": no member of a cluster");
+  if (info.cluster_id.empty()) return absl::StrCat(printable(info.common_name), ": no member of a cluster");
   return absl::StrCat(info.is_authority ? "authority" : info.identity->describe(), " of cluster ", info.cluster_id);
 }
 
 std::string text_of(const CertificateInfo& info, const std::string& judged) {
-  return absl::StrCat(holder_of(info), "\nvalid        ", control::wall_time_text(info.valid.from), " to ",
-                      control::wall_time_text(info.valid.until), " (", judged, ")\n",
-                      info.hosts.empty() ? "" : absl::StrCat("hosts        ", absl::StrJoin(info.hosts, ", "), "\n"),
-                      "serial       ", info.serial, "\nfingerprint  ", info.fingerprint, "\n");
+  return absl::StrCat(
+      holder_of(info), "\nvalid        ", control::wall_time_text(info.valid.from), " to ",
+      control::wall_time_text(info.valid.until), " (", judged, ")\n",
+      info.hosts.empty() ? "" : absl::StrCat("hosts        ", printable(absl::StrJoin(info.hosts, ", ")), "\n"),
+      "serial       ", info.serial, "\nfingerprint  ", info.fingerprint, "\n");
 }
 
 std::string judge(const CertificateInfo& info, control::WallSeconds now) {
@@ -261,7 +263,7 @@ void add_cert_commands(app::Program& program, const Globals& globals) {
   issue_command.add_int("days", &issue_arguments->days, "How long it is valid.").range(1, 36'500).unit("days");
   issue_command.example("skuactl cert issue node --authority ca --out node1", "a certificate for a new node");
   issue_command.example("skuactl cert issue client app-7 --authority ca --out app-7", "one for an application");
-  issue_command.example("skuactl cert issue server gateway --hosts localhost,127.0.0.1 --authority ca",
+  issue_command.example("skuactl cert issue server gateway --hosts localhost,127.0.0.1 --authority clients-ca",
                         "one that the gateway shows to clients of Redis");
   issue_command.action([issue_arguments] { return issue(*issue_arguments); });
 

@@ -238,7 +238,7 @@ def check_secure(podman, image):
             return set(compose.run(name, "busybox", "ls", "/etc/skua")[1].split())
 
         gateway = compose.addresses["gateway"]
-        authority = podman.output("exec", "gateway", "busybox", "cat", "/etc/skua/ca.pem")
+        authority = podman.output("exec", "gateway", "busybox", "cat", "/etc/skua/clients-ca.pem")
         password = as_admin("busybox", "cat", "/etc/skua/password").strip()
         check_service(podman, compose, Redis(gateway, authority, password))
         # Others get nowhere.

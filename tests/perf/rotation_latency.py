@@ -5,8 +5,9 @@ usage: tests/perf/rotation_latency.py [--bin DIR] [--port FIRST] [--seconds N] [
 
 One control plane and one node on loopback, with certificates of two authorities that all believe, and skua-ycsb (workload A) at a rate that
 the machine bears alone. In the runs that rotate, all certificates are replaced every few seconds, signed by the one authority and the other
-in turn, and client and node begin a new key of their packets each second; a process looks at its certificate once a second. In the
-other runs keys live for an hour, and the same certificates are issued, but nobody gets them: what issuing takes of the machine is in both.
+in turn, and the client begins a new key of its packets each second, as nodes do in all runs; a process looks at its certificate once a
+second. In the other runs the client's keys live for an hour, and the same certificates are issued, but nobody gets them: what issuing
+takes of the machine is in both. Connections that stand are not made anew.
 
 Prints a line a run: failed operations, and the 99th percentiles of reads and updates. Then the medians of the ratios of a run with
 rotation to the run without before.
@@ -19,6 +20,7 @@ Examples:
 import argparse
 import os
 import re
+import ssl
 import statistics
 import tempfile
 import threading
@@ -27,6 +29,7 @@ from processes import Processes, fail
 from stranger_flood import Cluster, figure
 
 AUTHORITIES = ('ca', 'ca2')
+KEYS = ('--packet-key-lifetime', '1s')
 PERCENTILE = r', 99thPercentileLatency\(us\), ([\d.]+)'
 
 
@@ -35,17 +38,31 @@ class Rotation:
 
     def __init__(self, cluster, every_s, installs):
         self.cluster, self.every_s, self.installs = cluster, every_s, installs
-        self.count, self.stop = 0, threading.Event()
+        self.count, self.trouble, self.stop = 0, None, threading.Event()
         self.thread = threading.Thread(target=self.run)
 
     def run(self):
-        while not self.stop.wait(self.every_s):
-            self.count += 1
-            folder = tempfile.mkdtemp(dir=self.cluster.processes.folder)
-            for role, name in self.cluster.names.items():
-                self.cluster.skuactl('cert', 'issue', role, name, '--authority', self.cluster.path(AUTHORITIES[self.count % 2]), '--out', folder)
-            for made in sorted(os.listdir(folder)) if self.installs else ():  # NAME.key, then NAME.pem
-                os.replace(os.path.join(folder, made), self.cluster.path(f'certs/{made}'))
+        try:
+            while not self.stop.wait(self.every_s):
+                self.check_served()
+                self.rotate(AUTHORITIES[(self.count + 1) % 2])
+                self.count += 1
+        except (Exception, SystemExit) as trouble:  # pylint: disable=broad-exception-caught
+            self.trouble = trouble
+
+    def check_served(self):
+        """The node shows the certificate that is in its file."""
+        with open(self.cluster.path(f'certs/{self.cluster.names["node"]}.pem'), encoding='ascii') as pem:
+            in_file = pem.read()
+        if ssl.get_server_certificate(('127.0.0.1', self.cluster.ports['grpc'])).strip() != in_file.strip():
+            raise RuntimeError('the node does not show the certificate of its file')
+
+    def rotate(self, authority):
+        folder = tempfile.mkdtemp(dir=self.cluster.processes.folder)
+        for role, name in self.cluster.names.items():
+            self.cluster.skuactl('cert', 'issue', role, name, '--authority', self.cluster.path(authority), '--out', folder)
+        for made in sorted(os.listdir(folder)) if self.installs else ():  # NAME.key, then NAME.pem
+            os.replace(os.path.join(folder, made), self.cluster.path(f'certs/{made}'))
 
     def __enter__(self):
         self.thread.start()
@@ -54,6 +71,8 @@ class Rotation:
     def __exit__(self, *_):
         self.stop.set()
         self.thread.join()
+        if self.trouble is not None:
+            fail(f'certificates were not replaced: {self.trouble}')
 
 
 def load(cluster, options, *words):
@@ -65,7 +84,7 @@ def load(cluster, options, *words):
 
 def run(cluster, options, rotates):
     with Rotation(cluster, options.every, rotates) as rotation:
-        failed, read, update = load(cluster, options, *(('-p', 'skua.packet_key_lifetime_s=1') if rotates else ()))
+        failed, read, update = load(cluster, options, '-p', f'skua.packet_key_lifetime_s={1 if rotates else 3600}')
     print(f'{rotation.count:3} sets of certificates, {"replaced" if rotates else "not used"}: {failed} operations failed, 99% of reads '
           f'within {read:6.0f} us, of updates within {update:6.0f} us', flush=True)
     return read, update
@@ -83,13 +102,13 @@ def main():
     if options.every <= 0:
         fail('--every is a time above 0')
     with Processes(options.bin) as processes, Processes(options.bin) as others:
-        staying = Cluster(processes, options.port, AUTHORITIES)
-        rotating = Cluster(others, options.port + 3, AUTHORITIES, ('--packet-key-lifetime', '1s'))
+        clusters = [Cluster(processes, options.port, AUTHORITIES, KEYS), Cluster(others, options.port + 3, AUTHORITIES, KEYS)]
         ratios = []
-        for _ in range(options.pairs):
-            before = run(staying, options, False)
-            after = run(rotating, options, True)
-            ratios.append([one / other for one, other in zip(after, before)])
+        for pair in range(options.pairs):
+            # In turn which comes first, and which cluster it is: neither is like the other in all things.
+            runs = [(clusters[pair // 2 % 2], False), (clusters[(pair // 2 + 1) % 2], True)]
+            figures = {rotates: run(cluster, options, rotates) for cluster, rotates in (runs if pair % 2 == 0 else runs[::-1])}
+            ratios.append([after / before for after, before in zip(figures[True], figures[False])])
     for what, kind in enumerate(('reads', 'updates')):
         print(f'{kind}: the 99th percentile times {statistics.median(pair[what] for pair in ratios):.2f}')
 

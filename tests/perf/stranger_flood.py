@@ -121,6 +121,7 @@ class Flood:
     def __init__(self, kind, ports, options):
         self.stop = multiprocessing.Event()
         self.tried, self.answered = multiprocessing.Value('q', 0), multiprocessing.Value('q', 0)
+        self.began = time.monotonic()
         self.processes = []
         if kind == 'sink':
             mine, theirs = multiprocessing.Pipe()
@@ -135,6 +136,11 @@ class Flood:
         process = multiprocessing.Process(target=what[0], args=what[1:], daemon=True)
         process.start()
         self.processes.append(process)
+
+    def rates(self):
+        """Connections per second until now: tried, answered."""
+        seconds = time.monotonic() - self.began
+        return self.tried.value / seconds, self.answered.value / seconds
 
     def __enter__(self):
         return self
@@ -230,7 +236,10 @@ class Watch:
 
     def run(self):
         while not self.stop.wait(1):
-            self.seen.add(self.cluster.liveness())
+            try:
+                self.seen.add(self.cluster.liveness())
+            except SystemExit:
+                self.seen.add('not shown: the control plane gave no answer')
 
     def __enter__(self):
         self.thread.start()
@@ -252,7 +261,7 @@ def run(cluster, options, kind=None):
         else:
             with Flood(kind, cluster.ports, options) as strangers:
                 said = cluster.ycsb('run', *words)
-                tried, answered = (count.value / options.seconds for count in (strangers.tried, strangers.answered))
+                tried, answered = strangers.rates()
     throughput = figure(said, r'\[OVERALL\], Throughput\(ops/sec\), ([\d.]+)')
     p99 = figure(said, r'\[READ\], 99thPercentileLatency\(us\), ([\d.]+)')
     words = '' if kind is None else f', strangers {tried:5.0f}/s, of which {answered:5.0f}/s were answered'
