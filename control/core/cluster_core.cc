@@ -15,6 +15,7 @@
 #include "control/core/revocation.h"
 #include "control/core/tables.h"
 #include "control/core/text.h"
+#include "control/core/uuid.h"
 #include "control/core/view_rules.h"
 
 namespace skua::control {
