@@ -33,8 +33,8 @@ absl::Status NodeRecovery::count_start() {
 }
 
 /// Removes the spare files of all logs. No log may be open. Afterwards logs are opened without new spares, and keep few
-/// of the segments that recovery frees: the recovery of the next log and the databases need the room. Returns the number
-/// of files removed. Files that cannot be removed stay.
+/// of the segments that recovery frees: the recovery of the next log and the databases need the room. Returns the
+/// number of files removed. Files that cannot be removed stay.
 size_t NodeRecovery::give_up_all_spares() {
   size_t removed = 0;
   std::error_code error;

@@ -4,11 +4,12 @@
 //
 // Two endpoints on one thread, over a wire that is two arrays of packets (perfect_pair.h), one call of 32 bytes at a
 // time. The attacker is on the path: before each request it puts one packet, or FORGERIES, of the kinds below in turn.
-// None is opened (checked). Blocks with and without an attacker alternate. Percentiles are of the processor's time for a
-// call at both ends, without what forging takes. What a network adds is the same with an attacker, so it would only bring the two closer.
+// None is opened (checked). Blocks with and without an attacker alternate. Percentiles are of the processor's time for
+// a call at both ends, without what forging takes. What a network adds is the same with an attacker, so it would only
+// bring the two closer.
 //
-//   one bit flipped · cut short · replayed · reflected to the sender · another generation · another mode · another
-//   channel · not sealed at all
+//   one bit flipped, cut short, replayed, reflected to the sender, another generation, another mode, another channel,
+//   not sealed at all
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
