@@ -68,8 +68,9 @@ YieldProgress yield_progress(const ViewContext& context, const std::string& uuid
     if (!record.primary || find_member(record, uuid) == nullptr) continue;
     const std::string& primary = record.primary->node_uuid;
     if (primary != uuid) {
-      progress.lags = progress.lags || (lags(primary) && context.heard(primary));
-    } else if (hand_over(context, no_load, record)) {
+      progress.lags = progress.lags || (lags(primary) && context.alive(primary));
+    } else if (next_leader(context, no_load, record, false)) {
+      // A member that is late with a heartbeat counts: the node waits until the member is heard, or is suspected.
       ++progress.left;
     }
   }

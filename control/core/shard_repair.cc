@@ -127,16 +127,21 @@ NextRecord remove_lost_backups(const ViewContext& context, const ShardRecord& re
   return view(context, record, record.primary->node_uuid, lost);
 }
 
-NextRecord hand_over(const ViewContext& context, const ReplicaLoads& loads, const ShardRecord& record) {
+std::optional<std::string> next_leader(const ViewContext& context, const ReplicaLoads& loads, const ShardRecord& record,
+                                       bool must_be_heard) {
   if (!primary_works(context, record) || !context.yielding(record.primary->node_uuid)) return std::nullopt;
   std::set<std::string> unfit;
   for (const Replica& member : members_of(record)) {
     const std::string& uuid = member.node_uuid;
-    const bool fit = context.heard(uuid) && context.replicates(uuid) && !context.yielding(uuid);
+    const bool fit = context.replicates(uuid) && !context.yielding(uuid) && (context.heard(uuid) || !must_be_heard);
     // A member that is to leave does not lead: it would give the lead back (release_members), and so on.
     if (!fit || context.unwanted(record, uuid)) unfit.insert(uuid);
   }
-  const auto next = choose_primary(context, loads, record, unfit);
+  return choose_primary(context, loads, record, unfit);
+}
+
+NextRecord hand_over(const ViewContext& context, const ReplicaLoads& loads, const ShardRecord& record) {
+  const auto next = next_leader(context, loads, record, true);
   return next ? NextRecord(view(context, record, *next, {})) : std::nullopt;
 }
 

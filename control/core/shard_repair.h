@@ -40,7 +40,12 @@ using NextRecord = std::optional<ShardRecord>;
 /// Removes backups whose storage was lost or whose node has stopped.
 [[nodiscard]] NextRecord remove_lost_backups(const ViewContext& context, const ShardRecord& record);
 
-/// The primary's node stops soon: another member leads, if one can that does not stop and is not to leave.
+/// The member that should lead when the primary's node stops soon: one that does not stop itself and is not to leave.
+/// `must_be_heard`: it was heard of lately, so it can lead now. Otherwise it is alive, and can lead when it is heard.
+[[nodiscard]] std::optional<std::string> next_leader(const ViewContext& context, const ReplicaLoads& loads,
+                                                     const ShardRecord& record, bool must_be_heard);
+
+/// The primary's node stops soon: next_leader() leads, if there is one that was heard of lately.
 [[nodiscard]] NextRecord hand_over(const ViewContext& context, const ReplicaLoads& loads, const ShardRecord& record);
 
 /// Removes members that are not to stay when there are enough others, or one that is more than needed. A primary that

@@ -103,6 +103,24 @@ TEST(Yielding, ShardsThatNobodyElseCanLeadStay) {
   EXPECT_EQ(silent.primary(), p);
 }
 
+/// A late heartbeat is no reason to stop with shards that another node could have led a moment later.
+TEST(Yielding, WaitsForAMemberThatIsLateWithAHeartbeat) {
+  ReplicatedCluster late(2, 2);
+  const uint64_t p = late.primary();
+  const uint64_t b = late.backup(0);
+  late.silence(b);
+  late.pass(2 * kSecond);  // longer than fresh_ns, less than suspect_after_ns
+  yield(late, p);
+  ASSERT_FALSE(late.core.context().heard(test_uuid(b)));
+  EXPECT_EQ(progress(late, p).left, 1u);
+  late.settle();
+  EXPECT_EQ(late.primary(), p) << "one that was not heard of is not given the lead";
+  late.silent.clear();
+  EXPECT_TRUE(late.heartbeat(late.node(b), late.revision()).ok());
+  late.settle();
+  EXPECT_EQ(late.primary(), b);
+}
+
 TEST(Yielding, NodesThatStopTogetherGiveNothingToEachOther) {
   ReplicatedCluster cluster(3, 3, 6);
   const uint64_t last = cluster.primary();
