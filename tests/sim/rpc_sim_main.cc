@@ -2,6 +2,7 @@
 //
 //   rpc_sim --memory-taken-back --seeds 300     sessions end while their peers read their memory
 //   rpc_sim --connections --seeds 300           by connections that break, as over TCP
+//   rpc_sim --sealed --seeds 300                packets are sealed, with a new key every four frames
 //   rpc_sim --differential --seeds 100          a scripted load has the same outcomes with bundles and without
 //   rpc_sim --bundles on --seeds 300            all nodes speak version 2 of the protocol, or none does
 //   rpc_sim --soak 1000000 --loss 0.01          one long world with messages up to 8 MiB, and the goodput against no loss
@@ -21,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rpc/protocol/protocol_mutants.h"
+#include "rpc/transport/sealed/seal_mutants.h"
 #include "tests/sim/incast_world.h"
 #include "tests/sim/rpc_world.h"
 #include "tests/sim/script_world.h"
@@ -37,6 +39,7 @@ struct Settings {
   double loss = 0.01;
   bool memory_taken_back = false;
   bool connections = false;
+  bool sealed = false;
   bool differential = false;
   std::optional<CongestionControl> congestion;
   std::optional<bool> bundles;
@@ -49,8 +52,8 @@ struct Settings {
 Settings g_settings;
 
 bool names_a_world(const Settings& settings) {
-  return settings.memory_taken_back || settings.connections || settings.differential || settings.soak > 0 ||
-         settings.incast > 0;
+  return settings.memory_taken_back || settings.connections || settings.sealed || settings.differential ||
+         settings.soak > 0 || settings.incast > 0;
 }
 
 /// A mutant, and the world that catches it; null: the usual ones.
@@ -58,6 +61,12 @@ simulation::NamedMutant in_world(const char* name, Mutant which, void (*choose)(
   return {name, [which, choose] {
             active_mutant<Mutant> = which;
             if (choose != nullptr && !names_a_world(g_settings)) choose(g_settings);
+          }};
+}
+simulation::NamedMutant in_sealed_world(const char* name, SealMutant which) {
+  return {name, [which] {
+            active_mutant<SealMutant> = which;
+            if (!names_a_world(g_settings)) g_settings.sealed = true;
           }};
 }
 void by_connections(Settings& settings) {
@@ -102,8 +111,13 @@ const simulation::NamedMutant kMutants[] = {
     in_world("lose-small-credit", Mutant::kLoseSmallCredit),
     in_world("reuse-number", Mutant::kReuseNumber),
     in_world("forget-answer", Mutant::kForgetAnswer),
+    in_sealed_world("reuse-frame-number", SealMutant::kReuseNumber),
+    in_sealed_world("one-key", SealMutant::kOneKey),
+    in_sealed_world("keep-keys", SealMutant::kKeepKeys),
 };
-static_assert(std::size(kMutants) == static_cast<size_t>(Mutant::kForgetAnswer), "a mutant without a name");
+constexpr size_t kSealMutants = 3;
+static_assert(std::size(kMutants) - kSealMutants == static_cast<size_t>(Mutant::kForgetAnswer),
+              "a mutant without a name");
 
 class RpcWorld final : public simulation::World {
  public:
@@ -139,13 +153,26 @@ std::unique_ptr<simulation::World> make_world(uint64_t seed) {
   options.congestion = g_settings.congestion;
   options.memory_taken_back = g_settings.memory_taken_back;
   options.connections = g_settings.connections;
+  options.sealed = g_settings.sealed;
   options.bundles = g_settings.bundles;
   return std::make_unique<RpcWorld>(options);
+}
+
+std::vector<std::string> probes_of_seals() {
+  std::vector<std::string> names = {"frame of an unknown channel", "channel made", "opened by keys OK",
+                                    "opened by keys ABORTED", "opened by keys UNAVAILABLE"};
+  if (g_settings.connections) {
+    names.insert(names.end(), {"connection broken", "frame missing"});
+  } else {
+    names.insert(names.end(), {"frame replayed", "frame forged", "frame of another generation"});
+  }
+  return names;
 }
 
 /// What some of many seeds must do; otherwise the checks of such things have proved nothing.
 std::vector<std::string> probes() {
   if (g_settings.memory_taken_back || g_settings.bundles.has_value()) return {};
+  if (g_settings.sealed) return probes_of_seals();
   std::vector<std::string> names = {
       "small call",
       "answer in a bundle",
@@ -294,6 +321,7 @@ void declare(app::Command& line) {
   Settings& to = g_settings;
   line.add_bool("memory-taken-back", &to.memory_taken_back, "Sessions end while their peers read their memory.");
   line.add_bool("connections", &to.connections, "By connections that break, as over TCP.");
+  line.add_bool("sealed", &to.sealed, "Packets are sealed, with a new key every four frames.");
   line.add_bool("differential", &to.differential, "A scripted load ends the same with bundles and without.");
   line.add_choice<std::optional<bool>>("bundles", &to.bundles, {{"any", std::nullopt}, {"on", true}, {"off", false}},
                                        "Whether all nodes speak version 2 of the protocol.");

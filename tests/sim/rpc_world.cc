@@ -13,6 +13,7 @@ namespace {
 constexpr DurationNs kQuietLimit = 120 * kSecond;
 constexpr DurationNs kSafetyLimit = 600 * kSecond;
 constexpr double kRenewalChance = 0.1;
+constexpr double kLetterLossMax = 0.3;
 constexpr uint32_t kBurstCalls = 40;
 /// Long enough for every session to have joined.
 constexpr DurationNs kJoinLimit = kSecond;
@@ -53,6 +54,7 @@ void World::choose_faults() {
     lane_count_ = static_cast<uint32_t>(rng_.between(1, 3));
     versions_ = rng_.chance(0.1) ? Versions::kAllOld : rng_.chance(0.3) ? Versions::kMixed : Versions::kAllNew;
   }
+  if (options_.sealed) letter_loss_ = maybe(kLetterLossMax);
   if (options_.bundles.has_value()) versions_ = *options_.bundles ? Versions::kAllNew : Versions::kAllOld;
   result_.faults = absl::StrFormat("loss=%.3f duplicate=%.3f reorder=%.3f corrupt=%.3f", faults.loss, faults.duplicate,
                                    faults.reorder, faults.corrupt);
@@ -81,7 +83,7 @@ void World::start(Node& node) {
     transport.one_sided = false;
     transport.payload_max_bytes = options_.message_max_bytes + 64;
   }
-  node.transport = network_.attach(100 + node.index, identity, transport);
+  node.transport = protect(network_.attach(100 + node.index, identity, transport), node);
   EndpointOptions options;
   options.simulation_seed = mix64(options_.seed * 31 + node.index * 7 + node.incarnation);
   options.memory_limit_bytes = size_t{1} << 30;
@@ -131,7 +133,9 @@ void World::crash(Node& node) {
   node.kept.clear();
   node.deferred.clear();
   retransmits_of_dead_ += node.endpoint->counters().retransmits;
+  cover_seals(node);
   node.endpoint.reset();
+  node.sealed = nullptr;
   node.transport.reset();
   node.sessions.clear();
   node.joined.clear();
@@ -142,9 +146,8 @@ void World::crash(Node& node) {
 void World::renew_session(Node& node) {
   auto renewed = node.sessions.begin();
   std::advance(renewed, rng_.below(node.sessions.size()));
-  const Node& peer = nodes_[renewed->first.first];
-  if (!peer.up()) return;
-  absl::StatusOr<SessionId> session = node.endpoint->connect(peer.endpoint->local_descriptor());
+  if (!nodes_[renewed->first.first].up()) return;
+  absl::StatusOr<SessionId> session = open_session(node, renewed->first.first);
   if (!session.ok()) return;
   ++result_.coverage["session renewed"];
   node.endpoint->close(std::exchange(renewed->second, *session));
@@ -216,6 +219,7 @@ void World::cancel(uint64_t call_id) {
 TimeNs World::next_event() const {
   TimeNs next = network_.next_event_ns();
   if (faulty_) next = std::min({next, next_action_ns_, heal_ns_});
+  for (const Letter& letter : letters_) next = std::min(next, letter.due_ns);
   for (const Node& node : nodes_) {
     next = std::min(next, node.restart_ns);
     if (!node.up()) continue;
@@ -243,27 +247,35 @@ void World::step_to(TimeNs when) {
     heal_ns_ = kTimeNever;
   }
   if (faulty_ && now() >= next_action_ns_) act();
+  deliver_letters();
   poll_nodes();
 }
 
-/// Nothing is wrong any more: every node must be able to call every other. The first round may
-/// still find sessions whose peer has restarted or closed them, which is a typed answer; the second
-/// must succeed.
+/// Nothing is wrong any more: every node must be able to call every other. The first round may still find sessions whose
+/// peer has restarted or closed them, which is a typed answer; the last one must succeed. Under seals nothing tells of a
+/// peer's restart before a call has waited for an answer, so the rounds before the last one go over all sessions; and
+/// the second round may still find keys that the peer has lost.
 void World::check_liveness() {
-  for (int round = 0; round < 2 && result_.violations.empty(); ++round) {
+  const int last = options_.sealed ? 2 : 1;
+  for (int round = 0; round <= last && result_.violations.empty(); ++round) {
     const size_t first = calls_.size();
     for (Node& node : nodes_) {
       for (uint32_t to = 0; to < nodes_.size(); ++to) {
-        if (to != node.index) start_call(node, any_lane(to), kEcho, 60 * kSecond);
+        if (to == node.index) continue;
+        if (round == last || !options_.sealed) {
+          start_call(node, any_lane(to), kEcho, 60 * kSecond);
+          continue;
+        }
+        for (uint32_t lane = 0; lane < lane_count_; ++lane) start_call(node, {to, lane}, kEcho, 60 * kSecond);
       }
     }
-    if (options_.connections && round == 1) {
+    if (options_.connections && round == last) {
       // Anywhere in the middle of them. They are repeated, and must succeed.
       for (uint64_t steps = rng_.below(40); steps > 0 && next_event() != kTimeNever; --steps) step_to(next_event());
       network_.break_connections();
     }
     settle();
-    for (size_t id = first; round == 1 && id < calls_.size(); ++id) {
+    for (size_t id = first; round == last && id < calls_.size(); ++id) {
       if (!calls_[id].ok) {
         violate("after healing, call ", id, " from ", calls_[id].from, " to ", calls_[id].to,
                 " still fails: ", last_error_);
@@ -291,7 +303,7 @@ void World::check_joined() {
   for (size_t id = first; id < calls_.size(); ++id) {
     const CallRecord& record = calls_[id];
     if (!record.ok) violate("at rest, call ", id, " fails: ", last_error_);
-    if (record.is_small && !record.in_bundle && !nodes_[record.from].is_paced) {
+    if (record.is_small && !record.in_bundle && !options_.sealed && !nodes_[record.from].is_paced) {
       violate("at rest, small call ", id, " from ", record.from, " to ", record.to, " went in packets");
     }
   }
@@ -307,7 +319,7 @@ void World::settle() {
     const TimeNs next = next_event();
     if (next == kTimeNever) break;
     step_to(next);
-    bool quiet = open_calls_ == 0 && network_.next_event_ns() == kTimeNever;
+    bool quiet = open_calls_ == 0 && letters_.empty() && network_.next_event_ns() == kTimeNever;
     for (const Node& node : nodes_) quiet = quiet && node.deferred.empty() && node.kept.empty();
     idle_turns = quiet ? idle_turns + 1 : 0;
     if (quiet && idle_turns > 20) break;
@@ -371,6 +383,7 @@ WorldResult World::run() {
   final_checks();
   result_.retransmits = retransmits_of_dead_;
   for (const Node& node : nodes_) {
+    cover_seals(node);
     result_.retransmits += node.endpoint->counters().retransmits;
     for (size_t i = 0; i < kDropReasonCount; ++i) {
       const uint64_t count = node.endpoint->counters().drops[i];
@@ -386,6 +399,7 @@ WorldResult World::run() {
     result_.coverage["stale reply"] += node.endpoint->counters().stale_replies;
     result_.coverage["copied out"] += node.endpoint->counters().leases_copied_out;
   }
+  if (options_.sealed) result_.coverage["nonce used"] += nonces_.used_count();
   if (options_.connections) result_.coverage["connection broken"] += network_.fates().connections_broken;
   result_.trace_hash = mix64(network_.trace_hash() ^ static_cast<uint64_t>(now()) ^ (result_.ok << 32));
   return result_;

@@ -13,6 +13,7 @@
 //   - memory given to the wire does not change before it is given back
 //   - bundles echo their receiver's own time stamps, and end where their records do
 //   - small calls go in bundles once their sessions have had time to join
+//   - sealed packets: no nonce is used twice under a key, and nothing goes in the clear
 //   - at rest: no calls, handlers, lent buffers, assembly buffers, messages; all credits back
 #ifndef SKUA_TESTS_SIM_RPC_WORLD_H_
 #define SKUA_TESTS_SIM_RPC_WORLD_H_
@@ -49,6 +50,9 @@ struct WorldOptions {
   /// Packets go by connections, as over TCP, which break: each packet that would be lost is one that breaks its
   /// connection.
   bool connections = false;
+  /// Packets are sealed: encrypted, or only authenticated, as the seed says. Each fourth frame has a new key. Sessions
+  /// are opened beside the packets. What is in bundles is not seen then.
+  bool sealed = false;
   uint32_t concurrent_max = 32;
   /// Whether all nodes speak version 2 of the protocol; unset: each seed draws it, mostly all, sometimes some or none.
   std::optional<bool> bundles;

@@ -195,8 +195,7 @@ size_t World::random_size() {
 
 SessionId* World::session_to(Node& from, Lane lane) {
   if (const auto found = from.sessions.find(lane); found != from.sessions.end()) return &found->second;
-  const Node& to = nodes_[lane.first];
-  absl::StatusOr<SessionId> session = from.endpoint->connect(to.up() ? to.endpoint->local_descriptor() : Descriptor{});
+  absl::StatusOr<SessionId> session = open_session(from, lane.first);
   if (!session.ok()) return nullptr;
   from.joined.erase(session->index);
   return &(from.sessions[lane] = *session);

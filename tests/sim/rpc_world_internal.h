@@ -1,7 +1,8 @@
 // World, the inside of run_world(): nodes under faults, and what is known of each of their calls.
 //
 // Files: rpc_world.cc (faults, nodes that come and go, time, what is checked at the end), rpc_world_calls.cc (what the
-// nodes say to each other, and what is checked with each call), rpc_world_wire.cc (what is seen on the wire).
+// nodes say to each other, and what is checked with each call), rpc_world_wire.cc (what is seen on the wire),
+// rpc_world_keys.cc (sealed packets, and how their keys travel).
 #ifndef SKUA_TESTS_SIM_RPC_WORLD_INTERNAL_H_
 #define SKUA_TESTS_SIM_RPC_WORLD_INTERNAL_H_
 
@@ -14,7 +15,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/transport/sealed/sealed_transport.h"
 #include "rpc/wire/bundle.h"
+#include "tests/rpc/crypto/nonce_watch.h"
 #include "tests/sim/rpc_world.h"
 
 namespace skua::rpc::sim {
@@ -87,7 +90,11 @@ class NodeClock final : public Clock {
 class World {
  public:
   explicit World(const WorldOptions& options)
-      : options_(options), rng_(options.seed), bodies_(options.memory_taken_back), network_(rng_.next()) {}
+      : options_(options),
+        rng_(options.seed),
+        bodies_(options.memory_taken_back),
+        network_(rng_.next()),
+        nonces_([this] { violate("two frames were sealed under one key with one nonce"); }) {}
   ~World() {
     for (Node& node : nodes_) crash(node);
   }
@@ -117,7 +124,8 @@ class World {
     bool bundles = false;  // it speaks version 2
     bool is_paced = false;
     std::unique_ptr<NodeClock> clock;
-    std::unique_ptr<SimTransport> transport;
+    std::shared_ptr<Transport> transport;
+    SealedTransport* sealed = nullptr;  // `transport`, if packets are sealed
     std::unique_ptr<Endpoint> endpoint;
     std::map<Lane, SessionId> sessions;
     std::set<uint32_t> joined;  // its sessions, by index
@@ -125,6 +133,18 @@ class World {
     std::deque<KeptLease> kept;
     TimeNs restart_ns = kTimeNever;
     [[nodiscard]] bool up() const { return endpoint != nullptr; }
+  };
+
+  /// What travels beside the packets to open a session.
+  struct Letter {
+    enum class Kind : uint8_t { kOffer, kAnswer, kLoss };
+    TimeNs due_ns = 0;
+    Kind kind = Kind::kOffer;
+    uint32_t opener = 0;
+    uint64_t incarnation = 0;  // the opener's
+    uint32_t to = 0;
+    SessionId session;
+    std::string bytes;
   };
 
   static constexpr size_t kViolationsKept = 10;
@@ -181,11 +201,23 @@ class World {
   void cut(std::vector<std::byte>& bundle, const BundleHead& head);
   CallRecord* call_of(ByteSpan request);
 
+  // rpc_world_keys.cc
+  std::shared_ptr<Transport> protect(std::shared_ptr<SimTransport> wire, Node& node);
+  absl::StatusOr<SessionId> open_session(Node& from, uint32_t to);
+  [[nodiscard]] DurationNs letter_delay();
+  void deliver_letters();
+  void deliver_offer(Letter letter);
+  void deliver_answer(const Letter& letter);
+  void watch_sealed(ByteSpan packet);
+  void cover_seals(const Node& node);
+
   const WorldOptions options_;
   Rng rng_;
   BodyMemory bodies_;
   SimNetwork network_;
+  NonceWatch nonces_;
   std::vector<Node> nodes_;
+  std::vector<Letter> letters_;
   std::vector<CallRecord> calls_;
   uint32_t open_calls_ = 0;
   bool faulty_ = true;
@@ -194,6 +226,7 @@ class World {
   double cut_chance_ = 0;
   bool is_damaging_ = false;  // packets may be damaged
   double renewal_chance_ = 0;
+  double letter_loss_ = 0;
   uint32_t lane_count_ = 1;
   enum class Versions : uint8_t { kAllNew, kAllOld, kMixed } versions_ = Versions::kAllNew;
   uint64_t retransmits_of_dead_ = 0;

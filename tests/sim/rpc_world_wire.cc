@@ -15,6 +15,7 @@ constexpr DurationNs kEchoMax = 100 * kSecond;
 }  // namespace
 
 void World::watch(uint32_t from_address, uint32_t to_address, std::vector<std::byte>& packet) {
+  if (options_.sealed) return watch_sealed(packet);
   Node& from = nodes_[from_address - kFirstAddress];
   Node& to = nodes_[to_address - kFirstAddress];
   if (is_bundle(packet.data())) return watch_bundle(from, to, packet);

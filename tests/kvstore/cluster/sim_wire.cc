@@ -1,10 +1,8 @@
 #include "tests/kvstore/cluster/sim_wire.h"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
-#include "rpc/crypto/aead.h"
 #include "rpc/transport/sealed/sealed_transport.h"
 
 namespace skua::kv::sim {
@@ -14,33 +12,6 @@ namespace {
 constexpr DurationNs kJitterMin = kMicrosecond;
 
 constexpr uint64_t kFramesPerKey = 4;
-
-/// Tells of each nonce that something is sealed or signed under.
-class WatchedAead final : public rpc::Aead {
- public:
-  WatchedAead(const rpc::AeadKey& key, std::function<void(const rpc::AeadNonce&)> used)
-      : aead_(rpc::make_best_aead(key)), used_(std::move(used)) {}
-
-  void seal(const rpc::AeadNonce& nonce, ByteSpan associated, std::span<const ByteSpan> pieces, std::byte* to,
-            std::byte* tag) override {
-    used_(nonce);
-    aead_->seal(nonce, associated, pieces, to, tag);
-  }
-  bool open(const rpc::AeadNonce& nonce, ByteSpan associated, MutableByteSpan text, const std::byte* tag) override {
-    return aead_->open(nonce, associated, text, tag);
-  }
-  void sign(const rpc::AeadNonce& nonce, ByteSpan associated, std::byte* tag) override {
-    used_(nonce);
-    aead_->sign(nonce, associated, tag);
-  }
-  bool verify(const rpc::AeadNonce& nonce, ByteSpan associated, const std::byte* tag) override {
-    return aead_->verify(nonce, associated, tag);
-  }
-
- private:
-  const std::unique_ptr<rpc::Aead> aead_;
-  const std::function<void(const rpc::AeadNonce&)> used_;
-};
 
 rpc::SimFaults faults_of(const NetworkOptions& options, bool healed) {
   rpc::SimFaults faults;
@@ -57,7 +28,9 @@ rpc::SimFaults faults_of(const NetworkOptions& options, bool healed) {
 }  // namespace
 
 SimWire::SimWire(SimKernel& kernel, const NetworkOptions& options, rpc::PacketProtection packets)
-    : kernel_(kernel), options_(options), packets_(packets), network_(kernel.rng.next()) {
+    : kernel_(kernel), options_(options), packets_(packets), network_(kernel.rng.next()), nonces_([&kernel] {
+        kernel.break_promise("two frames were sealed under one key with one nonce");
+      }) {
   network_.set_faults(faults_of(options_, false));
 }
 
@@ -80,15 +53,7 @@ std::shared_ptr<rpc::Transport> SimWire::protect(const std::shared_ptr<rpc::SimT
   options.random = [rng = Rng(kernel_.rng.next())](MutableByteSpan bytes) mutable {
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(rng.next());
   };
-  options.make_aead = [this](const rpc::AeadKey& key) {
-    KeyAndNonce used;
-    copy_bytes(used.first.data(), key.bytes());
-    return std::make_unique<WatchedAead>(key, [this, used](const rpc::AeadNonce& nonce) mutable {
-      used.second = nonce;
-      const bool is_new = nonces_.insert(used).second;
-      if (!is_new) kernel_.break_promise("two frames were sealed under one key with one nonce");
-    });
-  };
+  options.make_aead = nonces_.maker();
   return std::make_shared<rpc::SealedTransport>(wire, network_.clock(), std::move(options));
 }
 

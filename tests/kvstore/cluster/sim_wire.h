@@ -9,19 +9,16 @@
 #ifndef SKUA_TESTS_KVSTORE_CLUSTER_SIM_WIRE_H_
 #define SKUA_TESTS_KVSTORE_CLUSTER_SIM_WIRE_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <utility>
 
-#include "absl/container/flat_hash_set.h"
-#include "rpc/crypto/aead.h"
 #include "rpc/transport/sealed/packet_protection.h"
 #include "rpc/transport/sim/sim_network.h"
 #include "tests/kvstore/replication/sim_network.h"
+#include "tests/rpc/crypto/nonce_watch.h"
 
 namespace skua::kv::sim {
 
@@ -58,7 +55,6 @@ class SimWire {
     rpc::SimTransport* transport = nullptr;
     std::function<void()> arrived;
   };
-  using KeyAndNonce = std::pair<std::array<std::byte, rpc::kAeadKeyBytes>, rpc::AeadNonce>;
   /// The clock of a SimNetwork begins at one second.
   static constexpr DurationNs kClockAheadNs = kSecond;
   /// No transport has the address 0.
@@ -69,8 +65,8 @@ class SimWire {
   const rpc::PacketProtection packets_;
   rpc::SimNetwork network_;
   std::map<Address, End> ends_;
-  absl::flat_hash_set<KeyAndNonce> nonces_;  // of all frames that were ever sealed
-  TimeNs planned_ = kTimeNever;              // by the kernel's time
+  rpc::NonceWatch nonces_;       // of all frames that were ever sealed
+  TimeNs planned_ = kTimeNever;  // by the kernel's time
 };
 
 }  // namespace skua::kv::sim
