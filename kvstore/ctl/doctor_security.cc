@@ -128,7 +128,7 @@ void examine_programs(const std::vector<ProgramSeen>& programs, Findings& out) {
     return out.add(
         "cluster", Verdict::kWarning, "ACCEPT: some programs take peers without certificates, too",
         "when skuactl status shows that nobody comes without, restart the programs one after the other without "
-        "--security accept (over DPDK: docs/security.md)",
+        "--security accept",
         "whoever reaches them without a certificate is still let in");
   }
   out.add("cluster", Verdict::kOk,

@@ -15,19 +15,6 @@ namespace {
 /// Of the certificate that the node needs.
 constexpr const char* kRole = "node";
 
-/// How packets are protected. With --security accept, sessions of peers without certificates have no keys. Over DPDK,
-/// sessions with keys and without differ in what the engine adds to a packet, so there all are without.
-absl::StatusOr<rpc::PacketProtection> protection_of(const SkuadOptions& config, bool has_certificates) {
-  const bool are_all_keyless =
-      config.security == control::SecurityChoice::kAccept && config.transport == TransportKind::kDpdk;
-  if (!are_all_keyless) return rpc::choose_protection(config.packets, has_certificates);
-  if (config.packets == rpc::PacketProtection::kDefault || config.packets == rpc::PacketProtection::kOff) {
-    return rpc::PacketProtection::kOff;
-  }
-  return absl::InvalidArgumentError(
-      "over DPDK, --security accept takes peers whose packets are not protected, and no others: leave --packets away");
-}
-
 absl::StatusOr<control::CredentialsPtr> given_credentials(const SkuadOptions& config) {
   return control::Credentials::load(config.credentials, control::Role::kNode, config.security);
 }
@@ -55,7 +42,7 @@ absl::Status check_security(const SkuadOptions& config) {
   const absl::StatusOr<control::CredentialsPtr> given = given_credentials(config);
   if (!given.ok()) return given.status();
   const bool has_certificates = *given != nullptr || !config.join_token.empty() || has_joined(config.data_dir);
-  if (absl::Status packets = protection_of(config, has_certificates).status(); !packets.ok()) return packets;
+  if (auto packets = rpc::choose_protection(config.packets, has_certificates); !packets.ok()) return packets.status();
   return control::judge_exposure(config.security, has_certificates, entrances_of(config), kRole).status();
 }
 
@@ -89,7 +76,7 @@ NodeSecurity security_with(const SkuadOptions& config, control::CredentialsPtr c
   return {.credentials = std::move(credentials),
           .admission =
               value_or_fail(control::judge_exposure(config.security, has_certificates, entrances_of(config), kRole)),
-          .packets = value_or_fail(protection_of(config, has_certificates))};
+          .packets = value_or_fail(rpc::choose_protection(config.packets, has_certificates))};
 }
 
 std::unique_ptr<control::CertificateRenewer> renewer_of(const SkuadOptions& config,

@@ -42,6 +42,8 @@ namespace skua::rpc {
 
 inline constexpr uint8_t kBundleVersion = 2;
 inline constexpr size_t kBundleHeadBytes = 28;
+/// Of the checksum, or the length (stream_bundle_bytes()).
+inline constexpr size_t kBundleChecksumOffset = 4;
 inline constexpr size_t kRecordHeadBytes = 12;
 /// Limit for the bytes of one record.
 inline constexpr uint32_t kRecordBytesMax = 4095;
@@ -89,7 +91,7 @@ struct BundleHead {
 
 /// Size of a bundle on a stream, from its first 8 bytes. Not verified: check it against a limit.
 [[nodiscard]] inline uint32_t stream_bundle_bytes(const std::byte* bundle) {
-  return load_le<uint32_t>(bundle + 4);
+  return load_le<uint32_t>(bundle + kBundleChecksumOffset);
 }
 
 namespace internal {
@@ -148,7 +150,7 @@ inline void seal_bundle(const BundleHead& head, bool integrity, MutableByteSpan 
       .times = uint64_t{head.stamp} | uint64_t{head.echo} << 32,
       .sequence = head.sequence};
   words.write(bundle.data());
-  store_le(bundle.data() + 4, integrity ? static_cast<uint32_t>(bundle.size()) : words.crc(bundle));
+  store_le(bundle.data() + kBundleChecksumOffset, integrity ? static_cast<uint32_t>(bundle.size()) : words.crc(bundle));
 }
 
 /// False: drop the bundle; `why` has the reason. Checks size, version, type, and length or checksum. Nothing else is
@@ -163,7 +165,7 @@ inline void seal_bundle(const BundleHead& head, bool integrity, MutableByteSpan 
     why = (words.first >> 4 & 15) == kBundleVersion ? DropReason::kBadType : DropReason::kBadVersion;
     return false;
   }
-  const auto seal = load_le<uint32_t>(bundle.data() + 4);
+  const auto seal = load_le<uint32_t>(bundle.data() + kBundleChecksumOffset);
   if (integrity ? seal != bundle.size() : seal != words.crc(bundle)) [[unlikely]] {
     why = integrity ? DropReason::kBadLength : DropReason::kBadChecksum;
     return false;

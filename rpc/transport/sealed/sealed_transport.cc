@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rpc/base/check.h"
+#include "rpc/transport/sealed/keyless_checksum.h"
 #include "rpc/transport/sealed/seal_mutants.h"
 
 namespace skua::rpc {
@@ -32,9 +33,8 @@ SealedTransport::SealedTransport(std::shared_ptr<Transport> wire, const Clock& c
       clock_(clock),
       options_(std::move(options)),
       capabilities_(with_seals(wire_->capabilities())),
+      needs_checksums_(!wire_->capabilities().integrity),
       shares_(ChannelLimits::of(options_.channels_max, options_.unproven_after_ns)) {
-  SKUA_CHECK(!options_.admits_keyless || wire_->capabilities().integrity,
-             "the engine adds no checksum of its own for keyless peers");
   wire_->set_peer_use(this);
 }
 
@@ -69,6 +69,7 @@ uint32_t SealedTransport::write(Channel& channel, std::span<const ByteSpan> piec
     copy_bytes(frame + bytes, piece);
     bytes += static_cast<uint32_t>(piece.size());
   }
+  if (needs_checksums_) add_checksum({frame, bytes});
   return bytes;
 }
 
@@ -194,6 +195,7 @@ void SealedTransport::send_frames(std::span<const TxFrame> frames) {
         frames_[i] = some[i];
         frames_[i].peer = channel.frames_of;
         if (channel.wire == kNoPeer) frames_[i].size = 0;
+        if (needs_checksums_ && frames_[i].size > 0) add_checksum({frames_[i].bytes, frames_[i].size});
         continue;
       }
       std::byte* const bytes = some[i].bytes - kSealedHeadBytes;
@@ -229,13 +231,25 @@ size_t SealedTransport::rx_burst(std::span<RxPacket> packets) {
   return kept;
 }
 
+namespace {
+
+/// Frames lie in one piece.
+bool is_whole(const RxPacket& packet) {
+  return packet.header.size() == kSealedHeadBytes &&
+         (packet.payload.empty() || packet.payload.data() == packet.header.data() + kSealedHeadBytes);
+}
+
+/// The packet as one piece. The wire lends memory that nobody else reads.
+MutableByteSpan whole(const RxPacket& packet) {
+  return {const_cast<std::byte*>(packet.header.data()), packet.header.size() + packet.payload.size()};  // NOLINT
+}
+
+}  // namespace
+
 /// False: the packet is not for the endpoint.
 bool SealedTransport::open(RxPacket& packet) {
   SealedHead head;
-  // Frames lie in one piece.
-  const bool is_whole =
-      packet.header.size() == kSealedHeadBytes && packet.payload.data() == packet.header.data() + kSealedHeadBytes;
-  if (!is_whole || !SealedHead::read(packet.header.data(), head) ||
+  if (!is_whole(packet) || !SealedHead::read(packet.header.data(), head) ||
       head.frame_bytes != kSealedHeadBytes + packet.payload.size() || packet.payload.size() < kPacketHeaderBytes) {
     if (take_keyless(packet)) return true;
     return refuse(packet, sealed_.unsealed, "a packet was not sealed");
@@ -244,9 +258,7 @@ bool SealedTransport::open(RxPacket& packet) {
     return refuse(packet, sealed_.unknown_channel, "a frame of a channel that is not here");
   }
   Channel& channel = channels_[head.channel];
-  // The wire lends memory that nobody else reads.
-  const MutableByteSpan frame(const_cast<std::byte*>(packet.header.data()), head.frame_bytes);  // NOLINT
-  switch (channel.keys->opener.open(head, frame)) {
+  switch (channel.keys->opener.open(head, whole(packet))) {
     case SealFault::kNone: break;
     case SealFault::kMode: return refuse(packet, sealed_.wrong_mode, "a frame of another mode");
     case SealFault::kReplay: return refuse(packet, sealed_.replayed, "a frame came again");
@@ -284,6 +296,8 @@ bool SealedTransport::take_keyless(RxPacket& packet) {
     if (!keyless_at(packet.from, Acquaintance::kPacket).ok()) return false;
     known = keyless_.find(packet.from);
   }
+  // Damage is refused before the packet counts for anything.
+  if (needs_checksums_ && !(is_whole(packet) && check_checksum(whole(packet)))) return false;
   const PeerId id = known->second;
   if (!channels_[id].is_proven) prove(id);
   // Before the endpoint sees the packet, nothing else may end its channel.

@@ -17,8 +17,9 @@
 //
 // Keyless peers. While a cluster turns protection on (SealedOptions::admits_keyless), a peer of the wire may have no
 // keys yet. Then it is a keyless channel here, one for each peer of the wire, and at most half of all channels: what it
-// sends is not sealed, and what it is sent is only copied into frames. A keyless channel never gets keys, and a channel
-// with keys takes sealed frames only. So a packet without a seal is never taken for a session that has keys.
+// sends is not sealed, and what it is sent is only copied into frames, with a checksum if the wire does not detect
+// damage itself. A keyless channel never gets keys, and a channel with keys takes sealed frames only. So a packet
+// without a seal is never taken for a session that has keys.
 //
 // The number of channels is bounded, and each principal has its share of them (channel_shares.h).
 //
@@ -55,7 +56,7 @@ namespace skua::rpc {
 struct SealedOptions {
   /// The least that a channel may have. A channel has the stronger one of what its two ends want.
   SealMode mode = SealMode::kEncrypt;
-  /// Keyless peers are taken, too. The wire must detect corruption itself (checked): the engine does not, under seals.
+  /// Keyless peers are taken, too. Not for endpoints with EndpointOptions::trusted_wire: peers would leave checksums out.
   bool admits_keyless = false;
   KeyRotation rotation{};
   /// How many of these a principal may have, and how many are kept for nodes: ChannelLimits::of().
@@ -75,7 +76,7 @@ struct SealedCounters {
   uint64_t sealed = 0;
   uint64_t opened = 0;
   uint64_t keyless = 0;          // packets of keyless peers that were taken
-  uint64_t unsealed = 0;         // packets that were no sealed frames
+  uint64_t unsealed = 0;         // packets that were no sealed frames, and no whole ones of keyless peers
   uint64_t unknown_channel = 0;  // of a channel that is not here, or has no keys
   uint64_t replayed = 0;
   uint64_t wrong_mode = 0;
@@ -206,6 +207,7 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   const Clock& clock_;
   const SealedOptions options_;
   Capabilities capabilities_;
+  const bool needs_checksums_;  // of packets without a seal (keyless_checksum.h)
   const PeerUse* use_ = nullptr;
   mutable TransportCounters counters_;
   SealedCounters sealed_;

@@ -25,10 +25,14 @@ SealedOptions admitting() {
   return options;
 }
 
-/// By datagrams, and over connections.
-class KeylessPeersTest : public SealedTransportTest, public ::testing::WithParamInterface<bool> {
+/// kBareDatagrams may be damaged on the way. All others detect that themselves.
+enum class Wire : uint8_t { kDatagrams, kBareDatagrams, kConnections };
+
+class KeylessPeersTest : public SealedTransportTest, public ::testing::WithParamInterface<Wire> {
  protected:
-  KeylessPeersTest() : SealedTransportTest({.connected = GetParam(), .integrity = true}) {
+  KeylessPeersTest()
+      : SealedTransportTest(
+            {.connected = GetParam() == Wire::kConnections, .integrity = GetParam() != Wire::kBareDatagrams}) {
     serve_with(admitting());
     caller_ = std::make_unique<Host>(network_, 5, admitting(), wire_);
   }
@@ -174,7 +178,7 @@ TEST_P(KeylessPeersTest, WithOneThatAdmitsNone_WhoHasKeysIsSealed) {
 }
 
 TEST_P(KeylessPeersTest, SessionsSurviveBrokenConnections) {
-  if (!GetParam()) GTEST_SKIP() << "there are no connections";
+  if (GetParam() != Wire::kConnections) GTEST_SKIP() << "there are no connections";
   call_from(std::nullopt);
   const SessionId session = open(*caller_).value();
   for (int i = 0; i < 20; ++i) {
@@ -211,7 +215,7 @@ TEST_P(KeylessPeersTest, AnUnsealedPacketIsNotTakenForASessionWithKeys) {
     header.session_generation = numbers.session_generation;
     TxFrame frame = stranger.transport->take_frame(to_server);
     if (frame.bytes != nullptr) {
-      encode_header(header, frame.bytes);
+      encode_sealed_header(header, nullptr, 0, frame.bytes);
       frame.size = kPacketHeaderBytes;
       stranger.transport->send_frames(std::span(&frame, 1));
     }
@@ -228,8 +232,30 @@ TEST_P(KeylessPeersTest, AnUnsealedPacketIsNotTakenForASessionWithKeys) {
   EXPECT_EQ(server_->served, 2u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Wires, KeylessPeersTest, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "Connections" : "Datagrams"; });
+/// Packets are damaged on the way: each is repeated until it arrives as it was sent.
+TEST_P(KeylessPeersTest, DamageIsDetectedAsWithoutSeals) {
+  if (GetParam() != Wire::kBareDatagrams) GTEST_SKIP() << "the wire detects damage itself";
+  call_from(std::nullopt);
+  const SessionId of_plain_caller = open(*caller_).value();
+  network_.set_faults({.corrupt = 0.2});
+  for (int i = 0; i < 20; ++i) expect_calls_work(of_plain_caller);
+  EXPECT_GT(network_.fates().corrupted, 100u);
+  EXPECT_GT(server_->seals->sealed_counters().unsealed, 0u);
+  serve_with(std::nullopt);
+  call_from(admitting());
+  const SessionId of_plain_server = open(*caller_).value();
+  for (int i = 0; i < 20; ++i) expect_calls_work(of_plain_server);
+  EXPECT_GT(caller_->seals->sealed_counters().unsealed, 0u);
+}
+
+const char* name_of(Wire wire) {
+  if (wire == Wire::kConnections) return "Connections";
+  return wire == Wire::kDatagrams ? "Datagrams" : "BareDatagrams";
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, KeylessPeersTest,
+                         ::testing::Values(Wire::kDatagrams, Wire::kBareDatagrams, Wire::kConnections),
+                         [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
 }  // namespace skua::rpc
