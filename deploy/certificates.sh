@@ -8,12 +8,21 @@ certificate_dir() { # DIR
   echo "$1/certificates"
 }
 
-# Makes the authority, and the certificates that are missing. A node's name is its uuid, which its data directory keeps.
+# What a program that ran before keeps about who it is; nothing if it did not.
+identity_word() { # DATA_DIR NAME
+  sed -n "s/^$2 = \"\(.*\)\"$/\1/p" "$1/identity.toml" 2>/dev/null || true
+}
+
+# Makes the authority, and the certificates that are missing. A node's name is its uuid, which its data directory keeps. A
+# cluster that ran without certificates keeps its id.
 make_certificates() { # DIR NAME...
-  local at name role place
-  at=$(certificate_dir "$1")
+  local dir=$1 at name role place cluster_id=
+  at=$(certificate_dir "$dir")
   shift
-  [ -e "$at/ca/ca.pem" ] || "$bin/skuactl" cert init "$at/ca" >/dev/null || fail "no authority could be made in $at/ca"
+  if [ ! -e "$at/ca/ca.pem" ]; then
+    for name in "$@"; do cluster_id=${cluster_id:-$(identity_word "$dir/$name" cluster_id)}; done
+    "$bin/skuactl" cert init "$at/ca" ${cluster_id:+--cluster-id "$cluster_id"} >/dev/null || fail "no authority could be made in $at/ca"
+  fi
   for name in "$@" admin client; do
     [ ! -e "$at/$name.pem" ] || continue
     case $name in
@@ -24,7 +33,8 @@ make_certificates() { # DIR NAME...
     place=$at/new
     rm -rf "$place"
     if [ "$role" = node ]; then
-      "$bin/skuactl" cert issue node --authority "$at/ca" --out "$place" >/dev/null
+      # shellcheck disable=SC2046  # none, or one word
+      "$bin/skuactl" cert issue node $(identity_word "$dir/$name" node_uuid) --authority "$at/ca" --out "$place" >/dev/null
     else
       "$bin/skuactl" cert issue "$role" "$name" --authority "$at/ca" --out "$place" >/dev/null
     fi || fail "no certificate could be issued for $name"

@@ -9,6 +9,7 @@ why and ends with code 77, which CTest counts as skipped.
 """
 
 import argparse
+import contextlib
 import os
 import random
 import shutil
@@ -64,18 +65,48 @@ class Cluster:
         self.base_port = base_port
         self.deploy("start", "--transport", "dpdk", "--nodes", "3", "--base-port", str(self.base_port), *words)
 
-    def deploy(self, command, *arguments):
-        result = run(f"{SOURCE}/deploy/cluster", command, "--dir", self.directory, *arguments)
+    def script(self, *words):
+        result = run(*words, "--dir", self.directory, limit_s=10 * LIMIT_S)
         if result.returncode != 0:
-            raise AssertionError(f"deploy/cluster {command}: {result.stdout}{result.stderr}")
+            raise AssertionError(f"{' '.join(words)}: {result.stdout}{result.stderr}")
         return result.stdout
+
+    def deploy(self, command, *arguments):
+        return self.script(f"{SOURCE}/deploy/cluster", command, *arguments)
+
+    def secure(self, how):
+        """Restarts one process after the other."""
+        self.script(f"{SOURCE}/deploy/rolling-restart", "--secure", how)
 
     def client(self, *command):
         return run(f"{SOURCE}/deploy/cluster", "run", "--dir", self.directory, "--", *command)
 
+    def ycsb_words(self, phase, *arguments):
+        return ("skua-ycsb", phase, "skua", "-P", f"{self.directory}/client.properties", "-P",
+                f"{SOURCE}/ycsb/workloads/workloada", "-p", "fieldcount=2", *arguments)
+
     def ycsb(self, phase, *arguments):
-        return self.client("skua-ycsb", phase, "skua", "-P", f"{self.directory}/client.properties", "-P",
-                           f"{SOURCE}/ycsb/workloads/workloada", "-p", "fieldcount=2", *arguments)
+        return self.client(*self.ycsb_words(phase, *arguments))
+
+    @contextlib.contextmanager
+    def load(self, *arguments):
+        """YCSB until the block ends. No operation may fail."""
+        words = self.ycsb_words("run", "-p", "operationcount=100000000", "-target", "500", *arguments)
+        process = subprocess.Popen([f"{SOURCE}/deploy/cluster", "run", "--dir", self.directory, "--", *words],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   env={**os.environ, "SKUA_BIN_DIR": BIN})
+        try:
+            yield
+            if process.poll() is not None:
+                raise AssertionError(f"the load ended by itself: {process.communicate()[0][-2000:]}")
+            process.send_signal(signal.SIGINT)
+            report = process.communicate(timeout=LIMIT_S)[0]
+        finally:
+            process.kill()
+            process.wait()
+        returns = [line for line in report.splitlines() if "Return=" in line]
+        if not returns or not all("Return=OK" in line for line in returns):
+            raise AssertionError(f"operations failed: {returns or report[-2000:]}")
 
     def pid(self, name):
         with open(f"{self.directory}/{name}.pid", encoding="ascii") as file:
@@ -192,6 +223,25 @@ class DpdkClusterTest(unittest.TestCase):
         self.assertNotEqual(cluster.leftovers(), [])
         cluster.deploy("stop")
         self.assertEqual(cluster.leftovers(), [])
+
+    def test_CertificatesComeNodeByNode_AndNoOperationFails(self):
+        cluster = Cluster(self.cluster.base_port + 128 * 32, "--secure", "false")
+        self.addCleanup(shutil.rmtree, cluster.directory, ignore_errors=True)
+        self.addCleanup(cluster.deploy, "stop")
+        self.ok(cluster.client("skuactl", "table", "create", "usertable", "--shards", "6", "--replicas", "3"))
+        sizes = ("-p", "recordcount=1000", "-threads", "1", "-inflight", "8")
+        self.ok(cluster.ycsb("load", *sizes))
+        with cluster.load(*sizes):
+            cluster.secure("accept")
+        # Packets of clients with certificates are encrypted, and those of others are not, at the same nodes.
+        self.ok(cluster.client("skuactl", "put", "usertable", "k", "v"))
+        made = f"{cluster.directory}/certificates"
+        files = {"cert": f"{made}/client.pem", "key": f"{made}/client.key", "ca": f"{made}/ca/ca.pem"}
+        options = [word for name, file in files.items() for word in (f"--{name}", file)]
+        self.assertEqual(self.ok(cluster.client("skuactl", *options, "get", "usertable", "k")).strip(), "v")
+        with cluster.load(*sizes, *(word for name, file in files.items() for word in ("-p", f"skua.{name}={file}"))):
+            cluster.secure("true")
+        self.assertEqual(self.ok(cluster.client("skuactl", "status")).count("certificates, packets encrypt"), 3)
 
 
 if __name__ == "__main__":

@@ -87,6 +87,18 @@ class ClusterMistakesTest(unittest.TestCase):
         self.refused(2, '--nodes needs a number from 1 to 200, not "0"', 'start', f'--dir={self.dir}', '--nodes=0')
         self.refused(2, 'unknown option --node', 'start', f'--dir={self.dir}', '--node=1')
 
+    def test_certificates_come_in_two_steps_and_to_all_nodes(self):
+        os.mkdir(self.dir)
+        with open(os.path.join(self.dir, 'cluster.conf'), 'w', encoding='utf-8') as out:
+            out.write('nodes=3\nsecure=false\n')
+        for words, says in ((('--secure', 'true'), 'first --secure accept'),
+                            (('--secure', 'accept', '--node', '1'), 'leave --node away'),
+                            (('--secure', 'false'), '--secure must be one of: accept true')):
+            done = self.run_script('deploy/rolling-restart', '--dir', self.dir, *words)
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.assertIn(says, done.stderr)
+
 
 if __name__ == '__main__':
     unittest.main(verbosity=2)
