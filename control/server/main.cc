@@ -34,6 +34,7 @@
 #include "control/security/audit_log.h"
 #include "control/security/auditor.h"
 #include "control/security/credentials.h"
+#include "control/security/tls_version.h"
 #include "control/server/control_exit.h"
 #include "control/server/control_identity.h"
 #include "control/server/control_options.h"
@@ -238,6 +239,7 @@ void parse(int argc, char** argv, ControlOptions& settings) {
 int run(int argc, char** argv) {
   app::check_process(kSkuaControl, app::kFilesOfServer);
   silence_grpc_log();
+  require_tls_13();
   const auto stop = value_or_give_up(app::StopSignal::install());
   ControlOptions settings;
   parse(argc, argv, settings);

@@ -27,6 +27,7 @@
 #include "app/version.h"
 #include "control/proto/grpc_log.h"
 #include "control/security/credentials.h"
+#include "control/security/tls_version.h"
 #include "kvstore/node/data_dir_checks.h"
 #include "kvstore/node/disk_sizes.h"
 #include "kvstore/node/listening.h"
@@ -311,6 +312,7 @@ int run(int argc, const char* const* argv) {
   app::check_process(kSkuad, app::kFilesOfServer);
   tame_malloc();
   control::silence_grpc_log();
+  control::require_tls_13();
   const auto stop = value_or_fail(app::StopSignal::install());
   SkuadOptions config;
   app::Program program({.name = kSkuad,

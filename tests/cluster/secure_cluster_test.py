@@ -10,6 +10,8 @@ import glob
 import json
 import os
 import shutil
+import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -199,6 +201,26 @@ class SecureClusterTest(mistakes.MistakesTest):
         self.assertEqual(refused.returncode, 1)
         self.assertEqual(refused.stderr.count("\n"), 1, refused.stderr)
         self.assertIn("do not trust each other", refused.stderr)
+
+    def test_Tls_IsOfVersion13Only(self):
+        place = self.cluster.path("certs", "app")
+        status = json.loads(self.ok(self.cluster.ctl("--output", "json", "status")))
+        for address in (self.cluster.control_address, *(node["grpc_address"] for node in status["nodes"])):
+            for version, is_taken in ((ssl.TLSVersion.TLSv1_3, True), (ssl.TLSVersion.TLSv1_2, False)):
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+                context.check_hostname = False
+                context.load_verify_locations(f"{place}/ca")
+                context.load_cert_chain(f"{place}/cert", f"{place}/key")
+                context.set_alpn_protocols(["h2"])
+                context.minimum_version = context.maximum_version = version
+                host, port = address.rsplit(":", 1)
+                with socket.create_connection((host, int(port)), cluster_test.LIMIT_S) as plain:
+                    if is_taken:
+                        with context.wrap_socket(plain) as encrypted:
+                            self.assertEqual(encrypted.version(), "TLSv1.3")
+                    else:
+                        with self.assertRaises(ssl.SSLError):
+                            context.wrap_socket(plain).close()
 
     def test_ANodeHandsItsShardsOverWithItsOwnCertificate(self):
         cluster = self.cluster

@@ -1,0 +1,15 @@
+// Which versions of TLS the programs speak.
+#ifndef SKUA_CONTROL_SECURITY_TLS_VERSION_H_
+#define SKUA_CONTROL_SECURITY_TLS_VERSION_H_
+
+namespace skua::control {
+
+/// From now on all TLS connections of this process are of version 1.3, in both directions: those of gRPC, which has no
+/// such option, and all others of OpenSSL. A context that should take version 1.2 as well says so itself, by
+/// SSL_CTX_clear_options(). For mains, before the first connection and before there are other threads. Not for
+/// libraries, because the setting is the whole process's.
+void require_tls_13();
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_SECURITY_TLS_VERSION_H_
