@@ -143,6 +143,7 @@ class World {
     uint32_t opener = 0;
     uint64_t incarnation = 0;  // the opener's
     uint32_t to = 0;
+    uint64_t to_incarnation = 0;
     SessionId session;
     std::string bytes;
   };

@@ -47,6 +47,7 @@ absl::StatusOr<SessionId> World::open_session(Node& from, uint32_t to) {
                       .opener = from.index,
                       .incarnation = from.incarnation,
                       .to = to,
+                      .to_incarnation = nodes_[to].incarnation,
                       .session = offer->session,
                       .bytes = std::move(offer->bytes)});
   return offer->session;
@@ -75,15 +76,16 @@ void World::deliver_letters() {
 
 void World::deliver_offer(Letter letter) {
   Node& to = nodes_[letter.to];
-  const bool is_lost = faulty_ && rng_.chance(letter_loss_);
-  if (to.up() && !is_lost) {
+  // Whoever offers says which process is meant.
+  const bool is_there = to.up() && to.incarnation == letter.to_incarnation && !(faulty_ && rng_.chance(letter_loss_));
+  if (is_there) {
     const OfferOrigin origin{
         .source = letter.opener + 1, .principal = absl::StrCat("node ", letter.opener), .is_node = true};
     std::string answer = to.endpoint->accept_offer(as_byte_span(letter.bytes), origin);
     if (faulty_ && rng_.chance(kTwiceChance)) answer = to.endpoint->accept_offer(as_byte_span(letter.bytes), origin);
     letter.bytes = std::move(answer);
   }
-  const bool has_answer = to.up() && !is_lost && !(faulty_ && rng_.chance(letter_loss_));
+  const bool has_answer = is_there && !(faulty_ && rng_.chance(letter_loss_));
   letter.kind = has_answer ? Letter::Kind::kAnswer : Letter::Kind::kLoss;
   letter.due_ns = now() + letter_delay();
   letters_.push_back(std::move(letter));
