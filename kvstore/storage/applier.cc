@@ -3,11 +3,11 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/storage/shard_life.h"
+#include "kvstore/storage/sort_effects.h"
 #include "kvstore/types/engine_mutants.h"
 #include "rpc/base/check.h"
 
@@ -17,7 +17,7 @@ namespace {
 /// A shard's batch of more effects than this gives its memory back when it is written.
 constexpr size_t kKeptEffects = 4096;
 /// The memory tier that the defaults of Applier::Options are made for.
-constexpr size_t kFullTierBytes = size_t{256} << 20;
+constexpr size_t kFullTierBytes = size_t{1} << 30;
 constexpr size_t kLeastEffects = 16;
 constexpr size_t kLeastBytes = 4096;
 /// Items of the largest record: the effects and the completion of a batch.
@@ -307,27 +307,10 @@ void Applier::apply(AppliedShard& shard) {
   tell(shard);
 }
 
-/// Takes the last effect of each key, in the order of the keys: a memtable's skip list looks for a key from the place
-/// of the key before (rocksdb_engine.cc).
-void Applier::coalesce(const std::vector<AppliedEffect>& batch) {
-  by_key_.resize(batch.size());
-  std::iota(by_key_.begin(), by_key_.end(), 0u);
-  std::sort(by_key_.begin(), by_key_.end(), [&batch](uint32_t a, uint32_t b) {
-    const auto order = batch[a].key <=> batch[b].key;
-    return order == 0 ? a < b : order < 0;
-  });
-  for (size_t first = 0; first < by_key_.size();) {
-    size_t last = first;
-    while (last + 1 < by_key_.size() && batch[by_key_[last + 1]].key == batch[by_key_[first]].key) ++last;
-    coalesced_.push_back(batch[by_key_[mutant(EngineMutant::kCoalesceFirst) ? first : last]]);
-    first = last + 1;
-  }
-}
-
 void Applier::write_batch(AppliedShard& shard) {
   shard.held_up = absl::OkStatus();
   if (!shard.batch.empty() && shard.failure.ok()) {
-    coalesce(shard.batch);
+    sort_last_of_key(shard.batch, coalesced_);
     const size_t coalesced = coalesced_.size();
     shard.completions.collect(shard.batch.back().version, coalesced_);
     absl::Status applied = shard.db->apply(coalesced_, shard.batch.back().version);

@@ -95,16 +95,16 @@ class Applier {
     size_t queue_max = size_t{1} << 16;  ///< effects and completions; rounded up to a power of two
     size_t wake_effects = 4096;          ///< this many new effects wake the thread, or:
     size_t wake_bytes = size_t{4} << 20;
-    size_t batch_effects = size_t{1} << 15;  ///< a shard's batch is written when it has so many, or:
-    size_t batch_bytes = size_t{4} << 20;
-    size_t age_effects = size_t{1} << 17;  ///< also when so many have come since its first effect, of all shards, or:
-    size_t age_bytes = size_t{16} << 20;
+    size_t batch_effects = size_t{1} << 17;  ///< a shard's batch is written when it has so many, or:
+    size_t batch_bytes = size_t{16} << 20;
+    size_t age_effects = size_t{1} << 19;  ///< also when so many have come since its first effect, of all shards, or:
+    size_t age_bytes = size_t{64} << 20;
     size_t round_effects_max = size_t{1} << 16;  ///< taken at a time, but a round goes on to the end of a record
     size_t round_bytes_max = size_t{16} << 20;
     uint64_t flush_segments = 6;  ///< with more segments in use, the shards that pin the oldest are flushed
     bool own_thread = true;       ///< false: the owner calls step() (simulations)
 
-    /// Makes batches and ages smaller for a memory tier of less than 256 MiB.
+    /// Makes batches and ages smaller for a memory tier of less than 1 GiB.
     void fit(size_t tier_bytes);
   };
 
@@ -215,7 +215,6 @@ class Applier {
   void write_waiting(AppliedShard& shard);
   void flush_outside_of_round(AppliedShard& shard);
   Report& report_of(AppliedShard& shard);
-  void coalesce(const std::vector<AppliedEffect>& batch);
 
   const Options options_;
   LogWriter& log_;
@@ -245,8 +244,7 @@ class Applier {
   std::vector<Report> reports_;
   std::vector<AppliedShard*> closing_;
   std::vector<AppliedShard*> keeping_;
-  std::vector<uint32_t> by_key_;  // positions in a batch
-  std::vector<AppliedEffect> coalesced_;
+  std::vector<AppliedEffect> coalesced_;  // of a batch: what its database gets
 
   std::atomic<uint64_t> effects_{0};
   std::atomic<uint64_t> effects_written_{0};

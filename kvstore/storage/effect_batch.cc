@@ -42,9 +42,9 @@ absl::Status EffectBatch::apply(ShardDb& db, uint64_t index) {
   }
   completions_.collect(index, effects_);
   if (effects_.empty()) return absl::OkStatus();
-  sort_last_of_key(effects_);
-  const bool many = effects_.size() >= kIngestMin;
-  absl::Status status = many ? db.ingest(effects_, index) : db.apply(effects_, index);
+  sort_last_of_key(effects_, sorted_);
+  const bool many = sorted_.size() >= kIngestMin;
+  absl::Status status = many ? db.ingest(sorted_, index) : db.apply(sorted_, index);
   effects_.clear();
   completions_.written();
   return status;

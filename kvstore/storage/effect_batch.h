@@ -40,6 +40,7 @@ class EffectBatch {
 
  private:
   std::vector<AppliedEffect> effects_;
+  std::vector<AppliedEffect> sorted_;  // of these: the last of each key
   CompletionRows completions_;
   std::string runs_;  // the bytes of the last barrier, if `has_runs_`
   bool has_runs_ = false;

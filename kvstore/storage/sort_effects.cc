@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
-#include <utility>
 
 #include "kvstore/types/engine_mutants.h"
 #include "rpc/base/check.h"
@@ -33,9 +32,10 @@ uint64_t prefix_of(std::string_view key, size_t skip) {
 
 }  // namespace
 
-void sort_last_of_key(std::vector<AppliedEffect>& effects) {
+void sort_last_of_key(std::span<const AppliedEffect> effects, std::vector<AppliedEffect>& sorted) {
   SKUA_CHECK(effects.size() <= UINT32_MAX, "too many effects to be sorted at a time");
-  if (effects.size() < 2) return;
+  sorted.clear();
+  if (effects.empty()) return;
   size_t skip = effects.front().key.size();
   for (const AppliedEffect& effect : effects) skip = common_bytes(effects.front().key, effect.key, skip);
   std::vector<Handle> handles;
@@ -46,17 +46,14 @@ void sort_last_of_key(std::vector<AppliedEffect>& effects) {
     if (a.prefix != b.prefix) return a.prefix < b.prefix;
     const int order = effects[a.place].key.compare(effects[b.place].key);
     if (order != 0) return order < 0;
-    return mutant(EngineMutant::kReplayOldest) ? a.place < b.place : a.place > b.place;
+    return mutant(EngineMutant::kKeepOldest) ? a.place < b.place : a.place > b.place;
   });
-  std::vector<AppliedEffect> sorted;
-  sorted.reserve(effects.size());
   for (size_t i = 0; i < handles.size(); ++i) {
     const AppliedEffect& effect = effects[handles[i].place];
     // Reading a key may miss the cache, so keys are compared only if their prefixes are equal.
     const bool is_new = i == 0 || handles[i].prefix != handles[i - 1].prefix || sorted.back().key != effect.key;
     if (is_new) sorted.push_back(effect);
   }
-  effects = std::move(sorted);
 }
 
 }  // namespace skua::kv

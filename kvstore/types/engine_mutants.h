@@ -10,7 +10,6 @@ namespace skua::kv {
 enum class EngineMutant {
   kNone,
   kTruncateUnflushed,  // the log is told that a database's unflushed memtable is durable
-  kCoalesceFirst,      // of several writes of a key in one batch, the first one reaches the database, not the last
   kCleanWhenQueued,    // memory marks a write clean when the applier has queued it, before the database has it
   kAnswerFromPending,  // a write that is refused because of a pending effect is answered before that effect is durable
   kOvertakeParked,     // a write overtakes earlier writes of its key that wait for a read
@@ -18,7 +17,7 @@ enum class EngineMutant {
   kIgnoreLogFailure,   // a write is acknowledged although the log failed
   kCloseUnflushed,     // a shard is closed, and leaves the log, before its database is flushed
   kEndUnflushed,       // recovery releases the log before the databases are flushed
-  kReplayOldest,       // recovery applies the first write of a key in a chunk, not the last
+  kKeepOldest,         // of several writes of a key in one batch, the first one reaches the database, not the last
   kDropDedupRecord,    // no mutation's completion is remembered: a retry is executed again
   kForgetByWallClock,  // a wall clock decides which clients were silent: when it jumps, a retry is executed again
   kForgetRefusals,     // a mutation without effect leaves no result: an earlier attempt that arrives late is executed

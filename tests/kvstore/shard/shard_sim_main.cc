@@ -14,7 +14,6 @@ constexpr auto& of_memory = simulation::mutant_of<active_mutant<MemoryMutant>>;
 /// Those that this simulation catches; kv_memory_model_test catches the others of the memory tier.
 const simulation::NamedMutant kMutants[] = {
     of_engine("truncate-unflushed", EngineMutant::kTruncateUnflushed),
-    of_engine("coalesce-first", EngineMutant::kCoalesceFirst),
     of_engine("clean-when-queued", EngineMutant::kCleanWhenQueued),
     of_engine("answer-from-pending", EngineMutant::kAnswerFromPending),
     of_engine("overtake-parked", EngineMutant::kOvertakeParked),
@@ -22,7 +21,7 @@ const simulation::NamedMutant kMutants[] = {
     of_engine("ignore-log-failure", EngineMutant::kIgnoreLogFailure),
     of_engine("close-unflushed", EngineMutant::kCloseUnflushed),
     of_engine("end-unflushed", EngineMutant::kEndUnflushed),
-    of_engine("replay-oldest", EngineMutant::kReplayOldest),
+    of_engine("keep-oldest", EngineMutant::kKeepOldest),
     of_engine("drop-dedup-record", EngineMutant::kDropDedupRecord),
     of_engine("split-batch", EngineMutant::kSplitBatch),
     of_engine("forget-refusals", EngineMutant::kForgetRefusals),

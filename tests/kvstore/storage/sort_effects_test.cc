@@ -20,10 +20,11 @@ void expect_sorted(const std::deque<std::string>& keys) {
     effects.push_back({.key = key, .value = std::nullopt, .version = version});
     expected[key] = version;
   }
-  sort_last_of_key(effects);
-  ASSERT_EQ(effects.size(), expected.size());
+  std::vector<AppliedEffect> sorted(3);  // of before
+  sort_last_of_key(effects, sorted);
+  ASSERT_EQ(sorted.size(), expected.size());
   auto next = expected.begin();
-  for (const AppliedEffect& effect : effects) {
+  for (const AppliedEffect& effect : sorted) {
     EXPECT_EQ(effect.key, next->first);
     EXPECT_EQ(effect.version, next->second);
     ++next;
