@@ -87,6 +87,9 @@ void World::start(Node& node) {
   EndpointOptions options;
   options.simulation_seed = mix64(options_.seed * 31 + node.index * 7 + node.incarnation);
   options.memory_limit_bytes = size_t{1} << 30;
+  // Tables of the usual sizes take longer to make than most worlds last.
+  options.calls_max = options.handlers_max = 2048;
+  options.mailbox_max = 512;
   options.protocol.window = static_cast<uint16_t>(1u << rng_.below(6));
   options.protocol.credits = static_cast<uint32_t>(options_.fixed_loss >= 0 ? 64 : rng_.between(2, 64));
   options.protocol.message_max_bytes = std::max(options_.message_max_bytes + 64, 4096u);
