@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/client/backoff.h"
 #include "control/client/channel.h"
+#include "control/client/node_yield.h"
 #include "control/client/what_answers.h"
 #include "control/proto/control.grpc.pb.h"
 #include "control/proto/convert.h"
@@ -109,17 +110,14 @@ class NodeAgent::Impl {
 
   absl::StatusOr<size_t> yield(DurationNs limit_ns) {
     std::unique_lock lock(mutex_);
-    yielding_ = true;
+    yield_.begin();
     send_now_ = true;
     changed_.notify_all();
     changed_.wait_for(lock, std::chrono::nanoseconds(limit_ns),
-                      [&] { return stopping_ || yielded_ || !refusal_.ok(); });
-    if (yielded_) return *yielded_;
+                      [&] { return stopping_ || yield_.result() || !refusal_.ok(); });
+    if (yield_.result()) return *yield_.result();
     if (stopping_) return absl::CancelledError("the node is stopping");
-    if (!refusal_.ok()) return refusal_;
-    if (yield_said_.empty()) yield_said_ = "the control plane has not answered";
-    return absl::DeadlineExceededError(
-        absl::StrCat(yield_said_, " after ", limit_ns / kMillisecond, " ms: skuactl status tells what it waits for"));
+    return refusal_.ok() ? yield_.out_of_time(limit_ns) : refusal_;
   }
 
   absl::Status leave(bool force) {
@@ -168,7 +166,7 @@ class NodeAgent::Impl {
         registered_ = false;
         continue;
       }
-      end_yield_if(status);
+      note_failure_of_yield(status);
       if (refused_for_good(status, duplicate_since)) return;
       note_trouble(status);
       if (status.ok()) {
@@ -233,7 +231,7 @@ class NodeAgent::Impl {
       request.set_trouble(node_trouble_);
       for (const CopyReport& copy : copies_) *request.add_copies() = to_proto(copy);
       for (const ShardRef& shard : unserved_) *request.add_unserved() = to_proto(shard);
-      request.set_yielding(yielding_);
+      request.set_yielding(yield_.has_begun());
     }
     v1::HeartbeatReply reply;
     // Findings first: somebody may be waiting for another primary.
@@ -247,31 +245,22 @@ class NodeAgent::Impl {
   }
 
   void note_yield(const v1::HeartbeatReply& reply) {
-    std::lock_guard lock(mutex_);
-    yield_shards_ = std::max<size_t>(yield_shards_, reply.yield_left());
-    if (yielded_) return;
-    if (reply.yield_left() > 0) {
-      yield_said_ = absl::StrCat("the node still leads ", reply.yield_left(), " shards that another one could lead");
-    } else if (yield_shards_ > 0 && reply.yield_lags()) {
-      yield_said_ = "the nodes that shall lead its shards do not all do so yet";
-    } else {
-      yielded_ = yield_shards_;
-      changed_.notify_all();
-    }
+    const std::lock_guard lock(mutex_);
+    yield_.on_reply(reply.yield_left(), reply.yield_lags());
+    changed_.notify_all();
   }
 
-  /// Ends the yield when each control process was tried and none could hand over. A busy one answers in a moment.
-  void end_yield_if(const absl::Status& status) {
+  void note_failure_of_yield(const absl::Status& status) {
+    // A busy control process answers in a moment.
     if (status.ok() || status.code() == absl::StatusCode::kResourceExhausted) return;
-    std::lock_guard lock(mutex_);
-    if (!yielding_ || yielded_ || ++yield_failures_ < peers_.addresses()) return;
-    yielded_ = absl::UnavailableError(status.message());
+    const std::lock_guard lock(mutex_);
+    yield_.on_failure(status, peers_.addresses());
     changed_.notify_all();
   }
 
   bool yields() const {
-    std::lock_guard lock(mutex_);
-    return yielding_ && !yielded_;
+    const std::lock_guard lock(mutex_);
+    return yield_.is_under_way();
   }
 
   static int64_t unix_ms() {
@@ -397,7 +386,7 @@ class NodeAgent::Impl {
   void wait(DurationNs how_long_ns) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::nanoseconds(how_long_ns),
-                      [&] { return stopping_ || (send_now_ && (registered_ || yielding_)); });
+                      [&] { return stopping_ || (send_now_ && (registered_ || yield_.has_begun())); });
   }
 
   uint64_t take_applied_revision() {
@@ -451,11 +440,7 @@ class NodeAgent::Impl {
   bool findings_stand_ = false;
   bool send_now_ = false;
   /// The node stops soon. The most shards that it was said to lead, what was last said of them, and how it ended.
-  bool yielding_ = false;
-  size_t yield_shards_ = 0;
-  size_t yield_failures_ = 0;
-  std::string yield_said_;
-  std::optional<absl::StatusOr<size_t>> yielded_;
+  NodeYield yield_;
   bool stopping_ = false;
   grpc::ClientContext* context_ = nullptr;
 

@@ -2,20 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "control/core/cluster_limits.h"
 #include "control/core/cluster_progress.h"
-#include "control/core/grants.h"
 #include "control/core/identity_rules.h"
-#include "control/core/quotas.h"
 #include "control/core/revocation.h"
 #include "control/core/text.h"
 #include "control/proto/redirect.h"
 #include "control/server/controller_limits.h"
+#include "control/server/decision_text.h"
 #include "rpc/base/printable.h"
 #include "rpc/base/status.h"
 
@@ -31,33 +29,6 @@ constexpr DurationNs kLateCommit = 10 * kSecond;
 
 absl::Status stopping_error() {
   return absl::UnavailableError("the control plane is shutting down. Try again in a few seconds");
-}
-
-/// What an event has changed about who may do what, and how much of it; "": nothing.
-std::string access_changed(const Event& event, const Decision& decision) {
-  const auto who = [](const std::string& principal) { return printable(principal, kPrincipalMax); };
-  if (const auto* revoked = std::get_if<RevokeIdentity>(&event)) {
-    return absl::StrCat("revoked ", who(revoked->principal));
-  }
-  if (const auto* allowed = std::get_if<UnrevokeIdentity>(&event)) {
-    return absl::StrCat("no longer revoked: ", who(allowed->principal));
-  }
-  if (const auto* granted = std::get_if<AddGrant>(&event)) {
-    return absl::StrCat("granted ", who(granted->principal), " ", rights_text(granted->rights), " of table ",
-                        decision.table->name);
-  }
-  if (const auto* taken = std::get_if<RemoveGrant>(&event)) {
-    return absl::StrCat("took ", rights_text(taken->rights), " of table ", decision.table->name, " from ",
-                        who(taken->principal),
-                        decision.changes.put_grants.begin()->second.empty() ? ": it is open to all clients" : "");
-  }
-  if (const auto* set = std::get_if<SetQuota>(&event)) {
-    return absl::StrCat("the quota of ", who(set->principal), " is ", quota_text(set->quota));
-  }
-  if (const auto* removed = std::get_if<RemoveQuota>(&event)) {
-    return absl::StrCat("no quota any more: ", who(removed->principal));
-  }
-  return "";
 }
 
 /// The registered process that an event claims to be from.
@@ -82,34 +53,6 @@ std::optional<Sender> sender_of(const Event& event) {
 ControllerOptions with_proof(ControllerOptions options, bool claims_need_proof) {
   options.core.claims_need_proof = claims_need_proof;
   return options;
-}
-
-/// "views changed: t/3 epoch 5 led by <uuid> with 2 backups, 0 learners (<why>), ... and 60 more (58 <why>, 2 <why>)".
-std::string describe_views(const Changes& changes, const ClusterState& state) {
-  constexpr size_t kShown = 4;
-  const auto why = [&](size_t i) { return i < changes.reasons.size() ? changes.reasons[i] : std::string(); };
-  std::string text = "views changed:";
-  for (size_t i = 0; i < std::min(changes.put_shards.size(), kShown); ++i) {
-    const ShardRecord& shard = changes.put_shards[i];
-    const auto table = state.tables.find(shard.table_id);
-    absl::StrAppend(&text, i == 0 ? " " : ", ", table == state.tables.end() ? "?" : table->second.name, "/",
-                    shard.shard, " epoch ", shard.epoch, shard.primary ? " led by " : " led by nobody",
-                    shard.primary ? shard.primary->node_uuid : "", " with ", count_of(shard.backups.size(), "backup"),
-                    ", ", count_of(shard.learners.size(), "learner"));
-    if (!why(i).empty()) absl::StrAppend(&text, " (", why(i), ")");
-  }
-  if (changes.put_shards.size() <= kShown) return text;
-  absl::StrAppend(&text, " and ", changes.put_shards.size() - kShown, " more");
-  std::map<std::string, size_t> others;
-  for (size_t i = kShown; i < changes.put_shards.size(); ++i) {
-    if (!why(i).empty() && (others.size() < kShown || others.contains(why(i)))) ++others[why(i)];
-  }
-  const char* separator = " (";
-  for (const auto& [reason, count] : others) {
-    absl::StrAppend(&text, std::exchange(separator, ", "), count, " because ", reason);
-  }
-  if (!others.empty()) text += ")";
-  return text;
 }
 
 }  // namespace
@@ -481,8 +424,8 @@ void Controller::note(const Event& event, const Decision& decision, const std::s
     for (const Table& table : changes.put_tables) {
       log(false, absl::StrCat("created table ", table.name, " with ", count_of(table.shard_count, "shard")));
     }
-    if (changes.put_tables.empty() && !changes.put_shards.empty()) log(false, describe_views(changes, core_->state()));
-    if (const std::string line = access_changed(event, decision); !line.empty()) log(true, line);
+    if (changes.put_tables.empty() && !changes.put_shards.empty()) log(false, views_text(changes, core_->state()));
+    if (const std::string line = access_text(event, decision); !line.empty()) log(true, line);
     if (changes.put_join_tokens && !decision.principal.empty()) {
       const char* const what = std::holds_alternative<AddJoinToken>(event)   ? "a join token was made for "
                                : std::holds_alternative<UseJoinToken>(event) ? "joined by a token: "
