@@ -201,6 +201,8 @@ EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, const Endpo
     : context_(transport, clock, options, std::make_shared<EndpointMailbox>(&answers_, transport, options.mailbox_max)),
       spin_policy_(options.spin_ns) {
   check_options(context_.options);
+  SKUA_CHECK(!options.trusted_wire || !context_.capabilities.keyed || !transport.channels()->admits_keyless(),
+             "peers without keys would leave out the checksums that the sealed transport looks at");
   context_.mailbox->keep_alive(context_.mailbox);
   context_.transport.set_placer(&receiver_);
   context_.transport.set_peer_use(&context_.sessions);

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "control/security/certificate_files.h"
+#include "control/security/tls_version.h"
 
 namespace skua::kv::gateway {
 namespace {
@@ -92,11 +93,10 @@ void TlsContext::FreeContext::operator()(ssl_ctx_st* context) const {
 
 absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::load(const TlsFiles& files) {
   ERR_clear_error();
+  const control::AllowOlderTls older;  // clients of Redis may know no newer version than 1.2
   std::unique_ptr<ssl_ctx_st, FreeContext> context(SSL_CTX_new(TLS_server_method()));
   if (context == nullptr) return absl::ResourceExhaustedError("OpenSSL has no memory for TLS");
   SSL_CTX* const made = context.get();
-  // The program may refuse version 1.2 elsewhere (control/security/tls_version.h); clients of Redis may know no newer.
-  SSL_CTX_clear_options(made, SSL_OP_NO_TLSv1_2);
   SSL_CTX_set_min_proto_version(made, TLS1_2_VERSION);
   // Clients often close without TLS's own goodbye. A command that was cut is not carried out: it says how long it is.
   SSL_CTX_set_options(made, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);

@@ -14,7 +14,7 @@
 namespace skua::kv {
 namespace {
 
-/// A shard's batch of more effects than this gives its memory back when it is written.
+/// A batch of more effects than this gives its memory back when it is written.
 constexpr size_t kKeptEffects = 4096;
 /// The memory tier that the defaults of Applier::Options are made for.
 constexpr size_t kFullTierBytes = size_t{1} << 30;
@@ -26,6 +26,11 @@ constexpr size_t kRecordItemsMax = kBatchOpsMax + 1;
 /// True if the database did not change, and the operation may be tried again.
 bool is_passing(const absl::Status& status) {
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
+}
+
+void forget(std::vector<AppliedEffect>& effects) {
+  effects.clear();
+  if (effects.capacity() > kKeptEffects) std::vector<AppliedEffect>().swap(effects);
 }
 
 }  // namespace
@@ -179,12 +184,13 @@ bool Applier::step() {
   const bool tries_again = try_again_.exchange(false, std::memory_order_acq_rel);
   hurries_.exchange(false, std::memory_order_acq_rel);
   const bool took = take_round();
+  give_reports();
   const bool applied = apply_due();
   if (!took && !applied && !frees_log && !tries_again) return false;
   for (AppliedShard* shard : std::exchange(keeping_, {})) keep_in_round(*shard);
   for (AppliedShard* shard : std::exchange(closing_, {})) close_in_round(*shard);
   if (tries_again) try_held_up();
-  if (!reports_.empty()) on_round_(std::exchange(reports_, {}));
+  give_reports();
   if (frees_log) {
     for (AppliedShard* shard : attached_) flush_outside_of_round(*shard);
     tell_pinning();
@@ -192,6 +198,10 @@ bool Applier::step() {
     flush_pinning();
   }
   return true;
+}
+
+void Applier::give_reports() {
+  if (!reports_.empty()) on_round_(std::exchange(reports_, {}));
 }
 
 /// Takes queued items, as many as a round carries, and sorts them by shard. False: the queue was empty.
@@ -273,10 +283,15 @@ bool Applier::apply_due() {
   const uint64_t all_due = all_due_count_.load(std::memory_order_acquire);
   const bool is_all = written_count_ < all_due && taken_count_ >= all_due;
   bool any = is_all;
-  for (AppliedShard* shard : attached_) {
-    if (!is_all && !is_due(*shard)) continue;
-    apply(*shard);
+  // By index: what is taken meanwhile may bring further shards.
+  for (size_t i = 0; i < attached_.size(); ++i) {
+    AppliedShard& shard = *attached_[i];
+    if (!is_all && !is_due(shard)) continue;
+    apply(shard);
     any = true;
+    // Many shards may be due together, and the worker waits for room: it hears of what was taken after each of them.
+    take_round();
+    give_reports();
   }
   if (is_all) written_count_ = all_due;
   for (const auto* orders : {&keeping_, &closing_}) {
@@ -314,7 +329,7 @@ void Applier::write_batch(AppliedShard& shard) {
     const size_t coalesced = coalesced_.size();
     shard.completions.collect(shard.batch.back().version, coalesced_);
     absl::Status applied = shard.db->apply(coalesced_, shard.batch.back().version);
-    coalesced_.clear();
+    forget(coalesced_);
     if (is_passing(applied)) {
       shard.held_up = std::move(applied);
       is_held_up_.store(true, std::memory_order_relaxed);
@@ -327,8 +342,7 @@ void Applier::write_batch(AppliedShard& shard) {
     shard.failure = std::move(applied);
   }
   shard.batch_bytes = 0;
-  shard.batch.clear();
-  if (shard.batch.capacity() > kKeptEffects) std::vector<AppliedEffect>().swap(shard.batch);
+  forget(shard.batch);
 }
 
 /// Writes closed_row as the last row, so that the database has it only together with everything before.
@@ -434,7 +448,7 @@ void Applier::tell_pinning() {
 void Applier::write_waiting(AppliedShard& shard) {
   if (shard.batch.empty() || !shard.held_up.ok()) return;
   apply(shard);
-  on_round_(std::exchange(reports_, {}));
+  give_reports();
 }
 
 void Applier::flush_outside_of_round(AppliedShard& shard) {

@@ -200,6 +200,7 @@ class Applier {
   void announce();
   bool take_round();
   size_t take(Item& item);
+  void give_reports();
   bool apply_due();
   [[nodiscard]] bool is_due(const AppliedShard& shard) const;
   void apply(AppliedShard& shard);

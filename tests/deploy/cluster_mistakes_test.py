@@ -2,6 +2,7 @@
 """What a user does wrong with deploy/cluster: one line says what and what to do, and nothing is left behind."""
 
 import os
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -89,15 +90,35 @@ class ClusterMistakesTest(unittest.TestCase):
 
     def test_certificates_come_in_two_steps_and_to_all_nodes(self):
         os.mkdir(self.dir)
-        with open(os.path.join(self.dir, 'cluster.conf'), 'w', encoding='utf-8') as out:
-            out.write('nodes=3\nsecure=false\n')
-        for words, says in ((('--secure', 'true'), 'first --secure accept'),
-                            (('--secure', 'accept', '--node', '1'), 'leave --node away'),
+        for words, says in ((('--secure', 'accept', '--node', '1'), 'leave --node away'),
                             (('--secure', 'false'), '--secure must be one of: accept true')):
+            with open(os.path.join(self.dir, 'cluster.conf'), 'w', encoding='utf-8') as out:
+                out.write('nodes=3\nsecure=false\n')
             done = self.run_script('deploy/rolling-restart', '--dir', self.dir, *words)
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
             self.assertIn(says, done.stderr)
+        for before, to, says in (('secure=false\n', 'true', 'first --secure accept'), ('', 'true', 'first --secure accept'),
+                                 ('secure=accept\n', 'false', 'first --secure accept'),
+                                 ('secure=true\n', 'accept', f'deploy/cluster restart --dir {self.dir} --secure accept')):
+            with open(os.path.join(self.dir, 'cluster.conf'), 'w', encoding='utf-8') as out:
+                out.write('nodes=3\n' + before)
+            self.refused(1, says, 'revive', '--dir', self.dir, '--secure', to)
+
+    def test_certificates_are_not_wanted_while_a_process_has_none(self):
+        os.mkdir(self.dir)
+        with open(os.path.join(self.dir, 'cluster.conf'), 'w', encoding='utf-8') as out:
+            out.write('nodes=1\nsecure=accept\n')
+        # A node of before the step that was interrupted.
+        path = os.path.join(self.bin, 'skuad')
+        os.remove(path)
+        shutil.copy(shutil.which('sleep'), path)
+        with subprocess.Popen([path, '600']) as node:
+            self.addCleanup(node.kill)
+            with open(os.path.join(self.dir, 'node0.pid'), 'w', encoding='utf-8') as out:
+                out.write(f'{node.pid}\n')
+            self.refused(1, 'first finish deploy/rolling-restart', 'revive', '--dir', self.dir, '--secure', 'true')
+            node.kill()
 
 
 if __name__ == '__main__':

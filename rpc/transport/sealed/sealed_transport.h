@@ -56,7 +56,7 @@ namespace skua::rpc {
 struct SealedOptions {
   /// The least that a channel may have. A channel has the stronger one of what its two ends want.
   SealMode mode = SealMode::kEncrypt;
-  /// Keyless peers are taken, too. Not for endpoints with EndpointOptions::trusted_wire: peers would leave checksums out.
+  /// Keyless peers are taken, too. Not for endpoints with EndpointOptions::trusted_wire (checked there).
   bool admits_keyless = false;
   KeyRotation rotation{};
   /// How many of these a principal may have, and how many are kept for nodes: ChannelLimits::of().
