@@ -1,5 +1,8 @@
 #include "kvstore/client/batch_operation.h"
 
+#include <cstddef>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -16,6 +19,12 @@ std::string name_of(const Mutation& op) {
   return op.kind == Mutation::Kind::kCheck ? "check" : absl::AsciiStrToLower(method_name(method_of(op.kind)));
 }
 
+/// Of an operation that could not be done.
+absl::Status status_of(const Mutation& op, const MutationResult& entry) {
+  const Method method = op.kind == Mutation::Kind::kAppend ? Method::kAppend : Method::kBatch;
+  return {to_status_code(entry.status), describe_answer(method, op.condition, entry.status, entry.version, {})};
+}
+
 }  // namespace
 
 absl::Status BatchOperation::accept(const BatchCall& call, BatchCallback&& callback) {
@@ -23,11 +32,7 @@ absl::Status BatchOperation::accept(const BatchCall& call, BatchCallback&& callb
   if (!call.batch.status().ok()) return call.batch.status();
   if (call.batch.size() == 0) return absl::InvalidArgumentError("BATCH needs one operation at least");
   ops_ = call.batch.ops_;
-  features = 0;
-  for (const Mutation& op : ops_.ops()) {
-    if (op.kind == Mutation::Kind::kCheck) features |= kFeatureBatchCheck;
-    if (!op.mark.empty()) features |= kFeatureMarks;
-  }
+  features = (ops_.has_checks() ? kFeatureBatchCheck : 0) | (ops_.has_marks() ? kFeatureMarks : 0);
   durability_ = call.options.durability;
   done_ = std::move(callback);
   return absl::OkStatus();
@@ -68,8 +73,7 @@ void BatchOperation::on_reply(rpc::Lease&& lease) {
   absl::StatusOr<BatchReply> reply = decode_batch_reply(lease.bytes());
   if (!reply.ok()) return runner->on_malformed(*this, reply.status());
   if (!runner->is_answer(*this, reply->head)) return;
-  const BatchOps ops = ops_.ops();
-  if (reply->head.status == KvStatus::kOk && reply->entries.size() != ops.size()) {
+  if (reply->head.status == KvStatus::kOk && reply->entries.size() != ops_.size()) {
     return runner->on_malformed(*this, absl::InternalError("it has another number of entries than operations"));
   }
   BatchResult result;
@@ -77,27 +81,37 @@ void BatchOperation::on_reply(rpc::Lease&& lease) {
   result.durability = reply->durability;
   result.repeated = reply->from_record;
   result.token = token_of(reply->head);
-  if (reply->head.status != KvStatus::kOk) result.status = make_answer_status(*this, {}, reply->head);
-  for (BatchOps::Iterator op = ops.begin(); op != ops.end() && reply->head.status == KvStatus::kOk; ++op) {
-    const std::optional<MutationResult> entry = reply->entries.next();
-    BatchOpResult& out = result.ops.emplace_back();
-    out.version = entry->version;
-    out.value = entry->value;
-    if (entry->status == KvStatus::kOk) continue;
-    const Method method = op->kind == Mutation::Kind::kAppend ? Method::kAppend : Method::kBatch;
-    const std::string why = describe_answer(method, op->condition, entry->status, entry->version, {});
-    out.status = absl::Status(to_status_code(entry->status), why);
-    if (reply->applied || !result.status.ok()) continue;
-    result.version = entry->version;
-    result.status = absl::Status(
-        out.status.code(),
-        absl::StrCat(describe_operation(*this), ": nothing was applied, because operation ", result.ops.size(), " (",
-                     name_of(*op), " ", quoted_key(op->key), ") cannot be: ", why));
+  if (reply->head.status != KvStatus::kOk) {
+    result.status = make_answer_status(*this, {}, reply->head);
+  } else {
+    read_entries(*reply, result);
   }
   if (!reply->applied && result.status.ok()) {
     return runner->on_malformed(*this, absl::InternalError("nothing was applied, and no entry says why"));
   }
   finish_with(std::move(result));
+}
+
+/// Reads what became of each operation. The operations themselves are only looked at up to one that could not be done.
+void BatchOperation::read_entries(BatchReply& reply, BatchResult& result) const {
+  result.ops.resize(reply.entries.size());
+  std::optional<BatchOps::Iterator> op;
+  size_t op_at = 0;
+  for (size_t i = 0; i < result.ops.size(); ++i) {
+    const MutationResult entry = *reply.entries.next();
+    result.ops[i].version = entry.version;
+    result.ops[i].value = entry.value;
+    if (entry.status == KvStatus::kOk) continue;
+    if (!op) op = ops_.ops().begin();
+    for (; op_at < i; ++op_at) ++*op;
+    result.ops[i].status = status_of(**op, entry);
+    if (reply.applied || !result.status.ok()) continue;
+    result.version = entry.version;
+    result.status = absl::Status(
+        result.ops[i].status.code(),
+        absl::StrCat(describe_operation(*this), ": nothing was applied, because operation ", i + 1, " (", name_of(**op),
+                     " ", quoted_key((*op)->key), ") cannot be: ", std::string(result.ops[i].status.message())));
+  }
 }
 
 void BatchOperation::finish(Outcome&& outcome) {

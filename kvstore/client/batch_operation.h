@@ -27,6 +27,7 @@ class BatchOperation final : public NumberedOperation {
   void reset() override;
 
  private:
+  void read_entries(BatchReply& reply, BatchResult& result) const;
   void finish_with(BatchResult&& result);
 
   BatchOpsBuilder ops_;

@@ -18,35 +18,51 @@ constexpr uint8_t kOpFlags = kOpCreateIfMissing | kOpKeepTtl | kOpMarkFollows;
 
 static_assert(kRequestHeaderBytes + kMutationHeadBytes + kBatchBytesMax <= kMessageBytesMax);
 
+// An operation's head. Little endian.
+//
+//   offset  size  field
+//        0     1  kind of the mutation
+//        1     1  kind of its condition
+//        2     1  flags
+//        3     1  0
+//        4     2  bytes of the key
+//        6     2  0
+//        8     4  bytes of the value
+//       12     8  version of the condition, or 0
+//       20     8  an ADD's delta; of others the time to live in ms
+//
+// Behind the head: with kOpMarkFollows the mark (8), key, value.
+static_assert(kBatchOpHeaderBytes == 28);
+
 /// Reads an operation. False: the bytes are no operation.
 bool read_op(ByteReader& reader, Mutation& op) {
   op = Mutation();
-  const auto kind = reader.read<uint8_t>();
-  const auto condition = reader.read<uint8_t>();
-  const auto flags = reader.read<uint8_t>();
-  const auto reserved = reader.read<uint8_t>();
-  const auto key_bytes = reader.read<uint16_t>();
-  const auto also_reserved = reader.read<uint16_t>();
-  const auto value_bytes = reader.read<uint32_t>();
-  op.condition.version = reader.read<uint64_t>();
-  const auto number = reader.read<uint64_t>();
+  const ByteSpan head = reader.read_bytes(kBatchOpHeaderBytes);
+  if (head.empty()) return false;
+  const std::byte* const at = head.data();
+  const auto flags = static_cast<uint8_t>(at[2]);
   const bool is_marked = (flags & kOpMarkFollows) != 0;
-  const auto mark = RecordMark::of_word(is_marked ? reader.read<uint64_t>() : 0);
-  op.mark = mark.value_or(RecordMark());
-  op.key = as_string_view(reader.read_bytes(key_bytes));
-  op.value = reader.read_bytes(value_bytes);
-  op.kind = static_cast<Mutation::Kind>(kind);
-  op.condition.kind = static_cast<Condition::Kind>(condition);
+  if (is_marked) {
+    const auto mark = RecordMark::of_word(reader.read<uint64_t>());
+    if (!mark.has_value() || mark->empty()) return false;
+    op.mark = *mark;
+  }
+  op.key = as_string_view(reader.read_bytes(load_le<uint16_t>(at + 4)));
+  op.value = reader.read_bytes(load_le<uint32_t>(at + 8));
+  op.kind = static_cast<Mutation::Kind>(at[0]);
+  op.condition.kind = static_cast<Condition::Kind>(at[1]);
+  op.condition.version = load_le<uint64_t>(at + 12);
   op.create_if_missing = (flags & kOpCreateIfMissing) != 0;
   op.keep_ttl = (flags & kOpKeepTtl) != 0;
+  const auto number = load_le<uint64_t>(at + 20);
   if (op.kind == Mutation::Kind::kAdd) {
     op.delta = static_cast<int64_t>(number);
   } else {
     op.ttl_ms = number;
   }
-  return reader.ok() && op.kind >= Mutation::Kind::kPut && op.kind <= Mutation::Kind::kCheck &&
-         (flags & ~kOpFlags) == 0 && mark.has_value() && mark->empty() != is_marked && reserved == 0 &&
-         also_reserved == 0 && op.condition.kind <= Condition::Kind::kIfPresent &&
+  const bool are_reserved_clear = at[3] == std::byte{0} && load_le<uint16_t>(at + 6) == 0 && (flags & ~kOpFlags) == 0;
+  return reader.ok() && are_reserved_clear && op.kind >= Mutation::Kind::kPut && op.kind <= Mutation::Kind::kCheck &&
+         op.condition.kind <= Condition::Kind::kIfPresent &&
          (op.condition.kind == Condition::Kind::kIfVersion || op.condition.version == 0);
 }
 
@@ -89,12 +105,15 @@ absl::Status BatchOpsBuilder::add(const Mutation& op) {
   bytes_.append(op.key);
   bytes_.append(as_string_view(op.value));
   ++count_;
+  has_checks_ |= op.kind == Mutation::Kind::kCheck;
+  has_marks_ |= !op.mark.empty();
   return absl::OkStatus();
 }
 
 void BatchOpsBuilder::clear() {
   bytes_.clear();
   count_ = 0;
+  has_checks_ = has_marks_ = false;
 }
 
 absl::StatusOr<ByteSpan> encode_batch_head(const BatchRequest& request, HeadBuffer& buffer) {

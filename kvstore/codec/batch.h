@@ -90,12 +90,16 @@ class BatchOpsBuilder {
   void clear();
 
   [[nodiscard]] size_t size() const { return count_; }
+  [[nodiscard]] bool has_checks() const { return has_checks_; }
+  [[nodiscard]] bool has_marks() const { return has_marks_; }
   /// Valid until the next add() or clear().
   [[nodiscard]] BatchOps ops() const { return {as_byte_span(bytes_), count_}; }
 
  private:
   std::string bytes_;
   size_t count_ = 0;
+  bool has_checks_ = false;
+  bool has_marks_ = false;
 };
 
 struct BatchRequest {
