@@ -96,6 +96,20 @@ ControlPeers::Connected ControlPeers::connect(const Peer& asked, DurationNs time
   return state == GRPC_CHANNEL_TRANSIENT_FAILURE ? Connected::kRefused : Connected::kNotYet;
 }
 
+void ControlPeers::recover(const Peer& peer, const std::function<bool()>& goes_on) {
+  constexpr auto kLimit = std::chrono::milliseconds(500);
+  constexpr auto kSlice = std::chrono::milliseconds(20);
+  const auto deadline = std::chrono::system_clock::now() + kLimit;
+  grpc_connectivity_state state = peer.channel->GetState(false);
+  if (state != GRPC_CHANNEL_TRANSIENT_FAILURE) return;  // a call waits for the connection itself
+  while (state != GRPC_CHANNEL_READY && goes_on()) {
+    const auto now = std::chrono::system_clock::now();
+    if (now >= deadline) return;
+    peer.channel->WaitForStateChange(state, std::min(deadline, now + kSlice));
+    state = peer.channel->GetState(true);
+  }
+}
+
 void ControlPeers::move_on(const Peer& from) {
   size_t chosen = chosen_.load();
   // Somebody else may have moved on already.

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -65,6 +66,11 @@ class ControlPeers {
 
   /// Tells how a call to `asked` ended.
   Outcome learn(const Peer& asked, const grpc::Status& status, const grpc::ClientContext& context);
+
+  /// For a peer whose connection has failed: works on the next one until it stands, for half a second at most, and only
+  /// while `goes_on` says so. gRPC works on connections only while somebody waits for one, and a call over a channel
+  /// that has failed ends at once: who calls again and again would never have a connection that takes some round trips.
+  static void recover(const Peer& peer, const std::function<bool()>& goes_on);
 
   enum class Connected {
     kYes,

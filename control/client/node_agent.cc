@@ -26,7 +26,6 @@ namespace {
 
 constexpr uint32_t kHeartbeatMsMin = 10;
 constexpr uint32_t kHeartbeatMsMax = 60'000;
-
 /// The same request can never succeed.
 bool is_final(const absl::Status& status) {
   return status.code() == absl::StatusCode::kFailedPrecondition || status.code() == absl::StatusCode::kInvalidArgument;
@@ -319,6 +318,8 @@ class NodeAgent::Impl {
   template <typename Request, typename Reply>
   absl::Status call(grpc::Status (v1::Membership::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
                     const Request& request, Reply& reply) {
+    const ControlPeers::Peer& peer = peers_.peer();
+    ControlPeers::recover(peer, [this] { return !stopping(); });
     grpc::ClientContext context;
     set_timeout(context, options_.call_timeout_ns);
     {
@@ -326,7 +327,6 @@ class NodeAgent::Impl {
       if (stopping_) return absl::CancelledError("the node is stopping");
       context_ = &context;
     }
-    const ControlPeers::Peer& peer = peers_.peer();
     asked_ = peer.address;
     const auto stub = v1::Membership::NewStub(peer.channel);
     const grpc::Status status = (stub.get()->*method)(&context, request, &reply);

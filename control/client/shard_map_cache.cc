@@ -131,8 +131,15 @@ class ShardMapCache::Impl {
     }
   }
 
+  bool is_stopping() const {
+    std::lock_guard lock(mutex_);
+    return stopping_;
+  }
+
   /// One watch, from open to end. Returns why it ended, never OK.
   absl::Status follow(bool& got_map) {
+    const ControlPeers::Peer& peer = peers_.peer();
+    ControlPeers::recover(peer, [this] { return !is_stopping(); });
     grpc::ClientContext context;
     {
       std::lock_guard lock(mutex_);
@@ -143,7 +150,6 @@ class ShardMapCache::Impl {
     request.set_cluster_id(cluster_id_);
     *request.mutable_versions() = to_proto(kProtocolVersions);
     request.set_after_revision(revision());
-    const ControlPeers::Peer& peer = peers_.peer();
     const auto stream = v1::ShardMap::NewStub(peer.channel)->WatchShardMap(&context, request);
     v1::WatchShardMapReply reply;
     absl::Status refused;

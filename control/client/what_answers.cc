@@ -135,6 +135,16 @@ std::string describe(Answerer answerer) {
   return "";
 }
 
+namespace {
+
+/// The connection was not made in time, so nothing is known of certificates. gRPC has no other sign than these words.
+bool is_about_time(const std::string& why) {
+  return absl::StrContains(why, "handshaker shutdown") || absl::StrContains(why, "timed out") ||
+         absl::StrContains(why, "Connection refused");
+}
+
+}  // namespace
+
 absl::Status explain_control_failure(const absl::Status& status, const std::string& address,
                                      const CredentialsPtr& credentials) {
   switch (status.code()) {
@@ -161,6 +171,7 @@ absl::Status explain_control_failure(const absl::Status& status, const std::stri
             " is a server that expects TLS. If it is a control plane with certificates, give --cert, --key "
             "and --ca (docs/security.md)"));
       }
+      if (is_about_time(std::string(status.message()))) return status;
       return absl::FailedPreconditionError(
           absl::StrCat("the server at ", address, " and this program do not trust each other: ", status.message(),
                        ". Their certificates must be of one cluster, valid now, and signed by an authority of the "

@@ -222,6 +222,26 @@ class SecureClusterTest(mistakes.MistakesTest):
                         with self.assertRaises(ssl.SSLError):
                             context.wrap_socket(plain).close()
 
+    def test_ClientsThatStartWhileTheControlPlaneDoes_GetIn(self):
+        """They ask a port where nobody listens yet, and a moment later a server of TLS, whose greeting takes two ways."""
+        cluster = self.cluster
+        self.ok(cluster.ctl("put", "usertable", "early", "v"))
+        words = [f"{cluster_test.BIN}/skuactl", "--control-address", cluster.control_address, *cluster.credentials("app"), "--timeout",
+                 f"{cluster_test.LIMIT_S}s", "get", "usertable", "early"]
+        for _ in range(3):
+            self.assertEqual(cluster.processes["control"].stop(), 0)
+            clients = []
+            for _ in range(10):
+                clients.append(subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+                self.addCleanup(clients[-1].kill)
+                if len(clients) == 5:
+                    cluster.start_control()
+            for client in clients:
+                said = client.communicate(timeout=2 * cluster_test.LIMIT_S)[0]
+                # Who found nobody at all may say so.
+                self.assertTrue(said.strip() == "v" or "Connection refused" in said, said)
+            wait_for("all to be back", lambda: cluster.alive_count() == NODES)
+
     def test_ANodeHandsItsShardsOverWithItsOwnCertificate(self):
         cluster = self.cluster
         self.ok(cluster.ctl("status", "--wait-settled", "60s"))
