@@ -196,6 +196,8 @@ void yield(Node& node, DurationNs limit_ns, const app::Logger& logger) {
                 {{"after_ms", took_ms}, {"why", std_view(shards.status().message())}});
   } else if (*shards > 0) {
     logger.info("other nodes lead the shards of this one", {{"shards", *shards}, {"after_ms", took_ms}});
+  } else {
+    logger.info("no shard was handed over: this node leads none, or nobody else can", {{"after_ms", took_ms}});
   }
 }
 
