@@ -139,7 +139,7 @@ namespace {
 
 /// The connection was not made in time, so nothing is known of certificates. gRPC has no other sign than these words.
 bool is_about_time(const std::string& why) {
-  return absl::StrContains(why, "handshaker shutdown") || absl::StrContains(why, "timed out") ||
+  return absl::StrContains(why, "not made in time") || absl::StrContains(why, "timed out") ||
          absl::StrContains(why, "Connection refused");
 }
 

@@ -71,6 +71,7 @@ std::string connect_reason(const std::string& text) {
   if (start == std::string::npos || end == std::string::npos || start + 2 > end)
     return "the connection was not accepted";
   const std::string reason = text.substr(start + 2, end - start - 1);
+  if (reason.ends_with("handshaker shutdown")) return "the connection was not made in time";
   // Where gRPC has no reason an address is last.
   const bool is_address = reason.starts_with("ipv4:") || reason.starts_with("ipv6:") || reason.starts_with("unix:");
   return is_address ? "the connection was ended at once" : reason;
@@ -78,6 +79,11 @@ std::string connect_reason(const std::string& text) {
 
 absl::string_view connect_advice(const std::string& text) {
   const auto says = [&](const char* words) { return text.find(words) != std::string::npos; };
+  // What TLS says of an answer that is none of TLS.
+  if (says("wrong version number")) {
+    return "It has no certificate, and this program has one: give that one a certificate first, or leave --cert, --key "
+           "and --ca away until it has (docs/security.md)";
+  }
   if (says("Too many open files")) return "Raise the limit of open files here, with ulimit -n 65536";
   // Somebody listens there, but no TLS or HTTP/2 came about. A server's door (connection_door.h) closes so.
   if (says("losed") || says("reset by peer") || says("Broken pipe")) {

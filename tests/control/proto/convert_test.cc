@@ -55,6 +55,11 @@ TEST(FromGrpc, ReasonOfAConnectionIsShortAndNeverEmpty) {
   EXPECT_EQ(reason_of(prefix + "Too many open files"),
             "control plane at a:1 cannot be reached (Too many open files). Raise the limit of open files here, with "
             "ulimit -n 65536");
+  EXPECT_THAT(reason_of(prefix + "tcp handshaker shutdown"),
+              testing::HasSubstr("(the connection was not made in time)"));
+  EXPECT_THAT(
+      reason_of(prefix + "Ssl handshake failed: SSL_ERROR_SSL: error:0A00010B:SSL routines::wrong version number"),
+      testing::HasSubstr("It has no certificate, and this program has one"));
   EXPECT_THAT(reason_of(prefix + "Socket closed"), testing::HasSubstr("closes new connections while too many begin"));
   for (const std::string& nothing :
        {prefix, std::string("failed to connect to all addresses; last error: "),
