@@ -26,6 +26,7 @@ namespace {
 
 constexpr uint32_t kHeartbeatMsMin = 10;
 constexpr uint32_t kHeartbeatMsMax = 60'000;
+
 /// The same request can never succeed.
 bool is_final(const absl::Status& status) {
   return status.code() == absl::StatusCode::kFailedPrecondition || status.code() == absl::StatusCode::kInvalidArgument;
@@ -439,7 +440,6 @@ class NodeAgent::Impl {
   /// The control plane may hold findings of this node. Only the agent's thread.
   bool findings_stand_ = false;
   bool send_now_ = false;
-  /// The node stops soon. The most shards that it was said to lead, what was last said of them, and how it ended.
   NodeYield yield_;
   bool stopping_ = false;
   grpc::ClientContext* context_ = nullptr;

@@ -1,7 +1,7 @@
 // NodeYield: how far a node that stops soon is with having others lead its shards.
 //
-//   begin() -- heartbeats that say so --> on_reply() ... on_reply(): nothing is left, and who leads now knows it --> done
-//                                     --> on_failure() by each control process --> done, with an error
+//   begin() -- heartbeats --> on_reply() ... on_reply(): nothing is left, and who leads now knows it --> done
+//                         --> on_failure() for each control process --> done, with an error
 #ifndef SKUA_CONTROL_CLIENT_NODE_YIELD_H_
 #define SKUA_CONTROL_CLIENT_NODE_YIELD_H_
 

@@ -137,7 +137,8 @@ std::string describe(Answerer answerer) {
 
 namespace {
 
-/// The connection was not made in time, so nothing is known of certificates. gRPC has no other sign than these words.
+/// The connection was not made in time, so nothing is known of certificates. Only the text tells: the words are those
+/// of from_grpc() and gRPC.
 bool is_about_time(const std::string& why) {
   return absl::StrContains(why, "not made in time") || absl::StrContains(why, "timed out") ||
          absl::StrContains(why, "Connection refused");

@@ -254,10 +254,10 @@ void World::step_to(TimeNs when) {
   poll_nodes();
 }
 
-/// Nothing is wrong any more: every node must be able to call every other. The first round may still find sessions whose
-/// peer has restarted or closed them, which is a typed answer; the last one must succeed. Under seals nothing tells of a
-/// peer's restart before a call has waited for an answer, so the rounds before the last one go over all sessions; and
-/// the second round may still find keys that the peer has lost.
+/// Nothing is wrong any more: every node must be able to call every other. The first round may still find sessions
+/// whose peer has restarted or closed them, which is a typed answer. The last round must succeed. Under seals nothing
+/// tells of a peer's restart before a call has waited for an answer, so the rounds before the last one use all
+/// sessions, and the second round may still find keys that the peer has lost.
 void World::check_liveness() {
   const int last = options_.sealed ? 2 : 1;
   for (int round = 0; round <= last && result_.violations.empty(); ++round) {

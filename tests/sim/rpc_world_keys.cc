@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
 #include "rpc/transport/sealed/sealed_transport.h"
 #include "tests/sim/rpc_world_internal.h"
 

@@ -3,8 +3,8 @@
 // The endpoint above the seals adds no checksums, because seals detect damage (Capabilities::integrity). A peer without
 // keys on such a wire adds and expects them (rpc/wire). So the sealed transport writes and checks them for it:
 //
-//   endpoint  -- packet without a checksum -->  [ add_checksum ]   -- as the engine sends without seals --> keyless peer
-//             <------------------------------  [ check_checksum ] <--
+//   endpoint  -- without a checksum -->  [ add_checksum ]   -- as an engine without seals sends -->  keyless peer
+//             <-----------------------  [ check_checksum ]  <------------------------------------
 #ifndef SKUA_RPC_TRANSPORT_SEALED_KEYLESS_CHECKSUM_H_
 #define SKUA_RPC_TRANSPORT_SEALED_KEYLESS_CHECKSUM_H_
 
