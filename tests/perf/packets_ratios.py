@@ -12,8 +12,8 @@ usage: tests/perf/packets_ratios.py [--runs N] [--packets MODE]... [MEASURE]...
 
 --packets: encrypt and authenticate unless told. The clusters of gets have certificates in all runs; of these, only packets differ.
 One end is on one processor, the other on the other. Prints one line a run and the median ratios by state of the machine: see
-dpdk_ratios.py for what does not count. For goodput, the last ratio is what would be left if sealing took no more than the cipher
-alone takes (cipher_floor), measured in the same run.
+dpdk_ratios.py for what does not count. For goodput and gets-tcp, `cipher alone` is what would be left if sealing took no more than
+the cipher alone takes (cipher_floor, cipher_exchange), measured in the same run.
 
 Examples:
   tests/perf/packets_ratios.py
@@ -38,6 +38,10 @@ RECORDS = 100_000
 OUTSTANDING = 32
 SECONDS = 3
 RUNS_PER_RATIO_MAX = 3
+# Of gets-tcp: half of the GETs outstanding travel one way in one frame while the other half is worked on.
+GETS_PER_FRAME = OUTSTANDING // 2
+REQUEST_BYTES = 1106
+RESPONSE_BYTES = 2692
 
 
 def calls(packets):
@@ -66,6 +70,14 @@ def cipher_leaves(off_gbit_per_s, packets, packet_bytes):
     cipher_ns = json.loads(done.stdout)['seal_ns' if packets == 'encrypt' else 'sign_ns']
     off_ns = packet_bytes * 8 / off_gbit_per_s
     return off_ns / (off_ns + cipher_ns)
+
+
+def cipher_leaves_of_gets(off_gets_per_s):
+    """The same of gets-tcp, if the client takes as much longer for each frame as the cipher alone takes beside the kernel."""
+    done = subprocess.run([get_ratio.program('cipher_exchange'), str(REQUEST_BYTES), str(RESPONSE_BYTES)], check=True,
+                          capture_output=True, timeout=60)
+    off_ns = GETS_PER_FRAME * 1e9 / off_gets_per_s
+    return off_ns / (off_ns + json.loads(done.stdout)['side_ns'])
 
 
 def goodput(packets, mtu, buffer_bytes=0):
@@ -156,6 +168,8 @@ def measure(name, modes, wanted):
                 ratios[mode][state].append(figure / off)
             if name in PACKET_BYTES:
                 words = f'cipher alone {cipher_leaves(off, mode, PACKET_BYTES[name]):.3f}   {words}'
+            elif name == 'gets-tcp' and mode == 'encrypt':
+                words = f'cipher alone {cipher_leaves_of_gets(off):.3f}   {words}'
             print(f'{name:9} {run}: {mode:12} {figure:12.2f}  off {off:12.2f}  ratio {figure / off:.3f}   {words}', flush=True)
         if all(max(map(len, found.values())) >= wanted for found in ratios.values()):
             break

@@ -17,9 +17,11 @@ RootSecret direction_secret(const RootSecret& secret, bool is_openers) {
 }  // namespace
 
 AeadNonce FrameKey::nonce(uint64_t number) const {
-  AeadNonce out = iv;
-  std::byte* const low = out.data() + kAeadNonceBytes - sizeof number;
-  store_le(low, load_le<uint64_t>(low) ^ number);
+  // In two pieces, each read and written whole: the processor forwards those from store to load.
+  constexpr size_t kHighBytes = kAeadNonceBytes - sizeof number;
+  AeadNonce out;
+  copy_bytes(out.data(), ByteSpan(iv).first(kHighBytes));
+  store_le(out.data() + kHighBytes, load_le<uint64_t>(iv.data() + kHighBytes) ^ number);
   return out;
 }
 

@@ -215,15 +215,16 @@ void SealedTransport::send_frames(std::span<const TxFrame> frames) {
 // --- Receiving -------------------------------------------------------------------------------------------------------
 
 size_t SealedTransport::rx_burst(std::span<RxPacket> packets) {
-  // A connection that broke is known before frames of the next one are looked at.
-  if (capabilities_.connected) gather_links();
   const size_t received = wire_->rx_burst(packets);
+  if (received == 0) return 0;
+  // A connection that broke is known before frames of the next one are looked at.
   if (capabilities_.connected) gather_links();
   size_t kept = 0;
   for (size_t i = 0; i < received; ++i) {
     if (i + 1 < received) __builtin_prefetch(packets[i + 1].header.data());
-    if (open(packets[i])) {
-      packets[kept++] = packets[i];
+    if (open(packets[i])) [[likely]] {
+      if (kept != i) packets[kept] = packets[i];
+      ++kept;
     } else if (packets[i].buffer != kNoBuffer) {
       wire_->release(std::span(&packets[i].buffer, 1));
     }
