@@ -153,7 +153,8 @@ int main(int argc, char** argv) {
   const size_t request_bytes = argc == 3 ? std::strtoull(argv[1], nullptr, 10) : 0;
   const size_t response_bytes = argc == 3 ? std::strtoull(argv[2], nullptr, 10) : 0;
   if (std::min(request_bytes, response_bytes) < kMessageMin || std::max(request_bytes, response_bytes) > kMessageMax) {
-    std::fprintf(stderr, "usage: cipher_exchange REQUEST_BYTES RESPONSE_BYTES (%zu to %zu)\n", kMessageMin, kMessageMax);
+    std::fprintf(stderr, "usage: cipher_exchange REQUEST_BYTES RESPONSE_BYTES (%zu to %zu)\n", kMessageMin,
+                 kMessageMax);
     return 2;
   }
   skua::rpc::measure(request_bytes, response_bytes);
