@@ -98,6 +98,11 @@ absl::StatusOr<SessionEntry*> SessionAcceptor::take_offer(const SessionOffer& of
       context_.now_ns);
 }
 
+absl::StatusOr<PeerId> SessionAcceptor::resolve_claim(const Descriptor& opener, uint64_t source) {
+  if (!context_.capabilities.keyed) return context_.transport.resolve_claimed(opener);
+  return context_.transport.channels()->claim_keyless(opener, {.source = source, .principal = {}});
+}
+
 /// `from`: the peer whose packet brought the offer, or the channel that the session is for. kNoPeer: another channel
 /// brought it, or the sender is unknown. A channel's session is bound by the first packet of the channel.
 absl::Status SessionAcceptor::judge_offer(const SessionOffer& offer, PeerId from, uint64_t source,
@@ -124,7 +129,7 @@ absl::Status SessionAcceptor::judge_offer(const SessionOffer& offer, PeerId from
   // A connected transport finds the peer by its packets; only others need the claimed address.
   PeerId claimed = from;
   if (claimed == kNoPeer && !context_.capabilities.connected) {
-    absl::StatusOr<PeerId> resolved = context_.transport.resolve_claimed(*descriptor);
+    absl::StatusOr<PeerId> resolved = resolve_claim(*descriptor, source);
     if (!resolved.ok()) return resolved.status();
     claimed = *resolved;
   }

@@ -43,6 +43,8 @@ class SessionAcceptor {
   std::string refuse_offer(ByteSpan offer, const absl::Status& why);
   /// OK, or why no offer like this one is accepted.
   [[nodiscard]] absl::Status check_offer(const SessionOffer& offer) const;
+  /// The peer that an offer says to be from.
+  absl::StatusOr<PeerId> resolve_claim(const Descriptor& opener, uint64_t source);
   /// The entry of the session that is offered. `claimed`: the peer that the offer names, if the transport needs it.
   absl::StatusOr<SessionEntry*> take_offer(const SessionOffer& offer, const EndpointIdentity& identity, PeerId claimed,
                                            uint64_t source);

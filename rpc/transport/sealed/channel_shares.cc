@@ -11,6 +11,7 @@ namespace {
 
 /// A program has a channel for each of its endpoints. So many are enough for a small one.
 constexpr uint32_t kPerPrincipalMin = 16;
+constexpr uint32_t kClaimsPerOriginMin = 8;
 
 }  // namespace
 
@@ -19,6 +20,7 @@ ChannelLimits ChannelLimits::of(uint32_t channels_max, DurationNs pending_ns) {
           .reserved = channels_max / 4,
           .per_principal = std::max(channels_max / 2, kPerPrincipalMin),
           .per_node = std::max(channels_max / 8, kPerPrincipalMin),
+          .claims_per_origin = std::max(channels_max / 16, kClaimsPerOriginMin),
           .pending_ns = pending_ns};
 }
 
@@ -85,6 +87,15 @@ PeerId ChannelShares::longest_idle_of_richer(uint32_t count, absl::FunctionRef<b
     places_[id].state = State::kHeld;
   }
   return kNoPeer;
+}
+
+absl::StatusOr<PeerId> ChannelShares::victim_for_claim(const ChannelHolder& holder, TimeNs now) const {
+  const auto found = shares_.find(holder);
+  if (found == shares_.end() || found->second.pending.size() < limits_.claims_per_origin) return kNoPeer;
+  if (const PeerId id = overdue(found->second.pending, now); id != kNoPeer) return id;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(holder.name(), " has opened ", found->second.pending.size(),
+                   " sessions of which no packet has come yet: it may open more when these are used or given up"));
 }
 
 PeerId ChannelShares::overdue(const Queue& pending, TimeNs now) const {

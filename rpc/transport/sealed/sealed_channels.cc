@@ -171,18 +171,20 @@ absl::StatusOr<PeerId> SealedTransport::resolve(const Descriptor& peer) {
 
 // --- Keyless peers
 
-/// The keyless channel of a peer of the wire, which is made if need be.
-absl::StatusOr<PeerId> SealedTransport::keyless_at(PeerId wire, Acquaintance by) {
+/// The keyless channel of a peer of the wire, which is made if need be. `holder` pays for it.
+absl::StatusOr<PeerId> SealedTransport::keyless_at(PeerId wire, Acquaintance by, const ChannelHolder& holder) {
   if (const auto known = keyless_.find(wire); known != keyless_.end()) {
     rest_anew(known->second);
     return known->second;
   }
+  if (by == Acquaintance::kClaim) {
+    const absl::StatusOr<PeerId> overdue = shares_.victim_for_claim(holder, clock_.now_ns());
+    if (!overdue.ok()) return overdue.status();
+    if (*overdue != kNoPeer) free(*overdue);
+  }
   if (by != Acquaintance::kDialled && keyless_.size() >= options_.channels_max / 2) {
     return absl::ResourceExhaustedError("half of the channels have peers without keys; the others are for those with");
   }
-  // They have no name by which they could pay for their channels. Their place on the wire pays.
-  ChannelHolder holder;
-  if (by != Acquaintance::kDialled) holder = ChannelHolder::of({.source = wire_->host_of(wire), .principal = {}});
   const absl::StatusOr<PeerId> victim = victim_for(holder);
   if (!victim.ok()) return victim.status();
   // A packet alone ends nobody's channel: packets of that one may stand in the same burst.
@@ -195,17 +197,27 @@ absl::StatusOr<PeerId> SealedTransport::keyless_at(PeerId wire, Acquaintance by)
   return id;
 }
 
+/// Of a peer that has sent a packet over its connection. It has no name by which it could pay: its place on the wire
+/// pays.
+absl::StatusOr<PeerId> SealedTransport::keyless_of_packet(PeerId wire) {
+  return keyless_at(wire, Acquaintance::kPacket, ChannelHolder::of({.source = wire_->host_of(wire), .principal = {}}));
+}
+
 absl::StatusOr<PeerId> SealedTransport::keyless(PeerId dialled) {
   if (!options_.admits_keyless) {
     return absl::FailedPreconditionError("the peer does not seal its packets, this endpoint does");
   }
-  return keyless_at(channels_[dialled].wire, Acquaintance::kDialled);
+  return keyless_at(channels_[dialled].wire, Acquaintance::kDialled, {});
 }
 
-absl::StatusOr<PeerId> SealedTransport::resolve_claimed(const Descriptor& peer) {
-  const absl::StatusOr<PeerId> wire = wire_->resolve_claimed(peer);
+absl::StatusOr<PeerId> SealedTransport::claim_keyless(const Descriptor& opener, const OfferOrigin& origin) {
+  const absl::StatusOr<PeerId> wire = wire_->resolve_claimed(opener);
   if (!wire.ok()) return wire.status();
-  return keyless_at(*wire, Acquaintance::kClaim);
+  return keyless_at(*wire, Acquaintance::kClaim, ChannelHolder::of(origin));
+}
+
+absl::StatusOr<PeerId> SealedTransport::resolve_claimed(const Descriptor& /*peer*/) {
+  return absl::FailedPreconditionError("a claim of a peer without keys needs its origin");
 }
 
 // --- Channels with keys

@@ -294,7 +294,7 @@ bool SealedTransport::take_keyless(RxPacket& packet) {
   if (known == keyless_.end()) {
     // Who is reached by datagrams, or was dialled, is known before it may send: by its offer or its answer.
     if (!capabilities_.connected || dialled_.contains(packet.from)) return false;
-    if (!keyless_at(packet.from, Acquaintance::kPacket).ok()) return false;
+    if (!keyless_of_packet(packet.from).ok()) return false;
     known = keyless_.find(packet.from);
   }
   // Damage is refused before the packet counts for anything.

@@ -103,7 +103,7 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   [[nodiscard]] Descriptor local_descriptor() const override { return wire_->local_descriptor(); }
   void set_peer_use(const PeerUse* use) override { use_ = use; }
   absl::StatusOr<PeerId> resolve(const Descriptor& peer) override;
-  /// Of a keyless peer.
+  /// FAILED_PRECONDITION: who claims something has to pay for it: claim_keyless().
   absl::StatusOr<PeerId> resolve_claimed(const Descriptor& peer) override;
   [[nodiscard]] uint32_t payload_max_bytes(PeerId peer) const override;
   [[nodiscard]] uint64_t host_of(PeerId peer) const override;
@@ -133,6 +133,7 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   [[nodiscard]] absl::Status finish(PeerId peer, ByteSpan answer) override;
   [[nodiscard]] bool admits_keyless() const override { return options_.admits_keyless; }
   [[nodiscard]] absl::StatusOr<PeerId> keyless(PeerId dialled) override;
+  [[nodiscard]] absl::StatusOr<PeerId> claim_keyless(const Descriptor& opener, const OfferOrigin& origin) override;
 
   [[nodiscard]] const SealedCounters& sealed_counters() const { return sealed_; }
   [[nodiscard]] size_t channel_count() const { return channels_.size() - free_.size(); }
@@ -185,7 +186,8 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   void make_keys(Channel& channel, const RootSecret& secret, const Hash& transcript, ChannelSide side);
   [[nodiscard]] ChannelAnswer known_answer(const Channel& channel) const;
   [[nodiscard]] bool is_used(PeerId wire) const override;
-  [[nodiscard]] absl::StatusOr<PeerId> keyless_at(PeerId wire, Acquaintance by);
+  [[nodiscard]] absl::StatusOr<PeerId> keyless_of_packet(PeerId wire);
+  [[nodiscard]] absl::StatusOr<PeerId> keyless_at(PeerId wire, Acquaintance by, const ChannelHolder& holder);
 
   // Packets
   [[nodiscard]] bool send_loose(Channel& channel, const TxPacket& packet);

@@ -129,6 +129,29 @@ TEST_P(KeylessPeersTest, KeylessPeersTakeHalfOfTheChannels) {
   for (uint32_t i = 0; i < 4; ++i) EXPECT_EQ(call_with(i, "still there"), "still there");
 }
 
+/// An offer may name any address. Who makes many of them takes only what is his, whatever addresses he names.
+TEST_P(KeylessPeersTest, ClaimsOfOneOriginKeepNobodyElseOut) {
+  if (GetParam() == Wire::kConnections) GTEST_SKIP() << "there a peer is known by its packets";
+  SealedOptions few = admitting();
+  few.channels_max = 64;
+  serve_with(few);
+  const OfferOrigin flooder{.source = 77, .principal = ""};
+  std::vector<SessionAnswer> answers;
+  for (uint32_t i = 0; i < few.channels_max; ++i) {
+    Host claimed(network_, 1000 + i, std::nullopt, wire_);
+    const auto offer = claimed.endpoint->begin_connect(server_->endpoint->local_descriptor()).value();
+    const std::string answer = server_->endpoint->accept_offer(as_byte_span(offer.bytes), flooder);
+    answers.push_back(SessionAnswer::decode(as_byte_span(answer)).value());
+  }
+  EXPECT_EQ(answers.front().code, absl::StatusCode::kOk);
+  EXPECT_EQ(answers.back().code, absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(answers.back().text, HasSubstr("no packet has come yet"));
+  call_from(std::nullopt);
+  const auto session = open(*caller_);
+  ASSERT_TRUE(session.ok()) << session.status();
+  expect_calls_work(*session);
+}
+
 TEST_P(KeylessPeersTest, ARepeatedOfferGetsTheSameAnswer) {
   call_from(std::nullopt);
   const auto offer = caller_->endpoint->begin_connect(server_->endpoint->local_descriptor()).value();
