@@ -24,7 +24,7 @@ std::string SessionAcceptor::accept_offer(ByteSpan bytes, const OfferOrigin& ori
     return refuse("keys are for those who show a certificate, and the peer showed none");
   }
   if (!record.has_channel || !context_.capabilities.keyed || is_nameless) {
-    return accept_session(record.session, kNoPeer, origin.source, made);
+    return accept_session(record.session, kNoPeer, origin, made);
   }
   const absl::StatusOr<SessionOffer> offer = SessionOffer::decode(record.session);
   if (!offer.ok()) return refuse_offer(record.session, offer.status());
@@ -33,7 +33,7 @@ std::string SessionAcceptor::accept_offer(ByteSpan bytes, const OfferOrigin& ori
   const absl::StatusOr<Channels::Accepted> channel =
       context_.transport.channels()->accept(record.channel, *opener, origin);
   if (!channel.ok()) return refuse_offer(record.session, channel.status());
-  const std::string answer = accept_session(record.session, channel->peer, origin.source, made);
+  const std::string answer = accept_session(record.session, channel->peer, origin, made);
   return KeyedRecord::write(as_byte_span(channel->answer), as_byte_span(answer));
 }
 
@@ -46,13 +46,13 @@ std::string SessionAcceptor::refuse_offer(ByteSpan bytes, const absl::Status& wh
   return answer.encode();
 }
 
-std::string SessionAcceptor::accept_session(ByteSpan bytes, PeerId from, uint64_t source, SessionId* made) {
+std::string SessionAcceptor::accept_session(ByteSpan bytes, PeerId from, const OfferOrigin& origin, SessionId* made) {
   SessionAnswer answer;
   absl::StatusOr<SessionOffer> offer = SessionOffer::decode(bytes);
   SessionEntry* accepted = nullptr;
   absl::Status judgement = offer.status();
   if (offer.ok()) {
-    judgement = judge_offer(*offer, from, source, answer, accepted);
+    judgement = judge_offer(*offer, from, origin, answer, accepted);
     answer.nonce = offer->nonce;
   }
   const Descriptor self = context_.transport.local_descriptor();
@@ -98,14 +98,14 @@ absl::StatusOr<SessionEntry*> SessionAcceptor::take_offer(const SessionOffer& of
       context_.now_ns);
 }
 
-absl::StatusOr<PeerId> SessionAcceptor::resolve_claim(const Descriptor& opener, uint64_t source) {
+absl::StatusOr<PeerId> SessionAcceptor::resolve_claim(const Descriptor& opener, const OfferOrigin& origin) {
   if (!context_.capabilities.keyed) return context_.transport.resolve_claimed(opener);
-  return context_.transport.channels()->claim_keyless(opener, {.source = source, .principal = {}});
+  return context_.transport.channels()->claim_keyless(opener, origin);
 }
 
 /// `from`: the peer whose packet brought the offer, or the channel that the session is for. kNoPeer: another channel
 /// brought it, or the sender is unknown. A channel's session is bound by the first packet of the channel.
-absl::Status SessionAcceptor::judge_offer(const SessionOffer& offer, PeerId from, uint64_t source,
+absl::Status SessionAcceptor::judge_offer(const SessionOffer& offer, PeerId from, const OfferOrigin& origin,
                                           SessionAnswer& answer, SessionEntry*& accepted) {
   if (absl::Status wrong = check_offer(offer); !wrong.ok()) return wrong;
   absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
@@ -129,11 +129,11 @@ absl::Status SessionAcceptor::judge_offer(const SessionOffer& offer, PeerId from
   // A connected transport finds the peer by its packets; only others need the claimed address.
   PeerId claimed = from;
   if (claimed == kNoPeer && !context_.capabilities.connected) {
-    absl::StatusOr<PeerId> resolved = resolve_claim(*descriptor, source);
+    absl::StatusOr<PeerId> resolved = resolve_claim(*descriptor, origin);
     if (!resolved.ok()) return resolved.status();
     claimed = *resolved;
   }
-  absl::StatusOr<SessionEntry*> made = take_offer(offer, descriptor->identity, claimed, source);
+  absl::StatusOr<SessionEntry*> made = take_offer(offer, descriptor->identity, claimed, origin.source);
   if (!made.ok()) return made.status();
   SessionEntry& entry = **made;
   if (context_.capabilities.keyed) entry.channel = from;
@@ -180,7 +180,7 @@ void SessionAcceptor::on_connect(const Arrival& arrival, PeerId from) {
   absl::StatusOr<SessionOffer> offer = SessionOffer::decode(arrival.payload);
   if (!offer.ok()) return context_.count_drop(DropReason::kMalformedHandshake);
   if (is_bound_elsewhere(*offer, from)) return context_.count_drop(DropReason::kForeignSender);
-  const std::string answer = accept_session(arrival.payload, from, 0, nullptr);
+  const std::string answer = accept_session(arrival.payload, from, {}, nullptr);
   // A datagram transport finds the sender's address in the offer's descriptor.
   if (from == kNoPeer) {
     absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer->descriptor));

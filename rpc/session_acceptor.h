@@ -38,19 +38,19 @@ class SessionAcceptor {
 
  private:
   /// Makes a session by the offer of it. `from`: the peer whose packet brought the offer, or whose channel it is for.
-  std::string accept_session(ByteSpan offer, PeerId from, uint64_t source, SessionId* made);
+  std::string accept_session(ByteSpan offer, PeerId from, const OfferOrigin& origin, SessionId* made);
   /// The answer that says why the offer made no session.
   std::string refuse_offer(ByteSpan offer, const absl::Status& why);
   /// OK, or why no offer like this one is accepted.
   [[nodiscard]] absl::Status check_offer(const SessionOffer& offer) const;
   /// The peer that an offer says to be from.
-  absl::StatusOr<PeerId> resolve_claim(const Descriptor& opener, uint64_t source);
+  absl::StatusOr<PeerId> resolve_claim(const Descriptor& opener, const OfferOrigin& origin);
   /// The entry of the session that is offered. `claimed`: the peer that the offer names, if the transport needs it.
   absl::StatusOr<SessionEntry*> take_offer(const SessionOffer& offer, const EndpointIdentity& identity, PeerId claimed,
                                            uint64_t source);
   /// OK: `accepted` is the session, and `answer` has its terms, unless the offer is a repeated one, whose answer the
   /// session has.
-  absl::Status judge_offer(const SessionOffer& offer, PeerId from, uint64_t source, SessionAnswer& answer,
+  absl::Status judge_offer(const SessionOffer& offer, PeerId from, const OfferOrigin& origin, SessionAnswer& answer,
                            SessionEntry*& accepted);
   [[nodiscard]] bool is_bound_elsewhere(const SessionOffer& offer, PeerId from) const;
   void limit_unproven();

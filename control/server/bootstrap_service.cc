@@ -77,7 +77,7 @@ class BootstrapService final : public v1::Bootstrap::Service {
     if (status.ok()) status = check_offer(node, *request);
     if (!status.ok()) return to_grpc(status);
     auto answer = acceptor_.open_session(request->worker(), from_proto(request->transport()), request->offer(),
-                                         {peer_host(context->peer()), peer_principal(*context->auth_context())});
+                                         {peer_network(context->peer()), peer_principal(*context->auth_context())});
     if (!answer.ok()) return to_grpc(answer.status());
     reply->set_node_uuid(node.node_uuid);
     reply->set_incarnation(node.incarnation);

@@ -21,7 +21,7 @@ namespace skua::control {
 
 /// Who wants a session.
 struct SessionCaller {
-  /// Where the call comes from.
+  /// Where the call comes from, as peer_network() says.
   std::string host;
   /// "client/app-7", as its certificate says; "" without TLS.
   std::string principal;

@@ -67,8 +67,8 @@ class Channels {
   /// channel. FAILED_PRECONDITION: none is admitted. RESOURCE_EXHAUSTED: as accept().
   [[nodiscard]] virtual absl::StatusOr<PeerId> keyless(PeerId dialled) = 0;
   /// The peer without keys that an offer over a transport of datagrams says to be from. The offer may say anything, so
-  /// its origin pays for the channel, and not the place that it names. RESOURCE_EXHAUSTED: as accept(), and if too many
-  /// claims of the origin wait for their first packet. Errors of Transport::resolve_claimed().
+  /// its origin pays for the channel, and not the place that it names. RESOURCE_EXHAUSTED: as accept(). Errors of
+  /// Transport::resolve_claimed().
   [[nodiscard]] virtual absl::StatusOr<PeerId> claim_keyless(const Descriptor& opener, const OfferOrigin& origin) = 0;
 };
 

@@ -11,7 +11,6 @@ namespace {
 
 /// A program has a channel for each of its endpoints. So many are enough for a small one.
 constexpr uint32_t kPerPrincipalMin = 16;
-constexpr uint32_t kClaimsPerOriginMin = 8;
 
 }  // namespace
 
@@ -20,8 +19,17 @@ ChannelLimits ChannelLimits::of(uint32_t channels_max, DurationNs pending_ns) {
           .reserved = channels_max / 4,
           .per_principal = std::max(channels_max / 2, kPerPrincipalMin),
           .per_node = std::max(channels_max / 8, kPerPrincipalMin),
-          .claims_per_origin = std::max(channels_max / 16, kClaimsPerOriginMin),
           .pending_ns = pending_ns};
+}
+
+ChannelLimits ChannelLimits::of_keyless(uint32_t channels_max, DurationNs pending_ns) {
+  const uint32_t all = channels_max / 2;
+  return {.channels_max = all,
+          .reserved = all / 4,
+          .per_principal = std::max(all / 4, kPerPrincipalMin),
+          .per_node = std::max(all / 8, kPerPrincipalMin),
+          .pending_ns = pending_ns,
+          .what = "channels without keys"};
 }
 
 ChannelHolder ChannelHolder::of(const OfferOrigin& origin) {
@@ -89,29 +97,20 @@ PeerId ChannelShares::longest_idle_of_richer(uint32_t count, absl::FunctionRef<b
   return kNoPeer;
 }
 
-absl::StatusOr<PeerId> ChannelShares::victim_for_claim(const ChannelHolder& holder, TimeNs now) const {
-  const auto found = shares_.find(holder);
-  if (found == shares_.end() || found->second.pending.size() < limits_.claims_per_origin) return kNoPeer;
-  if (const PeerId id = overdue(found->second.pending, now); id != kNoPeer) return id;
-  return absl::ResourceExhaustedError(
-      absl::StrCat(holder.name(), " has opened ", found->second.pending.size(),
-                   " sessions of which no packet has come yet: it may open more when these are used or given up"));
-}
-
 PeerId ChannelShares::overdue(const Queue& pending, TimeNs now) const {
   const bool is_overdue = !pending.empty() && now - pending.begin()->first >= limits_.pending_ns;
   return is_overdue ? pending.begin()->second : kNoPeer;
 }
 
 absl::Status ChannelShares::share_is_used_up(const ChannelHolder& holder, uint32_t count) const {
-  return absl::ResourceExhaustedError(
-      absl::StrCat(holder.name(), " has ", count, " channels of this endpoint, as many as one principal may have (",
-                   limits_.channels_max, " in all): close sessions, or give programs certificates of their own"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      holder.name(), " has ", count, " ", limits_.what, " of this endpoint, as many as one principal may have (",
+      limits_.channels_max, " in all): close sessions, or give programs certificates of their own"));
 }
 
 absl::Status ChannelShares::all_are_used() const {
   return absl::ResourceExhaustedError(
-      absl::StrCat("the endpoint has ", count_, " channels (at most ", limits_.channels_max, ", the last ",
+      absl::StrCat("the endpoint has ", count_, " ", limits_.what, " (at most ", limits_.channels_max, ", the last ",
                    limits_.reserved, " of them kept for nodes): close sessions, or allow the node more of them"));
 }
 

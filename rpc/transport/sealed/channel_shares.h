@@ -37,17 +37,20 @@ namespace skua::rpc {
 
 struct ChannelLimits {
   uint32_t channels_max = 0;
-  uint32_t reserved = 0;           // of channels_max: for nodes, and for own dials
-  uint32_t per_principal = 0;      // own dials have no such limit
-  uint32_t per_node = 0;           // of principals that may have reserved ones
-  uint32_t claims_per_origin = 0;  // pending ones of peers without keys
+  uint32_t reserved = 0;       // of channels_max: for nodes, and for own dials
+  uint32_t per_principal = 0;  // own dials have no such limit
+  uint32_t per_node = 0;       // of principals that may have reserved ones
   /// No frame has to come for so long after the last offer of the channel.
   DurationNs pending_ns = 0;
+  const char* what = "channels";  // for people
 
   /// A quarter is reserved. A principal may have half, because programs of one kind often share a certificate; a
-  /// node an eighth, so that one node does not take what is reserved for all. At least 16. An origin claims a
-  /// sixteenth, at least 8.
+  /// node an eighth, so that one node does not take what is reserved for all. At least 16.
   [[nodiscard]] static ChannelLimits of(uint32_t channels_max, DurationNs pending_ns);
+  /// Of peers without keys, beside those with keys, of which there may be `channels_max`: half as many. A quarter of
+  /// them is reserved. A principal or a source may have a quarter, because a source may claim to be anybody; a node
+  /// an eighth. At least 16.
+  [[nodiscard]] static ChannelLimits of_keyless(uint32_t channels_max, DurationNs pending_ns);
 };
 
 /// Who pays for a channel.
@@ -73,10 +76,6 @@ class ChannelShares {
   /// whether a session uses a channel. RESOURCE_EXHAUSTED names the limit.
   [[nodiscard]] absl::StatusOr<PeerId> victim_for(const ChannelHolder& holder, TimeNs now,
                                                   absl::FunctionRef<bool(PeerId)> carries_session);
-
-  /// The same before `holder` may claim to speak for a peer without keys: it has as many pending channels as an origin
-  /// may claim. Ask victim_for() then.
-  [[nodiscard]] absl::StatusOr<PeerId> victim_for_claim(const ChannelHolder& holder, TimeNs now) const;
 
   /// A channel that is not here. `is_pending`: others offered it. There must be room.
   void add(PeerId id, const ChannelHolder& holder, bool is_pending, TimeNs now);

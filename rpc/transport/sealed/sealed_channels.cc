@@ -15,7 +15,8 @@ namespace {
 
 constexpr DurationNs kSweepEvery = kSecond;
 /// The place of a channel that has ended is not used for so long: something that was meant for it may be under way.
-constexpr DurationNs kQuarantine = 10 * kSecond;
+/// Also not as long as the endpoint may keep a session that the channel's peer offered and never used.
+constexpr DurationNs kQuarantineMin = 10 * kSecond;
 /// Keys cost some microseconds. Channels that were made together do not get new ones together.
 constexpr int kRotationsPerSweep = 64;
 
@@ -44,15 +45,17 @@ bool SealedTransport::carries_session(PeerId id) const {
 }
 
 /// The channel that has to end before the holder gets another one. kNoPeer: none has to.
-absl::StatusOr<PeerId> SealedTransport::victim_for(const ChannelHolder& holder) {
-  return shares_.victim_for(holder, clock_.now_ns(), [this](PeerId id) { return carries_session(id); });
+absl::StatusOr<PeerId> SealedTransport::victim_for(Kind kind, const ChannelHolder& holder) {
+  const auto carries = [this](PeerId id) { return carries_session(id); };
+  return shares_of(kind).victim_for(holder, clock_.now_ns(), carries);
 }
 
 /// `is_proven`: more than an offer's word is known of where the peer is.
 PeerId SealedTransport::take(Kind kind, const ChannelHolder& holder, PeerId wire, PeerId victim, bool is_proven) {
   const TimeNs now = clock_.now_ns();
   if (victim != kNoPeer) free(victim);
-  const bool is_rested = !free_.empty() && now - channels_[free_.front()].unused_since_ns >= kQuarantine;
+  const DurationNs quarantine_ns = std::max(kQuarantineMin, options_.unproven_after_ns);
+  const bool is_rested = !free_.empty() && now - channels_[free_.front()].unused_since_ns >= quarantine_ns;
   if (!is_rested && channels_.size() < 2 * size_t{options_.channels_max}) {
     free_.push_front(static_cast<PeerId>(channels_.size()));
     channels_.emplace_back();
@@ -65,7 +68,7 @@ PeerId SealedTransport::take(Kind kind, const ChannelHolder& holder, PeerId wire
   channel.kind = kind;
   channel.is_proven = is_proven;
   channel.unused_since_ns = now;
-  shares_.add(id, holder, !channel.is_proven, now);
+  shares_of(kind).add(id, holder, !channel.is_proven, now);
   set_wire(id, wire);
   return id;
 }
@@ -75,7 +78,7 @@ void SealedTransport::free(PeerId id) {
   if (channel.kind == Kind::kDialled) dialled_.erase(channel.wire);
   if (channel.kind == Kind::kAccepted) accepted_.erase({channel.origin.principal, channel.offer.nonce});
   set_wire(id, kNoPeer);
-  shares_.remove(id);
+  shares_of(channel.kind).remove(id);
   wipe(channel.answer);
   channel = Channel{};  // the keys wipe themselves
   channel.unused_since_ns = clock_.now_ns();
@@ -93,11 +96,11 @@ void SealedTransport::sweep(TimeNs now) {
     if (channel.keys != nullptr && rotations > 0 && channel.keys->sealer.rotate(now)) --rotations;
     if (carries_session(id)) {
       channel.unused_since_ns = now;
-      shares_.touch(id, now);
+      shares_of(channel.kind).touch(id, now);
     } else if (now - channel.unused_since_ns >= options_.unused_after_ns) {
       free(id);
     } else {
-      shares_.rest(id, channel.unused_since_ns);
+      shares_of(channel.kind).rest(id, channel.unused_since_ns);
     }
   }
 }
@@ -123,7 +126,7 @@ void SealedTransport::set_wire(PeerId id, PeerId wire) {
 void SealedTransport::rest_anew(PeerId id) {
   const TimeNs now = clock_.now_ns();
   channels_[id].unused_since_ns = now;
-  shares_.touch(id, now);
+  shares_of(channels_[id].kind).touch(id, now);
 }
 
 /// The first frame of an accepted channel has come: its opener has the secret.
@@ -135,7 +138,7 @@ void SealedTransport::prove(PeerId id) {
     known->second.proven.insert(id);
   }
   channel.is_proven = true;
-  shares_.prove(id);
+  shares_of(channel.kind).prove(id);
 }
 
 /// A new offer: what was agreed before ends, and so do the sessions that used it.
@@ -159,7 +162,7 @@ absl::StatusOr<PeerId> SealedTransport::resolve(const Descriptor& peer) {
   if (known != dialled_.end()) {
     id = known->second;  // another process is there now
   } else {
-    const absl::StatusOr<PeerId> victim = victim_for({});
+    const absl::StatusOr<PeerId> victim = victim_for(Kind::kDialled, {});
     if (!victim.ok()) return victim.status();
     id = take(Kind::kDialled, {}, *wire, *victim, true);
     dialled_[*wire] = id;
@@ -174,18 +177,11 @@ absl::StatusOr<PeerId> SealedTransport::resolve(const Descriptor& peer) {
 /// The keyless channel of a peer of the wire, which is made if need be. `holder` pays for it.
 absl::StatusOr<PeerId> SealedTransport::keyless_at(PeerId wire, Acquaintance by, const ChannelHolder& holder) {
   if (const auto known = keyless_.find(wire); known != keyless_.end()) {
-    rest_anew(known->second);
+    // A claim that was never used does not last longer because it is made again.
+    if (by != Acquaintance::kClaim || channels_[known->second].is_proven) rest_anew(known->second);
     return known->second;
   }
-  if (by == Acquaintance::kClaim) {
-    const absl::StatusOr<PeerId> overdue = shares_.victim_for_claim(holder, clock_.now_ns());
-    if (!overdue.ok()) return overdue.status();
-    if (*overdue != kNoPeer) free(*overdue);
-  }
-  if (by != Acquaintance::kDialled && keyless_.size() >= options_.channels_max / 2) {
-    return absl::ResourceExhaustedError("half of the channels have peers without keys; the others are for those with");
-  }
-  const absl::StatusOr<PeerId> victim = victim_for(holder);
+  const absl::StatusOr<PeerId> victim = victim_for(Kind::kKeyless, holder);
   if (!victim.ok()) return victim.status();
   // A packet alone ends nobody's channel: packets of that one may stand in the same burst.
   if (by == Acquaintance::kPacket && *victim != kNoPeer) {
@@ -255,7 +251,7 @@ absl::StatusOr<Channels::Accepted> SealedTransport::accept(ByteSpan bytes, const
     return Accepted{known->second, channel.answer.empty() ? known_answer(channel).encode() : channel.answer};
   }
   const ChannelHolder holder = ChannelHolder::of(origin);
-  const absl::StatusOr<PeerId> victim = victim_for(holder);
+  const absl::StatusOr<PeerId> victim = victim_for(Kind::kAccepted, holder);
   if (!victim.ok()) return victim.status();
   PeerId wire = kNoPeer;
   // Over connections the opener is found by its first frame.

@@ -34,7 +34,8 @@ SealedTransport::SealedTransport(std::shared_ptr<Transport> wire, const Clock& c
       options_(std::move(options)),
       capabilities_(with_seals(wire_->capabilities())),
       needs_checksums_(!wire_->capabilities().integrity),
-      shares_(ChannelLimits::of(options_.channels_max, options_.unproven_after_ns)) {
+      keyed_shares_(ChannelLimits::of(options_.channels_max, options_.unproven_after_ns)),
+      keyless_shares_(ChannelLimits::of_keyless(options_.channels_max, options_.unproven_after_ns)) {
   wire_->set_peer_use(this);
 }
 

@@ -16,7 +16,8 @@
 // it is sealed into memory of its own, and the wire queues or drops it as it does with any other.
 //
 // Keyless peers. While a cluster turns protection on (SealedOptions::admits_keyless), a peer of the wire may have no
-// keys yet. Then it is a keyless channel here, one for each peer of the wire, and at most half of all channels: what it
+// keys yet. Then it is a keyless channel here, one for each peer of the wire. These have limits of their own
+// (ChannelLimits::of_keyless), so that they and those with keys do not take each other's room: what such a peer
 // sends is not sealed, and what it is sent is only copied into frames, with a checksum if the wire does not detect
 // damage itself. A keyless channel never gets keys, and a channel with keys takes sealed frames only. So a packet
 // without a seal is never taken for a session that has keys.
@@ -174,7 +175,8 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   };
 
   // Channels
-  [[nodiscard]] absl::StatusOr<PeerId> victim_for(const ChannelHolder& holder);
+  [[nodiscard]] ChannelShares& shares_of(Kind kind) { return kind == Kind::kKeyless ? keyless_shares_ : keyed_shares_; }
+  [[nodiscard]] absl::StatusOr<PeerId> victim_for(Kind kind, const ChannelHolder& holder);
   [[nodiscard]] PeerId take(Kind kind, const ChannelHolder& holder, PeerId wire, PeerId victim, bool is_proven);
   void free(PeerId id);
   void sweep(TimeNs now);
@@ -214,7 +216,8 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   mutable TransportCounters counters_;
   SealedCounters sealed_;
   std::vector<Channel> channels_;  // by PeerId
-  ChannelShares shares_;
+  ChannelShares keyed_shares_;
+  ChannelShares keyless_shares_;
   std::deque<PeerId> free_;                      // ended last: at the back
   absl::flat_hash_map<PeerId, PeerId> dialled_;  // the wire's peer -> the channel that was dialled
   absl::flat_hash_map<PeerId, PeerId> keyless_;  // the wire's peer -> its keyless channel

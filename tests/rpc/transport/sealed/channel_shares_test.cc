@@ -55,12 +55,7 @@ class ChannelSharesTest : public ::testing::Test {
     shares_.rest(id, since);
   }
 
-  ChannelShares shares_{{.channels_max = 8,
-                         .reserved = 2,
-                         .per_principal = 3,
-                         .per_node = 3,
-                         .claims_per_origin = 2,
-                         .pending_ns = kDeadline}};
+  ChannelShares shares_{{.channels_max = 8, .reserved = 2, .per_principal = 3, .per_node = 3, .pending_ns = kDeadline}};
   std::set<PeerId> in_use_;
   int questions_ = 0;
 };
@@ -70,23 +65,15 @@ TEST(ChannelLimits, HalfForAPrincipalAnEighthForANodeAndAQuarterForAllNodes) {
   EXPECT_EQ(limits.per_principal, 4096u);
   EXPECT_EQ(limits.per_node, 1024u);
   EXPECT_EQ(limits.reserved, 2048u);
-  EXPECT_EQ(limits.claims_per_origin, 512u);
   EXPECT_EQ(ChannelLimits::of(20, kDeadline).per_principal, 16u);
 }
 
-TEST_F(ChannelSharesTest, AnOriginMayClaimAFew) {
-  const ChannelHolder origin = ChannelHolder::of({.source = 7, .principal = {}});
-  const ChannelHolder other = ChannelHolder::of({.source = 8, .principal = {}});
-  add(0, origin);
-  EXPECT_EQ(shares_.victim_for_claim(origin, 0).value(), kNoPeer);
-  add(1, origin);
-  const absl::Status refused = shares_.victim_for_claim(origin, 0).status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("has opened 2 sessions of which no packet has come yet"));
-  EXPECT_EQ(shares_.victim_for_claim(other, 0).value(), kNoPeer);
-  EXPECT_EQ(shares_.victim_for_claim(origin, kDeadline).value(), 0u) << "nobody has used it";
-  shares_.prove(1);
-  EXPECT_EQ(shares_.victim_for_claim(origin, 0).value(), kNoPeer) << "a packet has come";
+TEST(ChannelLimits, HalfAsManyWithoutKeysAndAQuarterOfThemForAnyOrigin) {
+  const ChannelLimits limits = ChannelLimits::of_keyless(8192, kDeadline);
+  EXPECT_EQ(limits.channels_max, 4096u);
+  EXPECT_EQ(limits.reserved, 1024u);
+  EXPECT_EQ(limits.per_principal, 1024u);
+  EXPECT_EQ(limits.per_node, 512u);
 }
 
 TEST_F(ChannelSharesTest, APrincipalHasAShareOfAll) {
