@@ -111,9 +111,10 @@ bool ViewHistory::may_eject(const ViewContext& context, const ShardKey& shard, c
   return others < std::max(options.ejected_min, live / std::max<size_t>(options.ejected_one_in, 1));
 }
 
-std::map<std::string, bool> ViewHistory::former_members(const ViewContext& context, const ShardKey& shard) const {
+std::map<std::string, bool> ViewHistory::former_members(const ViewContext& context, const ShardRecord& record) const {
   std::map<std::string, bool> former;
-  const auto found = removals_.find(shard);
+  for (const std::string& uuid : record.former) former[uuid] = true;
+  const auto found = removals_.find(key_of(record));
   if (found == removals_.end()) return former;
   for (const auto& [uuid, removal] : found->second) {
     DurationNs wait = removal.setbacks == 0 ? 0 : context.options.rejoin_ns;

@@ -50,8 +50,9 @@ class ViewHistory {
   [[nodiscard]] bool primary_is_stable(const ViewContext& context, const ShardKey& shard) const;
   /// Whether a backup that the control plane hears of may be ejected (removed because others accuse it) now.
   [[nodiscard]] bool may_eject(const ViewContext& context, const ShardKey& shard, const std::string& uuid) const;
-  /// Members that were removed from the shard: true if the node may come back now, false if it must still wait.
-  [[nodiscard]] std::map<std::string, bool> former_members(const ViewContext& context, const ShardKey& shard) const;
+  /// Members that were removed from the shard: true if the node may come back now, false if it must still wait. Those
+  /// that only the record remembers need not wait: how often they failed is not known.
+  [[nodiscard]] std::map<std::string, bool> former_members(const ViewContext& context, const ShardRecord& record) const;
 
   /// Measures how long a condition has held for each shard. lasting() is told whether the condition holds now and
   /// returns for how long it has; with `holds` false it forgets the shard.

@@ -46,6 +46,13 @@ void ClusterCore::committed(const Changes& changes, TimeNs now) {
 }
 
 void ClusterCore::reload(ClusterState state, TimeNs now) {
+  // Changes that were stored without an answer to us mean the same for their members as those that were answered.
+  std::vector<ShardRecord> changed;
+  for (const auto& [key, record] : state.shards) {
+    const auto before = state_.shards.find(key);
+    if (before != state_.shards.end() && before->second.change != record.change) changed.push_back(record);
+  }
+  views_.committed(context(now), changed);
   state_ = std::move(state);
   views_.note_change();
   match_status_to_state(now);

@@ -226,7 +226,7 @@ Decision decide(const ForceRecover& event, const ViewContext& context) {
                      ", so nothing can go on from it. Mend what its trouble in the status names, "
                      "choose another node, or drop the table"));
   }
-  return changed(recovered_from(context, *record, *replica), context.state);
+  return changed(with_former(context, *record, recovered_from(context, *record, *replica)), context.state);
 }
 
 }  // namespace skua::control

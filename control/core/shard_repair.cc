@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
+
+#include "control/core/cluster_limits.h"
 
 namespace skua::control {
 namespace {
@@ -110,6 +113,19 @@ NextRecord go_on_after_doubt(const ViewContext& context, const ShardRecord& reco
   return longest ? NextRecord(recovered_from(context, record, *find_member(record, *longest))) : std::nullopt;
 }
 
+ShardRecord with_former(const ViewContext& context, const ShardRecord& before, ShardRecord after) {
+  std::vector<std::string>& former = after.former;
+  former.clear();
+  if (member_count(after) >= context.wanted_replicas(after)) return after;
+  former = before.former;
+  for (const Replica& member : members_of(before)) former.push_back(member.node_uuid);
+  std::erase_if(former, [&](const std::string& uuid) {
+    return find_member(after, uuid) != nullptr || context.node(uuid) == nullptr;
+  });
+  if (former.size() > kReplicasMax) former.erase(former.begin(), former.end() - kReplicasMax);
+  return after;
+}
+
 ShardRecord recovered_from(const ViewContext& context, const ShardRecord& record, const Replica& replica) {
   const NodeInfo& node = *context.node(replica.node_uuid);
   const Replica sole{node.uuid, std::min(replica.worker, node.worker_count - 1), node.storage_incarnation};
@@ -202,7 +218,7 @@ NextRecord add_learner(const ViewContext& context, const ReplicaLoads& loads, co
   // writes now, it comes back at once: it cannot hold up anything.
   const bool at_once = takes_no_writes(context, record);
   std::set<std::string> avoid;
-  for (const auto& [uuid, may_return] : history.former_members(context, {record.table_id, record.shard})) {
+  for (const auto& [uuid, may_return] : history.former_members(context, record)) {
     avoid.insert(uuid);
     const NodeInfo* node = context.node(uuid);
     const bool part = find_member(record, uuid) != nullptr || find_learner(record, uuid) != nullptr;

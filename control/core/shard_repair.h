@@ -34,6 +34,10 @@ using NextRecord = std::optional<ShardRecord>;
 /// If all members are there and doubtful: the member with the longest log goes on alone, in a new fork.
 [[nodiscard]] NextRecord go_on_after_doubt(const ViewContext& context, const ShardRecord& record);
 
+/// `after`, which is to follow `before`, with its list of former members. The list is empty if the shard has all its
+/// members. A control process that has just started knows nothing else of the past.
+[[nodiscard]] ShardRecord with_former(const ViewContext& context, const ShardRecord& before, ShardRecord after);
+
 /// The record after a recovery: this replica goes on alone, in a new fork, with the data that its node has.
 [[nodiscard]] ShardRecord recovered_from(const ViewContext& context, const ShardRecord& record, const Replica& replica);
 

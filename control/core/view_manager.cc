@@ -244,7 +244,8 @@ class ViewManager::Planner {
     reasons_.assign(records_.size(), "balance");
   }
 
-  void propose(const ShardRecord& before, ShardRecord after) {
+  void propose(const ShardRecord& before, ShardRecord next) {
+    ShardRecord after = with_former(context_, before, std::move(next));
     check(before, after);
     loads_.replace(before, after);
     planned_.insert(key_of(after));

@@ -22,7 +22,8 @@
 //   unwanted members      (draining node, move): they stop leading at once; removed when enough others are members
 //   learners              not needed: removed; caught up: joining; ready: a member
 //   too few members       a removed member comes back as a learner as soon as it may; another node gets a copy
-//                         after ViewOptions::replace_after_ns
+//                         after ViewOptions::replace_after_ns. The record lists those who were removed
+//                         (ShardRecord::former)
 //   nothing is wrong      control/core/rebalance.h
 //
 // If nothing goes wrong, plan() reaches a state in which it proposes nothing: each step either repairs, or lowers a sum

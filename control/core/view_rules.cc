@@ -167,6 +167,7 @@ ShardRecord orphaned(const ShardRecord& record) {
   next.backups.clear();
   next.learners.clear();
   next.leaving.clear();
+  next.former.clear();
   next.primary_incarnation = 0;
   return next;
 }

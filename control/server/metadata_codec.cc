@@ -127,6 +127,7 @@ std::string shard_record(const ShardRecord& shard) {
     added.set_join(learner.join);
   }
   for (const std::string& uuid : shard.leaving) record.add_leaving(uuid);
+  for (const std::string& uuid : shard.former) record.add_former(uuid);
   record.set_change(shard.change);
   record.set_next_join(shard.next_join);
   record.set_fork(shard.fork);
@@ -246,6 +247,7 @@ bool decode_shard(const KeyValue& kv, ClusterState& state) {
     shard.learners.push_back({replica_of(learner.replica()), learner.join()});
   }
   shard.leaving = {record.leaving().begin(), record.leaving().end()};
+  shard.former = {record.former().begin(), record.former().end()};
   shard.change = record.change();
   shard.next_join = std::max<uint64_t>(record.next_join(), 1);
   shard.fork = record.fork();

@@ -202,6 +202,22 @@ TEST(Backup, IsRemovedWhenThePrimaryAsks) {
   EXPECT_EQ(cluster.record().epoch, 2u);
 }
 
+/// The removal was stored without an answer to the control process, which loaded the state anew.
+TEST(Backup, ThatWasEjectedWaitsBeforeItComesBackAlsoIfNobodyKnewThatItsRemovalWasStored) {
+  ReplicatedCluster cluster(3);
+  const uint64_t b = cluster.backup(0);
+  ReplicaReport said = cluster.report(cluster.primary());
+  said.suspicions.push_back({cluster.node(b).uuid, {cluster.at()}, "test"});
+  ClusterState stored = cluster.core.state();
+  apply(cluster.core.step(said, cluster.now).changes, stored);
+  cluster.core.reload(stored, cluster.now);
+  ASSERT_FALSE(cluster.members().contains(b));
+  cluster.settle();
+  EXPECT_THAT(cluster.record().learners, IsEmpty());
+  cluster.pass(2 * kSecond);
+  EXPECT_NE(find_learner(cluster.record(), test_uuid(b)), nullptr);
+}
+
 TEST(Backup, AnotherBackupsWordCountsOnlyOnceItIsGone) {
   ReplicatedCluster cluster(3);
   const uint64_t a = cluster.backup(0);

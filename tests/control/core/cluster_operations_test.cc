@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "control/core/cluster_progress.h"
 #include "control/core/shard_map.h"
 #include "tests/control/core/replicated_cluster.h"
@@ -224,6 +226,25 @@ TEST(Refusals, CountOneThingAsOne) {
               HasSubstr("owns 1 shard of t"));
   EXPECT_THAT(message_of(cluster.step(TransferPrimary{"t", 5, test_uuid(1)}).status), HasSubstr("one shard, 0"));
   EXPECT_THAT(message_of(cluster.step(CreateTable{"u", 1, false, 2}).status), HasSubstr("with 1 replica"));
+}
+
+TEST(ForceRecover, OtherMembersBecomeLearnersAgainAlsoAfterARestart) {
+  ViewOptions views = eager_views();
+  views.replace_after_ns = 1000 * kSecond;
+  ReplicatedCluster before(2, 2, 1, views);
+  const uint64_t p = before.primary();
+  const uint64_t b = before.backup(0);
+  before.silence(p);
+  before.silence(b);
+  before.pass(10 * kSecond);
+  before.restart(p, true);
+  before.restart(b, true);
+  ASSERT_TRUE(before.step(ForceRecover{"t", 0, test_uuid(b)}).status.ok());
+  EXPECT_EQ(before.record().former, std::vector{test_uuid(p)});
+  ReplicatedCluster after(before, views);
+  after.restart(b);
+  after.restart(p);
+  EXPECT_NE(find_learner(after.record(), test_uuid(p)), nullptr);
 }
 
 }  // namespace

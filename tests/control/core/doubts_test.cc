@@ -21,11 +21,6 @@ struct Doubtful : ReplicatedCluster {
       : ReplicatedCluster(nodes, replicas, 1, views) {
     for (const Replica& member : members_of(record())) m.push_back(number(member));
   }
-  void say_goodbye(uint64_t n) {
-    silence(n);
-    step(NodeHeartbeat{node(n).uuid, node(n).incarnation, node(n).instance, 0, true});
-    settle();
-  }
   /// As if primaries had followed each other, of which the present one is the last.
   void reach_epoch(uint64_t epoch) {
     ClusterState later = core.state();

@@ -33,6 +33,11 @@ class ReplicatedCluster : public TestCluster {
     }
     EXPECT_TRUE(step(CreateTable{"t", shards, false, replicas}).status.ok());
   }
+  /// The control plane of `before` was started again and has only what it stored. No node is there yet: restart().
+  ReplicatedCluster(const ReplicatedCluster& before, const ViewOptions& views)
+      : TestCluster(before.core.state(), views), info(before.info) {
+    for (const NodeInfo& each : info) silent.insert(each.uuid);
+  }
 
   const ShardRecord& record(uint32_t shard = 0) const { return core.state().shards.at({1, shard}); }
   /// Number of the node.
@@ -128,6 +133,11 @@ class ReplicatedCluster : public TestCluster {
     return changes;
   }
   void silence(uint64_t n) { silent.insert(node(n).uuid); }
+  void say_goodbye(uint64_t n) {
+    silence(n);
+    step(NodeHeartbeat{node(n).uuid, node(n).incarnation, node(n).instance, 0, true});
+    settle();
+  }
   /// A new process registers.
   void restart(uint64_t n, bool storage_lost = false) {
     silent.erase(node(n).uuid);

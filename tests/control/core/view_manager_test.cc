@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "control/core/cluster_progress.h"
 #include "control/core/shard_map.h"
@@ -343,6 +345,103 @@ TEST(Learner, IsWaitedForByAShardThatLostAMemberForAWhile) {
   cluster.restart(lost);  // returns in time: no copy of everything
   ASSERT_EQ(cluster.record().learners.size(), 1u);
   EXPECT_EQ(ReplicatedCluster::number(cluster.record().learners[0].replica), lost);
+}
+
+/// All nodes have stopped, `last` as the last one, and the control plane was started again: no node is there yet.
+class Returning : public testing::Test {
+ protected:
+  Returning() {
+    views.replace_after_ns = 30 * kSecond;
+    ReplicatedCluster before(4, 3, 1, views);
+    last = before.primary();
+    first = before.backup(0);
+    second = before.backup(1);
+    outsider = before.outsider();
+    for (const uint64_t n : {first, second, last, outsider}) before.say_goodbye(n);
+    EXPECT_EQ(before.members(), Numbers{last}) << "the view stays when the last one stops";
+    cluster.emplace(before, views);
+  }
+  const ShardRecord& record() { return cluster->record(); }
+  bool learns(uint64_t n) { return find_learner(record(), test_uuid(n)) != nullptr; }
+
+  ViewOptions views = eager_views();
+  std::optional<ReplicatedCluster> cluster;
+  uint64_t last = 0;
+  uint64_t first = 0;
+  uint64_t second = 0;
+  uint64_t outsider = 0;
+};
+
+TEST_F(Returning, FormerMembersLearnAtOnceAndNobodyElseGetsACopy) {
+  for (const uint64_t n : {outsider, first, last, second}) cluster->restart(n);
+  EXPECT_TRUE(learns(first));
+  EXPECT_TRUE(learns(second));
+  EXPECT_FALSE(learns(outsider));
+  EXPECT_EQ(cluster->members(), Numbers{last}) << "who learns does not count";
+  cluster->let_learners_join();
+  EXPECT_EQ(cluster->members(), (Numbers{first, second, last}));
+  EXPECT_THAT(record().former, IsEmpty());
+}
+
+TEST_F(Returning, NothingHappensBeforeThePrimaryIsThere) {
+  for (const uint64_t n : {first, second, outsider}) cluster->restart(n);
+  cluster->pass(60 * kSecond);
+  EXPECT_EQ(cluster->members(), Numbers{last});
+  EXPECT_THAT(record().learners, IsEmpty());
+  cluster->restart(last);
+  EXPECT_TRUE(learns(first));
+  EXPECT_TRUE(learns(second));
+}
+
+TEST_F(Returning, WhoStaysAwayIsReplacedAfterAWhileAndForgottenWhenAllMembersAreThere) {
+  cluster->restart(last);
+  cluster->restart(outsider);
+  cluster->pass(25 * kSecond);
+  EXPECT_THAT(record().learners, IsEmpty());
+  cluster->pass(10 * kSecond);
+  EXPECT_TRUE(learns(outsider));
+  cluster->let_learners_join();
+  EXPECT_EQ(cluster->members(), (Numbers{last, outsider}));
+  EXPECT_EQ(record().former, (std::vector{test_uuid(first), test_uuid(second)})) << "one is still missing";
+  cluster->restart(first);
+  EXPECT_TRUE(learns(first));
+  cluster->let_learners_join();
+  EXPECT_EQ(cluster->members(), (Numbers{last, outsider, first}));
+  EXPECT_THAT(record().former, IsEmpty());
+  // The second one has old data. When the shard loses another member, that one is waited for.
+  cluster->restart(second);
+  cluster->say_goodbye(outsider);
+  EXPECT_THAT(record().learners, IsEmpty());
+}
+
+TEST_F(Returning, WhoLostItsStorageLearnsAtOnceAsWell) {
+  cluster->restart(last);
+  cluster->restart(first, true);
+  ASSERT_TRUE(learns(first));
+  EXPECT_EQ(record().learners[0].replica.storage_incarnation, 1u);
+}
+
+TEST_F(Returning, WhoIsDrainedDoesNotComeBackAndWhoIsRemovedIsForgotten) {
+  cluster->restart(last);
+  ASSERT_TRUE(cluster->step(DrainNode{test_uuid(first)}).status.ok());
+  cluster->pass(4 * kSecond);  // then the others count as silent
+  ASSERT_TRUE(cluster->step(NodeLeave{test_uuid(second), "", true}).status.ok());
+  cluster->restart(first);
+  EXPECT_THAT(record().learners, IsEmpty());
+  ASSERT_TRUE(cluster->step(UndrainNode{test_uuid(first)}).status.ok());
+  cluster->settle();
+  EXPECT_TRUE(learns(first));
+  EXPECT_EQ(record().former, std::vector{test_uuid(first)}) << "no node of that name is left";
+}
+
+TEST(FormerMember, IsNotWhoWasReplacedOnPurpose) {
+  ReplicatedCluster cluster(4);
+  const uint64_t drained = cluster.backup(0);
+  cluster.step(DrainNode{test_uuid(drained)});
+  cluster.pass(1 * kSecond);
+  cluster.let_learners_join();
+  EXPECT_FALSE(cluster.members().contains(drained));
+  EXPECT_THAT(cluster.record().former, IsEmpty());
 }
 
 TEST(Learner, NumbersAreBounded) {

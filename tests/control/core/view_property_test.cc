@@ -61,6 +61,28 @@ TEST_P(Views, SurviveRandomFaults) {
   EXPECT_GT(writes, 10'000u);
 }
 
+/// No shard waits for time when all nodes are there, whatever the control processes have forgotten.
+TEST_P(Views, AreWholeSoonAfterAllNodesAndTheControlPlaneHaveReturned) {
+  SimOptions options = quick(GetParam());
+  options.views.replace_after_ns = 10'000 * kSecond;
+  options.views.rebalance = false;
+  for (uint64_t seed = 1; seed <= kSeeds / 4; ++seed) {
+    SCOPED_TRACE(seed);
+    ViewSim sim(seed, options);
+    sim.run(5 * kSecond);
+    for (uint64_t n = 1; n <= options.nodes; ++n) {
+      sim.crash(n);
+      sim.run(10 * kSecond);
+    }
+    for (const auto& [key, record] : sim.stored().shards) ASSERT_EQ(member_count(record), 1u);
+    sim.restart_managers();
+    sim.heal();
+    sim.run(30 * kSecond);
+    ASSERT_EQ(sim.broken(), "");
+    ASSERT_EQ(sim.unsettled(), 0u);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Replicas, Views, testing::Values(2, 3, 5));
 
 }  // namespace

@@ -81,5 +81,11 @@ TEST(NextView, EndsAttemptsToJoinAndForgetsMarksOfThoseWhoWent) {
   EXPECT_THAT(record.leaving, IsEmpty());
 }
 
+TEST(Orphaned, ForgetsFormerMembers) {
+  ShardRecord record = sample();
+  record.former = {test_uuid(8)};
+  EXPECT_THAT(orphaned(record).former, IsEmpty());
+}
+
 }  // namespace
 }  // namespace skua::control

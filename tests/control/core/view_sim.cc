@@ -46,9 +46,7 @@ void keep_last(std::vector<uint64_t>& writes, size_t count) {
 }  // namespace
 
 ViewSim::ViewSim(uint64_t seed, const SimOptions& options) : rng_(seed), options_(options), store_(empty_cluster()) {
-  for (int i = 0; i < 2; ++i) {
-    managers_.push_back({ClusterCore({.suspect_after_ns = 3 * kSecond, .views = options_.views}, store_, now_), false});
-  }
+  restart_managers();
   for (uint64_t n = 1; n <= options_.nodes; ++n) {
     Node& node = nodes_[n];
     node.info = test_node(n);
@@ -151,6 +149,7 @@ void ViewSim::check(const ShardRecord& before, const ShardRecord& after) {
   if (after.change != before.change + 1) fail(after, "change does not count changes");
   if (after.epoch < before.epoch || after.epoch > before.epoch + 1) fail(after, "epochs are not consecutive");
   if (members_of(after).size() != names(members_of(after)).size()) fail(after, "a member twice");
+  check_former(after);
   if (after.fork != before.fork) {
     for (const Replica& member : members_of(before)) {
       if (whole(member, key)) fail(after, absl::StrCat("a fork without ", member.node_uuid.substr(34)));
@@ -166,6 +165,16 @@ void ViewSim::check(const ShardRecord& before, const ShardRecord& after) {
     const Learner* learner = find_learner(before, member.node_uuid);
     if (learner == nullptr || learner->join == 0 || !(learner->replica == member)) fail(after, "member from nowhere");
   }
+}
+
+/// For each member that is missing there is a former one, so that no shard waits when all nodes are back.
+void ViewSim::check_former(const ShardRecord& record) {
+  for (const std::string& uuid : record.former) {
+    if (find_member(record, uuid) != nullptr) fail(record, "a former member is a member");
+  }
+  const size_t members = member_count(record);
+  if (members >= options_.replicas && !record.former.empty()) fail(record, "former members, and none is missing");
+  if (members + record.former.size() < options_.replicas) fail(record, "a former member is forgotten");
 }
 
 void ViewSim::check_logs() {
@@ -339,6 +348,13 @@ void ViewSim::lose_power() {
     node.lost_power = true;
     crash(n);
     if (rng_.chance(0.7)) restart(n, false);
+  }
+}
+
+void ViewSim::restart_managers() {
+  managers_.clear();
+  for (int i = 0; i < 2; ++i) {
+    managers_.push_back({ClusterCore({.suspect_after_ns = 3 * kSecond, .views = options_.views}, store_, now_), false});
   }
 }
 

@@ -45,6 +45,8 @@ class ViewSim {
   void restart(uint64_t node, bool loses_writes);
   /// Of some nodes or of all. Each comes back without the newest writes, perhaps, and knows that much.
   void lose_power();
+  /// The control processes start again, and know only what is stored.
+  void restart_managers();
   void cut(uint64_t a, uint64_t b, bool is_cut);
   void cut_from_control(uint64_t node, bool is_cut);
   /// To a manager, as Controller does it.
@@ -92,6 +94,7 @@ class ViewSim {
   Outcome commit(Manager& manager, const Changes& changes);
   bool store_commit(uint64_t base_revision, const Changes& changes);
   void check(const ShardRecord& before, const ShardRecord& after);
+  void check_former(const ShardRecord& record);
   void check_logs();
   void fail(const ShardRecord& record, const std::string& what);
   void act(uint64_t n);

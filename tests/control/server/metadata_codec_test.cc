@@ -41,6 +41,7 @@ ClusterState replicated_state() {
   state.nodes[test_uuid(3)] = test_node(3);
   shard.learners = {{{test_uuid(3), 1, 2}, 6}};
   shard.leaving = {test_uuid(2)};
+  shard.former = {test_uuid(3), test_uuid(8)};  // a learner now; a node that was removed since
   shard.change = 11;
   shard.next_join = 7;
   shard.fork = 1;

@@ -174,6 +174,9 @@ ClusterSimOptions ClusterSimOptions::from_seed(uint64_t seed) {
   using rpc::PacketProtection;
   out.packets = one_of<PacketProtection>(rng, {PacketProtection::kOff, PacketProtection::kOff,
                                                PacketProtection::kAuthenticate, PacketProtection::kEncrypt});
+  // Longer than a run: in the end all nodes are back, and nothing may depend on this time. But a node whose disk was
+  // wiped comes back as another node, which gets a copy only then.
+  if (out.wipe_every_ns == 0 && rng.chance(0.3)) out.core.views.replace_after_ns = 1000 * kSecond;
   return out;
 }
 
