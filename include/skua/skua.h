@@ -229,11 +229,17 @@ typedef struct skua_scan_range {
     }                                          \
   }
 
-/* A field of a row, to be replaced or added. */
+/* A field of a row, to be replaced, added or removed. */
 typedef struct skua_field {
   skua_bytes name;
-  skua_bytes value;
+  skua_bytes value; /* skua_no_value(): the field is removed, if the row has it */
 } skua_field;
+
+/* The value of a field that is to be removed. Nodes of a version that knows no removals answer SKUA_UNIMPLEMENTED. */
+static inline skua_bytes skua_no_value(void) {
+  skua_bytes bytes = {NULL, SIZE_MAX};
+  return bytes;
+}
 
 /* ---- batches ---- */
 
@@ -278,7 +284,7 @@ SKUA_API skua_result* skua_append(skua_client* client, const char* table, skua_b
 /* The key vanishes after `ttl_ns`. 0: never. */
 SKUA_API skua_result* skua_expire(skua_client* client, const char* table, skua_bytes key, int64_t ttl_ns,
                                   const skua_write_options* options);
-/* Replaces or adds fields of a row. */
+/* Replaces, adds or removes fields of a row. The key goes with its last field. */
 SKUA_API skua_result* skua_patch(skua_client* client, const char* table, skua_bytes key, const skua_field* fields,
                                  size_t field_count, bool create_if_missing, const skua_write_options* options);
 /* 1 to 1,024 keys. The result has one entry for each, in their order. */

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 
@@ -19,6 +21,11 @@ constexpr uint32_t kScanRangeLeast = 40;
 static_assert(kReadOptionsLeast <= sizeof(skua_read_options));
 static_assert(kWriteOptionsLeast <= sizeof(skua_write_options));
 static_assert(kScanRangeLeast <= sizeof(skua_scan_range));
+
+/// skua_no_value()
+bool is_no_value(const skua_bytes& value) {
+  return value.data == nullptr && value.length == SIZE_MAX;
+}
 
 /// `to` has the defaults, and gets what `given` has of it.
 template <typename Struct>
@@ -137,8 +144,10 @@ absl::Status read(const skua_field* given, size_t count, std::vector<kv::FieldUp
   absl::Status status = count == 0 ? absl::OkStatus() : check_not_null("fields", given);
   for (size_t i = 0; status.ok() && i < count; ++i) {
     status = check_bytes("a field's name", given[i].name);
-    if (status.ok()) status = check_bytes("a field's value", given[i].value);
-    if (status.ok()) to.push_back({.name = view_of(given[i].name), .value = view_of(given[i].value)});
+    const bool remove = is_no_value(given[i].value);
+    if (status.ok() && !remove) status = check_bytes("a field's value", given[i].value);
+    if (!status.ok()) break;
+    to.push_back({.name = view_of(given[i].name), .value = remove ? "" : view_of(given[i].value), .remove = remove});
   }
   return status;
 }

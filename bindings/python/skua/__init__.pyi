@@ -116,7 +116,7 @@ class Client:
                if_present: bool = ..., durability: Durability = ..., timeout: Seconds | None = ...) -> Written: ...
     def expire(self, table: str, key: Bytes, ttl: Seconds | None, *, if_version: int | None = ...,
                if_present: bool = ..., durability: Durability = ..., timeout: Seconds | None = ...) -> Written: ...
-    def patch(self, table: str, key: Bytes, fields: Mapping[str, Bytes], *, create_if_missing: bool = ...,
+    def patch(self, table: str, key: Bytes, fields: Mapping[str, Bytes | None], *, create_if_missing: bool = ...,
               if_version: int | None = ..., if_present: bool = ..., durability: Durability = ...,
               timeout: Seconds | None = ...) -> Written: ...
     def batch(self, table: str, batch: Batch, *, durability: Durability = ...,
@@ -153,7 +153,7 @@ class AsyncClient:
     def expire(self, table: str, key: Bytes, ttl: Seconds | None, *, if_version: int | None = ...,
                if_present: bool = ..., durability: Durability = ...,
                timeout: Seconds | None = ...) -> asyncio.Future[Written]: ...
-    def patch(self, table: str, key: Bytes, fields: Mapping[str, Bytes], *, create_if_missing: bool = ...,
+    def patch(self, table: str, key: Bytes, fields: Mapping[str, Bytes | None], *, create_if_missing: bool = ...,
               if_version: int | None = ..., if_present: bool = ..., durability: Durability = ...,
               timeout: Seconds | None = ...) -> asyncio.Future[Written]: ...
     def batch(self, table: str, batch: Batch, *, durability: Durability = ...,

@@ -67,9 +67,9 @@ class Calls:
         a = Arguments()
         return self._run("expire", written_of, a, a.table(table), a.bytes(key), nanoseconds("ttl", ttl), a.write(**options))
 
-    def patch(self, table: str, key: Bytes, fields: Mapping[str, Bytes], *, create_if_missing: bool = False,
+    def patch(self, table: str, key: Bytes, fields: Mapping[str, Bytes | None], *, create_if_missing: bool = False,
               **options: Any) -> Any:
-        """Replaces or adds fields of a row."""
+        """Replaces or adds fields of a row; removes those whose value is None. The key goes with its last field."""
         a = Arguments()
         return self._run("patch", written_of, a, a.table(table), a.bytes(key), a.fields(fields), len(fields), create_if_missing,
                          a.write(**options))

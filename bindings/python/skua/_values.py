@@ -15,6 +15,8 @@ Bytes = Union[str, bytes, bytearray, memoryview]
 Seconds = Union[int, float, datetime.timedelta]
 
 _NS = 1_000_000_000
+# skua_no_value() of C
+NO_VALUE = {"data": ffi.NULL, "length": 2 ** (8 * ffi.sizeof("size_t")) - 1}
 
 
 def library_version() -> str:
@@ -148,8 +150,9 @@ class Arguments:
     def keys(self, keys: list[Bytes]) -> Any:
         return ffi.new("skua_bytes[]", [self.bytes(key) for key in keys])
 
-    def fields(self, fields: Mapping[str, Bytes]) -> Any:
-        return ffi.new("skua_field[]", [{"name": self.bytes(name), "value": self.bytes(value)} for name, value in fields.items()])
+    def fields(self, fields: Mapping[str, Bytes | None]) -> Any:
+        return ffi.new("skua_field[]", [{"name": self.bytes(name), "value": NO_VALUE if value is None else self.bytes(value)}
+                                        for name, value in fields.items()])
 
     def range(self, start: Bytes, end: Bytes, limit: int) -> Any:
         return ffi.new("skua_scan_range*", {"size": ffi.sizeof("skua_scan_range"), "limit": limit, "start": self.bytes(start),

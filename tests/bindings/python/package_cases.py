@@ -77,6 +77,11 @@ class ClientTest(unittest.TestCase):
         c.expire("t", "n", None)
         self.assertIsNone(c.get("t", "n", with_ttl=True).ttl)
         c.patch("t", "row", {"born": "1815", "name": b"ada"}, create_if_missing=True)
+        both = len(c.get("t", "row"))
+        c.patch("t", "row", {"born": None, "missing": None})
+        self.assertLess(len(c.get("t", "row")), both)
+        c.patch("t", "row", {"name": None})
+        self.assertIsNone(c.get("t", "row"))
         c.remove("t", "n")
         with self.assertRaises(skua.NotFound) as raised:
             c.remove("t", "n")
@@ -291,6 +296,8 @@ class AsyncClientTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual([None if v is None else bytes(v) for v in await c.multi_get("t", ["an", "nobody"])], [b"70", None])
         self.assertEqual([row.key for row in await c.scan("t", "an", "ao")], [b"an"])
         await c.patch("t", "arow", {"a": "b"}, create_if_missing=True)
+        await c.patch("t", "arow", {"a": None})
+        self.assertIsNone(await c.get("t", "arow"))
         self.assertEqual(await c.batch("one", skua.Batch().add("ab", 1).add("ab", 2)), [1, 3])
         await c.remove("t", "an")
         with self.assertRaises(skua.NotFound):

@@ -16,6 +16,10 @@
 namespace skua::c {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
 TEST(Blocking, DoesEachOperation) {
   kv::ThreadedCluster cluster(2, 4);
   const ClientPtr client = blocking_client(cluster);
@@ -59,7 +63,15 @@ TEST(Blocking, DoesEachOperation) {
   EXPECT_EQ(skua_result_ttl_ms(n.get()), 9000);
 
   const skua_field field = {skua_text("born"), skua_text("1815")};
-  EXPECT_EQ(skua_result_code(ResultPtr(skua_patch(c, "t", skua_text("row"), &field, 1, true, nullptr)).get()), SKUA_OK);
+  const skua_bytes row = skua_text("row");
+  EXPECT_EQ(skua_result_code(ResultPtr(skua_patch(c, "t", row, &field, 1, true, nullptr)).get()), SKUA_OK);
+  const skua_field changes[] = {{skua_text("born"), skua_no_value()}, {skua_text("name"), skua_text("ada")}};
+  EXPECT_EQ(skua_result_code(ResultPtr(skua_patch(c, "t", row, changes, 2, false, nullptr)).get()), SKUA_OK);
+  const ResultPtr patched(skua_get(c, "t", row, nullptr));
+  EXPECT_THAT(str(skua_result_value(patched.get())), AllOf(HasSubstr("ada"), Not(HasSubstr("born"))));
+  const skua_field last = {skua_text("name"), skua_no_value()};
+  EXPECT_EQ(skua_result_code(ResultPtr(skua_patch(c, "t", row, &last, 1, false, nullptr)).get()), SKUA_OK);
+  EXPECT_EQ(skua_result_code(ResultPtr(skua_get(c, "t", row, nullptr)).get()), SKUA_NOT_FOUND);
 
   skua_write_options if_version = SKUA_WRITE_OPTIONS_INIT;
   if_version.has_if_version = true;
