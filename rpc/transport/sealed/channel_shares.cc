@@ -23,13 +23,9 @@ ChannelLimits ChannelLimits::of(uint32_t channels_max, DurationNs pending_ns) {
 }
 
 ChannelLimits ChannelLimits::of_keyless(uint32_t channels_max, DurationNs pending_ns) {
-  const uint32_t all = channels_max / 2;
-  return {.channels_max = all,
-          .reserved = all / 4,
-          .per_principal = std::max(all / 4, kPerPrincipalMin),
-          .per_node = std::max(all / 8, kPerPrincipalMin),
-          .pending_ns = pending_ns,
-          .what = "channels without keys"};
+  ChannelLimits limits = of(channels_max, pending_ns);
+  limits.what = "channels without keys";
+  return limits;
 }
 
 ChannelHolder ChannelHolder::of(const OfferOrigin& origin) {

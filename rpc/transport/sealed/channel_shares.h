@@ -47,9 +47,7 @@ struct ChannelLimits {
   /// A quarter is reserved. A principal may have half, because programs of one kind often share a certificate; a
   /// node an eighth, so that one node does not take what is reserved for all. At least 16.
   [[nodiscard]] static ChannelLimits of(uint32_t channels_max, DurationNs pending_ns);
-  /// Of peers without keys, beside those with keys, of which there may be `channels_max`: half as many. A quarter of
-  /// them is reserved. A principal or a source may have a quarter, because a source may claim to be anybody; a node
-  /// an eighth. At least 16.
+  /// The same, of peers without keys.
   [[nodiscard]] static ChannelLimits of_keyless(uint32_t channels_max, DurationNs pending_ns);
 };
 

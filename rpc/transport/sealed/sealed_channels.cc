@@ -56,7 +56,7 @@ PeerId SealedTransport::take(Kind kind, const ChannelHolder& holder, PeerId wire
   if (victim != kNoPeer) free(victim);
   const DurationNs quarantine_ns = std::max(kQuarantineMin, options_.unproven_after_ns);
   const bool is_rested = !free_.empty() && now - channels_[free_.front()].unused_since_ns >= quarantine_ns;
-  if (!is_rested && channels_.size() < 2 * size_t{options_.channels_max}) {
+  if (!is_rested && channels_.size() < places_max()) {
     free_.push_front(static_cast<PeerId>(channels_.size()));
     channels_.emplace_back();
   }

@@ -60,7 +60,8 @@ struct SealedOptions {
   /// Keyless peers are taken, too. Not for endpoints with EndpointOptions::trusted_wire (checked there).
   bool admits_keyless = false;
   KeyRotation rotation{};
-  /// How many of these a principal may have, and how many are kept for nodes: ChannelLimits::of().
+  /// Of peers with keys, and as many again of keyless ones. How many a principal may have, and how many are kept for
+  /// nodes: ChannelLimits::of().
   uint32_t channels_max = 8192;
   /// A channel that others offered may make room for another one if no frame of it has come for so long. As long as the
   /// endpoint keeps the offer's session (ProtocolOptions::unproven_after_ns).
@@ -175,6 +176,10 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   };
 
   // Channels
+  /// Twice as many places as channels, so that most places rest before they are used again.
+  [[nodiscard]] size_t places_max() const {
+    return 2 * size_t{options_.channels_max} * (options_.admits_keyless ? 2 : 1);
+  }
   [[nodiscard]] ChannelShares& shares_of(Kind kind) { return kind == Kind::kKeyless ? keyless_shares_ : keyed_shares_; }
   [[nodiscard]] absl::StatusOr<PeerId> victim_for(Kind kind, const ChannelHolder& holder);
   [[nodiscard]] PeerId take(Kind kind, const ChannelHolder& holder, PeerId wire, PeerId victim, bool is_proven);

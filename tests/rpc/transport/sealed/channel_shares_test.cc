@@ -68,14 +68,6 @@ TEST(ChannelLimits, HalfForAPrincipalAnEighthForANodeAndAQuarterForAllNodes) {
   EXPECT_EQ(ChannelLimits::of(20, kDeadline).per_principal, 16u);
 }
 
-TEST(ChannelLimits, HalfAsManyWithoutKeysAndAQuarterOfThemForAnyOrigin) {
-  const ChannelLimits limits = ChannelLimits::of_keyless(8192, kDeadline);
-  EXPECT_EQ(limits.channels_max, 4096u);
-  EXPECT_EQ(limits.reserved, 1024u);
-  EXPECT_EQ(limits.per_principal, 1024u);
-  EXPECT_EQ(limits.per_node, 512u);
-}
-
 TEST_F(ChannelSharesTest, APrincipalHasAShareOfAll) {
   for (PeerId id = 0; id < 3; ++id) add(id, client("client/a"));
   const absl::Status refused = victim(client("client/a")).status();

@@ -113,7 +113,7 @@ TEST_P(KeylessPeersTest, WhoProvedNoNameAndWantsKeysIsRefused) {
 /// Their channels are limited by themselves, and packets alone push nobody out.
 TEST_P(KeylessPeersTest, KeylessPeersHaveTheirOwnShare) {
   SealedOptions few = admitting();
-  few.channels_max = 16;  // eight for those without keys, of which two are reserved
+  few.channels_max = 8;  // of which two are reserved
   serve_with(few);
   constexpr size_t kPlaces = 6;
   std::vector<std::unique_ptr<Host>> callers;
@@ -151,7 +151,7 @@ TEST_P(KeylessPeersTest, ClaimsOfOneOriginKeepNobodyElseOut) {
   }
   EXPECT_EQ(answers.front().code, absl::StatusCode::kOk);
   EXPECT_EQ(answers.back().code, absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(answers.back().text, HasSubstr("has 16 channels without keys"));
+  EXPECT_THAT(answers.back().text, HasSubstr("has 64 channels without keys"));
   call_from(std::nullopt);
   const auto session = open(*caller_);
   ASSERT_TRUE(session.ok()) << session.status();
