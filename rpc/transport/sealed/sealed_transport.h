@@ -16,11 +16,11 @@
 // it is sealed into memory of its own, and the wire queues or drops it as it does with any other.
 //
 // Keyless peers. While a cluster turns protection on (SealedOptions::admits_keyless), a peer of the wire may have no
-// keys yet. Then it is a keyless channel here, one for each peer of the wire. These have limits of their own
-// (ChannelLimits::of_keyless), so that they and those with keys do not take each other's room: what such a peer
-// sends is not sealed, and what it is sent is only copied into frames, with a checksum if the wire does not detect
-// damage itself. A keyless channel never gets keys, and a channel with keys takes sealed frames only. So a packet
-// without a seal is never taken for a session that has keys.
+// keys yet. Then it is a keyless channel here, one for each peer of the wire. Keyless channels have limits of their own
+// (ChannelLimits::of_keyless()), so that neither kind takes the other's room. What a keyless peer sends is not sealed,
+// and what it is sent is only copied into frames, with a checksum if the wire does not detect damage itself. A keyless
+// channel never gets keys, and a channel with keys takes sealed frames only. So a packet without a seal is never taken
+// for a session that has keys.
 //
 // The number of channels is bounded, and each principal has its share of them (channel_shares.h).
 //
@@ -176,7 +176,7 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   };
 
   // Channels
-  /// Twice as many places as channels, so that most places rest before they are used again.
+  /// Twice as many places as there may be channels of both kinds: most places rest before they are used again.
   [[nodiscard]] size_t places_max() const {
     return 2 * size_t{options_.channels_max} * (options_.admits_keyless ? 2 : 1);
   }
