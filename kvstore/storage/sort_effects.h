@@ -2,8 +2,9 @@
 // from the place of the key before (rocksdb_engine.cc).
 //
 // Comparing two keys costs two cache misses, and keys often have a common beginning. So small handles are sorted: the
-// eight bytes behind the beginning that all keys have in common, as a number, and the place of the effect. Keys are
-// compared only where these numbers are equal.
+// eight bytes behind the beginning that all keys have in common, as a number, and the place of the effect. Then most
+// runs of equal numbers are writes of one key. The last one stays, after one comparison for each of the others, or none
+// if the eight bytes are the rest of the key. Only runs of different keys are sorted by whole keys.
 #ifndef SKUA_KVSTORE_STORAGE_SORT_EFFECTS_H_
 #define SKUA_KVSTORE_STORAGE_SORT_EFFECTS_H_
 
