@@ -76,6 +76,14 @@ inline void Index::prefetch_item(ItemPlace place) const {
   __builtin_prefetch(item + 56);  // header and key of 24 bytes straddle two lines more often than not
 }
 
+void Index::prefetch_items(uint64_t hash) const {
+  keep_prefetches();
+  const Bucket& bucket = home(hash);
+  for (uint32_t mask = candidates(bucket, tag_of(hash)); mask != 0; mask &= mask - 1) {
+    prefetch_item(bucket.slots[static_cast<size_t>(std::countr_zero(mask))].place());
+  }
+}
+
 Index::Slot* Index::find(const ItemKey& key) {
   const uint16_t tag = tag_of(key.hash);
   for (Bucket* bucket = &home(key.hash); bucket != nullptr; bucket = overflow_of(*bucket)) {

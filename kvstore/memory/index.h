@@ -87,6 +87,8 @@ class Index {
   [[nodiscard]] Slot* find_place(uint64_t hash, ItemPlace place);
   /// Prefetches the bucket for a later find_place, find or insert.
   void prefetch(uint64_t hash) const { __builtin_prefetch(&home(hash)); }
+  /// Prefetches the items that find() will look at. The bucket should have been prefetched.
+  void prefetch_items(uint64_t hash) const;
 
   /// Adds an item whose key is not in the index. False: there is no room and no overflow bucket left; nothing was done.
   [[nodiscard]] bool insert(uint64_t hash, ItemPlace place);

@@ -10,6 +10,12 @@
 #include "rpc/base/check.h"
 
 namespace skua::kv {
+namespace {
+
+/// The items of so many writes are fetched ahead, while the index is made to refer to other ones.
+constexpr size_t kAhead = 4;
+
+}  // namespace
 
 size_t MemoryTier::cost_in_batch(size_t item_bytes) const {
   const size_t region = arena_->region_bytes();
@@ -43,6 +49,7 @@ bool MemoryTier::write_items(std::span<BatchWrite> writes, uint64_t index) {
   for (size_t i = 0; i < writes.size(); ++i) {
     BatchWrite& write = writes[i];
     const size_t bytes = write.item_bytes();
+    index_.prefetch(write.key.hash);
     room_.pace(bytes);
     Region* region = room_.open(bytes, MemoryRoom::kWriteHead);
     if (region == nullptr) {
@@ -71,6 +78,7 @@ bool MemoryTier::enter_all(std::span<BatchWrite> writes) {
     size_t entered = 0;
     for (; entered < writes.size(); ++entered) {
       BatchWrite& write = writes[entered];
+      if (entered + kAhead < writes.size()) index_.prefetch_items(writes[entered + kAhead].key.hash);
       Index::Slot* slot = index_.find(write.key);
       write.before = slot == nullptr ? 0 : slot->place();
       const ItemPlace place = arena_->place_of(write.item);
