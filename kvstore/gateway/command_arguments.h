@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "absl/container/inlined_vector.h"
 
 namespace skua::kv::gateway {
 
@@ -31,7 +32,7 @@ class CommandArguments {
     bytes_.clear();
     ends_.clear();
     if (bytes_.capacity() > kKeptBytesMax) std::string().swap(bytes_);
-    if (ends_.capacity() * sizeof(uint32_t) > kKeptBytesMax) std::vector<uint32_t>().swap(ends_);
+    if (ends_.capacity() * sizeof(uint32_t) > kKeptBytesMax) ends_.shrink_to_fit();
   }
 
   friend bool operator==(const CommandArguments&, const CommandArguments&) = default;
@@ -40,7 +41,7 @@ class CommandArguments {
   static constexpr size_t kKeptBytesMax = 4096;
 
   std::string bytes_;
-  std::vector<uint32_t> ends_;  // of each argument, in bytes_
+  absl::InlinedVector<uint32_t, 4> ends_;  // of each argument, in bytes_
 };
 
 }  // namespace skua::kv::gateway

@@ -59,6 +59,7 @@ void CommandRun::end() {
   forget_keys();
   asked_ = {};
   unanswered_ = 0;
+  asked_once_ = false;
   reply_.clear();
   reply_.set_pinned(nullptr);
   words_.clear();
@@ -67,8 +68,26 @@ void CommandRun::end() {
 void CommandRun::start(int64_t now_us, std::vector<IssuedRequest>& out) {
   state_ = State::kRunning;
   begun_us_ = now_us;
-  if (!std::exchange(waits_for_turn_, false)) task_ = spec_->handler(*this);
+  if (!std::exchange(waits_for_turn_, false)) {
+    if (spec_->one_request != nullptr && ask_once(now_us, out)) return;
+    SKUA_CHECK(spec_->handler != nullptr, "its one request does for all words");
+    task_ = spec_->handler(*this);
+  }
   resume(now_us, out);
+}
+
+/// False: the words need the handler.
+bool CommandRun::ask_once(int64_t now_us, std::vector<IssuedRequest>& out) {
+  now_us_ = now_us;
+  IssuedRequest& issued = out.emplace_back();
+  asked_once_ = spec_->one_request->ask(*this, issued.request);
+  if (!asked_once_) {
+    out.pop_back();
+    return false;
+  }
+  issued.ticket = {number_, 0};
+  issued.request.database = database_;
+  return true;
 }
 
 void CommandRun::end_early() {
@@ -164,6 +183,13 @@ void CommandRun::take_value(uint32_t index) {
 }
 
 void CommandRun::complete(uint32_t index, StoreResult&& result, int64_t now_us, std::vector<IssuedRequest>& out) {
+  if (asked_once_ && state_ == State::kRunning && index == 0) {
+    now_us_ = now_us;
+    asked_once_ = false;
+    spec_->one_request->reply(*this, std::move(result));
+    state_ = State::kDone;
+    return;
+  }
   if (state_ != State::kRunning || index >= results_.size() || is_answered_[index]) return;
   results_[index] = std::move(result);
   take_value(index);

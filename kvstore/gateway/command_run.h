@@ -4,6 +4,8 @@
 //                |          ^                                                             |
 //                |          +------------------------ complete(result) <------------------+
 //                +--> reply
+//
+// Commands that ask once have two functions instead of a coroutine (OneRequest in command_table.h).
 #ifndef SKUA_KVSTORE_GATEWAY_COMMAND_RUN_H_
 #define SKUA_KVSTORE_GATEWAY_COMMAND_RUN_H_
 
@@ -152,6 +154,7 @@ class CommandRun : public HazardNode {
   };
 
   void add_keys_of(const CommandRun& command);
+  [[nodiscard]] bool ask_once(int64_t now_us, std::vector<IssuedRequest>& out);
   void ask(std::span<const StoreRequest> requests);
   void take_value(uint32_t index);
   void count_values(size_t result_bytes, size_t kept_bytes);
@@ -163,6 +166,7 @@ class CommandRun : public HazardNode {
   bool holds_values_ = false;
   bool is_queued_ = false;
   bool waits_for_turn_ = false;
+  bool asked_once_ = false;  // the command waits without its handler (OneRequest)
   uint32_t database_ = 0;
   uint64_t number_ = 0;
   size_t memory_bytes_ = 0;

@@ -19,7 +19,7 @@ constexpr uint32_t kReadFast = kReads | kFast;
 constexpr uint32_t kWriteFast = kWrites | kFast;
 constexpr uint32_t kLocalFast = kLocal | kFast;
 
-// name, arity, flags, first key, last key, step, handler
+// name, arity, flags, first key, last key, step, handler, one request
 constexpr auto kCommands = std::to_array<CommandSpec>({
     {"append", 3, kWriteFast, 1, 1, 1, handlers::append},
     {"auth", -2, kLocalFast | kNotInMulti | kNoUser, 0, 0, 0, handlers::auth},
@@ -48,7 +48,7 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"expiretime", 2, kReadFast, 1, 1, 1, handlers::expiretime},
     {"flushall", -1, kWrites | kWholeTable | kAllDatabases | kNotInMulti, 0, 0, 0, handlers::flush},
     {"flushdb", -1, kWrites | kWholeTable | kNotInMulti, 0, 0, 0, handlers::flush},
-    {"get", 2, kReadFast, 1, 1, 1, handlers::get},
+    {"get", 2, kReadFast, 1, 1, 1, nullptr, &handlers::kGet},
     {"getdel", 2, kWriteFast | kHoldsValues | kGivesValues, 1, 1, 1, handlers::getdel},
     {"getex", -2, kWriteFast | kHoldsValues | kGivesValues, 1, 1, 1, handlers::getex},
     {"getrange", 4, kReads, 1, 1, 1, handlers::getrange},
@@ -90,7 +90,7 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"reset", 1, kLocalFast | kNotQueued | kNoUser, 0, 0, 0, handlers::reset},
     {"scan", -2, kWholeTable | kNotInMulti, 0, 0, 0, handlers::scan},
     {"select", 2, kLocalFast | kNotInMulti, 0, 0, 0, handlers::select},
-    {"set", -3, kWrites | kHoldsValues | kGivesValues, 1, 1, 1, handlers::set},
+    {"set", -3, kWrites | kHoldsValues | kGivesValues, 1, 1, 1, handlers::set, &handlers::kSetValue},
     {"setex", 4, kWrites, 1, 1, 1, handlers::setex},
     {"setnx", 3, kWriteFast, 1, 1, 1, handlers::setnx},
     {"setrange", 4, kWrites | kHoldsValues, 1, 1, 1, handlers::setrange},
@@ -229,7 +229,7 @@ FoundCommand find_command(const CommandArguments& words) {
   if (!fits_arity && spec->handler == handlers::exec) {
     return {.error = std::string(errors::kExecArity), .ends_transaction = true};
   }
-  if (!fits_arity || spec->handler == nullptr) return {.error = wrong_arity_error(spec->name)};
+  if (!fits_arity || !spec->can_run()) return {.error = wrong_arity_error(spec->name)};
   return {.spec = spec};
 }
 

@@ -13,7 +13,19 @@
 
 namespace skua::kv::gateway {
 
+struct StoreRequest;
+struct StoreResult;
+
 using CommandHandler = CommandTask (*)(CommandRun& run);
+
+/// A command that asks the store once, and whose reply follows from its words and the result. It needs no coroutine:
+/// while it waits, its run is all that it has. Thousands of GETs and SETs wait at the same time, and what each of them
+/// has in memory decides how long it takes.
+struct OneRequest {
+  /// False: these words need the handler, and nothing was done.
+  bool (*ask)(const CommandRun& run, StoreRequest& request);
+  void (*reply)(CommandRun& run, StoreResult&& result);
+};
 
 enum CommandFlag : uint32_t {
   kReads = 1,           ///< its keys
@@ -41,14 +53,17 @@ struct CommandSpec {
   int first_key;
   int last_key;
   int key_step;
-  /// Null: the command has subcommands, and is none by itself.
+  /// Null: OneRequest does for all words; or the command has subcommands, and is none by itself.
   CommandHandler handler;
+  const OneRequest* one_request = nullptr;  ///< comes before the handler; may be null
 
   [[nodiscard]] bool has(CommandFlag flag) const { return (flags & flag) != 0; }
   [[nodiscard]] bool fits(size_t word_count) const {
     const auto count = static_cast<int>(word_count);
     return arity < 0 ? count >= -arity : count == arity;
   }
+  /// False: it has subcommands, and is none by itself.
+  [[nodiscard]] bool can_run() const { return handler != nullptr || one_request != nullptr; }
   [[nodiscard]] bool is_subcommand() const { return name.find('|') != std::string_view::npos; }
 };
 

@@ -2,12 +2,14 @@
 #ifndef SKUA_KVSTORE_GATEWAY_HANDLERS_H_
 #define SKUA_KVSTORE_GATEWAY_HANDLERS_H_
 
+#include "kvstore/gateway/command_table.h"
 #include "kvstore/gateway/command_task.h"
 
 namespace skua::kv::gateway::handlers {
 
 // set_commands.cc
 CommandTask set(CommandRun& run);
+extern const OneRequest kSetValue;  // SET without options
 CommandTask setex(CommandRun& run);
 CommandTask psetex(CommandRun& run);
 CommandTask setnx(CommandRun& run);
@@ -16,7 +18,7 @@ CommandTask msetnx(CommandRun& run);
 CommandTask getset(CommandRun& run);
 
 // string_commands.cc
-CommandTask get(CommandRun& run);
+extern const OneRequest kGet;
 CommandTask mget(CommandRun& run);
 CommandTask getdel(CommandRun& run);
 CommandTask getex(CommandRun& run);

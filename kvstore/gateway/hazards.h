@@ -37,7 +37,7 @@ struct HazardNode {
 
   bool is_write = false;
   bool is_whole_table = false;
-  std::vector<uint64_t> key_hashes;
+  absl::InlinedVector<uint64_t, 1> key_hashes;
 
   /// Appends the hashes of the command's keys to key_hashes, unless they are there already. Hazards calls it at most
   /// once, when the keys make a difference.

@@ -89,15 +89,16 @@ std::vector<StoreRequest> puts_if_absent(const CommandRun& run) {
   return puts;
 }
 
-void reply_put(CommandRun& run, const StoreResult& put) {
+void reply_put(CommandRun& run, StoreResult&& put) {
   if (!reply_failure(run, put)) run.reply().ok();
 }
 
-/// SET without options. A handler of its own: hundreds of these wait at the same time, and the memory of one that knows
-/// the options is four times as large.
-CommandTask set_value(CommandRun& run) {
-  if (is_too_large(run, run.arg(2))) co_return;
-  reply_put(run, co_await run.store({.kind = Kind::kPut, .key = run.arg(1), .value = run.arg(2)}));
+bool ask_put(const CommandRun& run, StoreRequest& request) {
+  if (run.size() != 3 || run.arg(2).size() > kValueBytesMax) return false;
+  request.kind = Kind::kPut;
+  request.key = run.arg(1);
+  request.value = run.arg(2);
+  return true;
 }
 
 /// What SET with options writes, and when.
@@ -124,7 +125,11 @@ std::optional<SetPlan> plan_set(CommandRun& run) {
   return plan;
 }
 
-CommandTask set_with_options(CommandRun& run) {
+}  // namespace
+
+const OneRequest kSetValue{.ask = ask_put, .reply = reply_put};
+
+CommandTask set(CommandRun& run) {
   const std::optional<SetPlan> plan = plan_set(run);
   if (!plan.has_value()) co_return;
   const SetOptions& options = plan->options;
@@ -133,12 +138,12 @@ CommandTask set_with_options(CommandRun& run) {
     StoreRequest request = plan->put(run);
     request.if_absent = options.if_absent;
     request.if_present = options.if_present;
-    const StoreResult put = co_await run.store(request);
+    StoreResult put = co_await run.store(request);
     const bool is_absent = options.if_present && put.status == StoreResult::Status::kNotFound;
     if (put.status == StoreResult::Status::kExists || is_absent) {
       run.reply().null();
     } else {
-      reply_put(run, put);
+      reply_put(run, std::move(put));
     }
     co_return;
   }
@@ -163,12 +168,6 @@ CommandTask set_with_options(CommandRun& run) {
     }
     co_return;
   }
-}
-
-}  // namespace
-
-CommandTask set(CommandRun& run) {
-  return run.size() == 3 ? set_value(run) : set_with_options(run);
 }
 
 CommandTask setex(CommandRun& run) {

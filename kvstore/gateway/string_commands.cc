@@ -31,12 +31,20 @@ std::optional<GetexOptions> parse_getex_options(const CommandRun& run) {
   return is_known && run.size() == words ? std::optional(options) : std::nullopt;
 }
 
-}  // namespace
+bool ask_value(const CommandRun& run, StoreRequest& request) {
+  request.kind = Kind::kGet;
+  request.key = run.arg(1);
+  request.with_mark = true;
+  return true;
+}
 
-CommandTask get(CommandRun& run) {
-  StoreResult got = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true});
+void reply_string(CommandRun& run, StoreResult&& got) {
   if (!reply_not_string(run, got)) reply_value(run, std::move(got));
 }
+
+}  // namespace
+
+const OneRequest kGet{.ask = ask_value, .reply = reply_string};
 
 CommandTask mget(CommandRun& run) {
   run.reply().array(run.size() - 1);
