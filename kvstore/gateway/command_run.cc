@@ -148,6 +148,7 @@ void CommandRun::ask(std::span<const StoreRequest> requests) {
 }
 
 void CommandRun::forget_results() {
+  if (results_.capacity() == 0 && kept_bytes_ == 0) return;  // it asked once, or not at all
   free_large_results(results_);
   count_values(0, 0);
 }

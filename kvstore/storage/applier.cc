@@ -14,8 +14,6 @@
 namespace skua::kv {
 namespace {
 
-/// A batch of more effects than this gives its memory back when it is written.
-constexpr size_t kKeptEffects = 4096;
 /// The memory tier that the defaults of Applier::Options are made for.
 constexpr size_t kFullTierBytes = size_t{1} << 30;
 constexpr size_t kLeastEffects = 16;
@@ -26,11 +24,6 @@ constexpr size_t kRecordItemsMax = kBatchOpsMax + 1;
 /// True if the database did not change, and the operation may be tried again.
 bool is_passing(const absl::Status& status) {
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
-}
-
-void forget(std::vector<AppliedEffect>& effects) {
-  effects.clear();
-  if (effects.capacity() > kKeptEffects) std::vector<AppliedEffect>().swap(effects);
 }
 
 }  // namespace
@@ -250,6 +243,7 @@ size_t Applier::take(Item& item) {
   }
   const AppliedEffect& effect = std::get<AppliedEffect>(item.what);
   if (shard.batch.empty()) {
+    if (shard.batch.capacity() == 0) shard.batch = batch_memory_.take(shard.last_batch_effects);
     shard.first_count = taken_count_;
     shard.first_bytes = taken_bytes_;
   }
@@ -329,7 +323,7 @@ void Applier::write_batch(AppliedShard& shard) {
     const size_t coalesced = coalesced_.size();
     shard.completions.collect(shard.batch.back().version, coalesced_);
     absl::Status applied = shard.db->apply(coalesced_, shard.batch.back().version);
-    forget(coalesced_);
+    if (BatchMemory::is_wasteful(coalesced_)) std::vector<AppliedEffect>().swap(coalesced_);
     if (is_passing(applied)) {
       shard.held_up = std::move(applied);
       is_held_up_.store(true, std::memory_order_relaxed);
@@ -342,7 +336,8 @@ void Applier::write_batch(AppliedShard& shard) {
     shard.failure = std::move(applied);
   }
   shard.batch_bytes = 0;
-  forget(shard.batch);
+  shard.last_batch_effects = shard.batch.size();
+  batch_memory_.give(shard.batch);
 }
 
 /// Writes closed_row as the last row, so that the database has it only together with everything before.

@@ -45,6 +45,7 @@
 
 #include "absl/status/status.h"
 #include "kvstore/log/log_writer.h"
+#include "kvstore/storage/batch_memory.h"
 #include "kvstore/storage/completion_rows.h"
 #include "kvstore/storage/shard_db.h"
 #include "kvstore/storage/wake_up.h"
@@ -75,6 +76,7 @@ struct AppliedShard {
 
   // The members of the applier's thread.
   std::vector<AppliedEffect> batch{};
+  size_t last_batch_effects = 0;
   size_t batch_bytes = 0;
   uint64_t first_count = 0;        // items before the batch's first, of all that there ever were
   uint64_t first_bytes = 0;        // of these items
@@ -95,10 +97,10 @@ class Applier {
     size_t queue_max = size_t{1} << 16;  ///< effects and completions; rounded up to a power of two
     size_t wake_effects = 4096;          ///< this many new effects wake the thread, or:
     size_t wake_bytes = size_t{4} << 20;
-    size_t batch_effects = size_t{1} << 17;  ///< a shard's batch is written when it has so many, or:
-    size_t batch_bytes = size_t{16} << 20;
-    size_t age_effects = size_t{1} << 19;  ///< also when so many have come since its first effect, of all shards, or:
-    size_t age_bytes = size_t{64} << 20;
+    size_t batch_effects = size_t{1} << 18;  ///< a shard's batch is written when it has so many, or:
+    size_t batch_bytes = size_t{32} << 20;
+    size_t age_effects = size_t{1} << 20;  ///< also when so many have come since its first effect, of all shards, or:
+    size_t age_bytes = size_t{128} << 20;
     size_t round_effects_max = size_t{1} << 16;  ///< taken at a time, but a round goes on to the end of a record
     size_t round_bytes_max = size_t{16} << 20;
     uint64_t flush_segments = 6;  ///< with more segments in use, the shards that pin the oldest are flushed
@@ -245,6 +247,7 @@ class Applier {
   std::vector<Report> reports_;
   std::vector<AppliedShard*> closing_;
   std::vector<AppliedShard*> keeping_;
+  BatchMemory batch_memory_;
   std::vector<AppliedEffect> coalesced_;  // of a batch: what its database gets
 
   std::atomic<uint64_t> effects_{0};

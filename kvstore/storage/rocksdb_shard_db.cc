@@ -87,8 +87,9 @@ class RocksdbShardDb final : public ShardDb {
     rocksdb::Status status;
     note_expiring_blobs(effects);
     note_marks(effects);
-    for (const AppliedEffect& effect : effects) {
-      if (status = add_to_batch(effect); !status.ok()) break;
+    for (size_t i = 0; status.ok() && i < effects.size(); ++i) {
+      if (i + kPrefetchEffects < effects.size()) prefetch(effects[i + kPrefetchEffects]);
+      status = add_to_batch(effects[i]);
     }
     if (status.ok()) status = batch_.Put(to_slice(kMetaKey), encode_meta(meta(applied_index)));
     if (status.ok()) {
@@ -115,7 +116,6 @@ class RocksdbShardDb final : public ShardDb {
     std::string value;
     for (size_t i = 0; status.ok() && i < sorted_effects.size(); ++i) {
       const AppliedEffect& effect = sorted_effects[i];
-      // Effects in key order lie scattered in memory.
       if (i + kPrefetchEffects < sorted_effects.size()) prefetch(sorted_effects[i + kPrefetchEffects]);
       if (!effect.value) {
         status = writer.Delete(to_slice(effect.key));
