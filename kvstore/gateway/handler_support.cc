@@ -49,10 +49,12 @@ bool reply_not_hash(CommandRun& run, const StoreResult& got) {
 
 void reply_value(CommandRun& run, StoreResult&& got) {
   if (reply_failure(run, got)) return;
-  if (got.ok()) {
-    run.reply().bulk(std::move(got.value));
-  } else {
+  if (!got.ok()) {
     run.reply().null();
+  } else if (got.is_borrowed) {
+    run.reply().bulk(got.value.bytes());
+  } else {
+    run.reply().bulk(std::move(got.value));
   }
 }
 

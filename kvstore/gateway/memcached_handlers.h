@@ -2,6 +2,7 @@
 #ifndef SKUA_KVSTORE_GATEWAY_MEMCACHED_HANDLERS_H_
 #define SKUA_KVSTORE_GATEWAY_MEMCACHED_HANDLERS_H_
 
+#include "kvstore/gateway/command_table.h"
 #include "kvstore/gateway/command_task.h"
 
 namespace skua::kv::gateway::memcached_handlers {
@@ -12,6 +13,7 @@ CommandTask store_prepend(CommandRun& run);  // prepend, and ms for that
 
 // memcached_key_commands.cc
 CommandTask get(CommandRun& run);  // get gets
+extern const OneRequest kGetOne;   // of one key
 CommandTask gat(CommandRun& run);  // gat gats
 CommandTask touch(CommandRun& run);
 CommandTask remove(CommandRun& run);  // delete

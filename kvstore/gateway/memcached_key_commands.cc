@@ -24,7 +24,11 @@ void reply_value(CommandRun& run, std::string_view key, StoreResult&& got, bool 
   out.append(absl::StrCat(" ", got.mark.tag, " ", got.value.size()));
   if (with_version) out.append(absl::StrCat(" ", got.version));
   out.append("\r\n");
-  out.append(std::move(got.value));
+  if (got.is_borrowed) {
+    out.append(got.value.bytes());
+  } else {
+    out.append(std::move(got.value));
+  }
   out.append("\r\n");
 }
 
@@ -54,7 +58,22 @@ std::vector<StoreRequest> gets_from(const CommandRun& run, size_t first) {
   return requests;
 }
 
+bool ask_value(const CommandRun& run, StoreRequest& request) {
+  request.kind = Kind::kGet;
+  request.key = run.arg(1);
+  request.with_mark = true;
+  request.borrows_value = true;
+  return true;
+}
+
+void reply_one(CommandRun& run, StoreResult&& got) {
+  const StoreRequest request{.key = run.arg(1)};
+  if (reply_values(run, {&request, 1}, {&got, 1})) run.reply_bytes().append("END\r\n");
+}
+
 }  // namespace
+
+const OneRequest kGetOne{.ask = ask_value, .reply = reply_one};
 
 /// Carried out again, it counts its keys again: they were read again.
 CommandTask get(CommandRun& run) {

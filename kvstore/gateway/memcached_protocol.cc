@@ -51,7 +51,7 @@ constexpr auto kMemcachedCommands = std::to_array<MemcachedCommand>({
 });
 
 // The same commands with words that ask for less.
-constexpr CommandSpec kGetOne{"get", -1, kReads, 1, 1, 1, h::get};
+constexpr CommandSpec kGetOne{"get", -1, kReads, 1, 1, 1, nullptr, &h::kGetOne};
 constexpr CommandSpec kMetaRead{"mg", -1, kReads, 1, 1, 1, h::meta_get};
 constexpr CommandSpec kMetaPrepend{"ms", -1, kWrites | kHoldsValues, 1, 1, 1, h::store_prepend};
 constexpr CommandSpec kGatNothing{"gat", -1, kLocal, 0, 0, 0, h::gat};

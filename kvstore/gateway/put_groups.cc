@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/gateway/store_outcome.h"
@@ -33,9 +34,7 @@ bool PutGroups::add(const std::string& table, const StoreRequest& request, uint3
   if (!request.is_blind_put() || !fits(request)) return false;
   const std::optional<uint32_t> shard = client_.shard_of(table, request.key);
   if (!shard.has_value()) return false;
-  Group*& open = open_[Shard(&table, *shard)];
-  if (open == nullptr) open = &take_group(table);
-  Group& group = *open;
+  Group& group = groups_.open(table, *shard);
   BatchOpOptions options;
   options.ttl = std::chrono::milliseconds(request.ttl_ms);
   options.mark = request.mark;
@@ -50,24 +49,13 @@ bool PutGroups::add(const std::string& table, const StoreRequest& request, uint3
   group.places.push_back(place);
   group.bytes += request.key.size() + request.value.size();
   if (group.places.size() < kGroupPutsMax && group.bytes < kGroupBytesMax) return true;
-  open = nullptr;
+  groups_.close(table, *shard);
   send(group);
   return true;
 }
 
 void PutGroups::flush() {
-  for (const auto& [shard, group] : open_) {
-    if (group != nullptr) send(*group);
-  }
-  open_.clear();
-}
-
-PutGroups::Group& PutGroups::take_group(const std::string& table) {
-  if (spare_.empty()) spare_.push_back(groups_.emplace_back(std::make_unique<Group>()).get());
-  Group& group = *spare_.back();
-  spare_.pop_back();
-  group.table = &table;
-  return group;
+  groups_.close_all([this](Group& group) { send(group); });
 }
 
 void PutGroups::send(Group& group) {
@@ -102,7 +90,7 @@ void PutGroups::end(Group& group, const StoreResult& result) {
   group.places.clear();
   group.batch.clear();
   group.bytes = 0;
-  spare_.push_back(&group);
+  groups_.free(group);
 }
 
 }  // namespace skua::kv::gateway

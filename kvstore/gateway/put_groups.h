@@ -12,16 +12,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "kvstore/client/async_client.h"
 #include "kvstore/gateway/store_request.h"
+#include "kvstore/gateway/turn_groups.h"
 
 namespace skua::kv::gateway {
 
@@ -62,9 +60,7 @@ class PutGroups {
     size_t bytes = 0;  // of keys and values
     std::vector<uint32_t> places;
   };
-  using Shard = std::pair<const std::string*, uint32_t>;
 
-  [[nodiscard]] Group& take_group(const std::string& table);
   void send(Group& group);
   [[nodiscard]] absl::Status submit(Group& group);
   /// All PUTs of the group have this result.
@@ -72,9 +68,7 @@ class PutGroups {
 
   AsyncClient& client_;
   DoneFn on_done_;
-  absl::flat_hash_map<Shard, Group*> open_;
-  std::vector<std::unique_ptr<Group>> groups_;
-  std::vector<Group*> spare_;
+  TurnGroups<Group> groups_;
 };
 
 }  // namespace skua::kv::gateway

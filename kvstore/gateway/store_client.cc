@@ -66,6 +66,7 @@ StoreClient::StoreClient(AsyncClient& client, const std::map<uint32_t, std::stri
     : client_(client),
       tables_(tables),
       on_result_(std::move(on_result)),
+      gets_(client, [this](uint32_t place, StoreResult&& result) { finish(place, std::move(result)); }),
       puts_(client, [this](uint32_t place, StoreResult&& result) { finish(place, std::move(result)); }) {}
 
 uint32_t StoreClient::add_pending(uint64_t connection, const IssuedRequest& issued) {
@@ -92,7 +93,7 @@ void StoreClient::run(uint64_t connection, const IssuedRequest& issued) {
   counts_ += issued.request.count_only ? 1 : 0;
   const uint32_t place = add_pending(connection, issued);
   const std::string& table = tables_.at(issued.request.database);
-  if (puts_.add(table, issued.request, place)) return;
+  if (gets_.add(table, issued.request, place) || puts_.add(table, issued.request, place)) return;
   const absl::Status accepted = submit(issued.request, table, place);
   if (accepted.ok()) return;
   // Too many operations are in flight, or the client is closing.

@@ -12,6 +12,7 @@
 #include "absl/functional/any_invocable.h"
 #include "kvstore/client/async_client.h"
 #include "kvstore/gateway/command_run.h"
+#include "kvstore/gateway/get_groups.h"
 #include "kvstore/gateway/put_groups.h"
 #include "kvstore/gateway/store_request.h"
 
@@ -36,8 +37,11 @@ class StoreClient {
   /// What the request points to need not live longer than the call. A count beyond kCountsMax is answered kNotApplied
   /// from inside the call.
   void run(uint64_t connection, const IssuedRequest& issued);
-  /// Sends the PUTs that wait for others (put_groups.h). Call it at the end of each turn.
-  void flush() { puts_.flush(); }
+  /// Sends the GETs and PUTs that wait for others (get_groups.h, put_groups.h). Call it at the end of each turn.
+  void flush() {
+    gets_.flush();
+    puts_.flush();
+  }
 
  private:
   /// A request that the client has accepted. Callbacks name it by its place: so they are small, and need no memory.
@@ -57,6 +61,7 @@ class StoreClient {
   AsyncClient& client_;
   const std::map<uint32_t, std::string>& tables_;
   ResultFn on_result_;
+  GetGroups gets_;
   PutGroups puts_;
   std::vector<Pending> pending_;
   std::vector<uint32_t> free_places_;

@@ -47,13 +47,15 @@ struct StoreRequest {
   std::optional<uint64_t> if_version = {};
   bool if_absent = false;
   bool if_present = false;
-  uint64_t ttl_ms = 0;        ///< PUT, EXPIRE; 0: the key does not expire
-  bool keep_ttl = false;      ///< PUT: the key keeps the time to live that it has; ttl_ms is 0
-  int64_t delta = 0;          ///< ADD
-  bool creates = false;       ///< EDIT: an absent key counts as a row without fields
-  bool with_ttl = false;      ///< GET: the result has ttl_ms
-  bool with_mark = false;     ///< GET, SCAN: the result has the record's mark, or the marks of the rows
-  bool drops_value = false;   ///< GET: the result has value_bytes, but not the value
+  uint64_t ttl_ms = 0;       ///< PUT, EXPIRE; 0: the key does not expire
+  bool keep_ttl = false;     ///< PUT: the key keeps the time to live that it has; ttl_ms is 0
+  int64_t delta = 0;         ///< ADD
+  bool creates = false;      ///< EDIT: an absent key counts as a row without fields
+  bool with_ttl = false;     ///< GET: the result has ttl_ms
+  bool with_mark = false;    ///< GET, SCAN: the result has the record's mark, or the marks of the rows
+  bool drops_value = false;  ///< GET: the result has value_bytes, but not the value
+  /// GET with_mark: the command needs the value only until it has the result (OneRequest::reply).
+  bool borrows_value = false;
   std::string_view end = {};  ///< SCAN: the range ends before this key; empty: with the table
   uint32_t rows_max = 0;      ///< SCAN
   bool keys_only = false;     ///< SCAN: the rows have no values
@@ -93,6 +95,7 @@ struct StoreResult {
   RecordMark mark = {};                   ///< GET with_mark: of the record
   ValueView value = {};                   ///< GET; empty if the request drops the value
   size_t value_bytes = 0;                 ///< GET: the value's size; the command's run fills it in
+  bool is_borrowed = false;               ///< the value is valid only until the command has taken the result
   std::optional<uint64_t> ttl_ms = {};    ///< GET with_ttl; nothing: the key does not expire
   int64_t number = 0;                     ///< ADD: the sum
   PatchCounts fields = {};                ///< EDIT: what changed

@@ -35,6 +35,7 @@ bool ask_value(const CommandRun& run, StoreRequest& request) {
   request.kind = Kind::kGet;
   request.key = run.arg(1);
   request.with_mark = true;
+  request.borrows_value = true;
   return true;
 }
 
