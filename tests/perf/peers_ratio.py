@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""YCSB workload C against Skua, Redis and memcached, in turn, with the same driver, over loopback TCP.
+"""YCSB workload C against Skua, Redis, memcached and a bare store (ycsb_floor), in turn, with the same driver, over loopback TCP.
 
 usage: tests/perf/peers_ratio.py [--runs N] [--bin FOLDER] [--threads N] [--inflight N] [--driver-cores LIST] [--server-cores LIST]
 
-100,000 rows of one field of 100 bytes, read only; one server with one worker each. All three servers run all the time; the two that are
-not measured sleep. Prints one line a round, and the median ratios by state of the machine: see dpdk_ratios.py for what does not count.
+100,000 rows of one field of 100 bytes, read only; one server with one worker each. All servers run all the time; those that are not
+measured sleep. The bare store does nothing but answer reads: it shows what the driver and the kernel leave. Prints one line a round, and the median ratios by state of the machine: see dpdk_ratios.py for what does not count.
 By default driver and server share the processors as the kernel likes.
 
 Examples:
@@ -27,6 +27,7 @@ GRPC = '127.0.0.1:18561'
 DATA = '127.0.0.1:18562'
 REDIS_PORT = '18563'
 MEMCACHED_PORT = '18564'
+BARE_PORT = '18565'
 RECORDS = 100_000
 OPERATIONS = 1_000_000
 ROUNDS_PER_RATIO_MAX = 3
@@ -34,6 +35,7 @@ STORES = {
     'skua': ['-p', f'skua.control={CONTROL}'],
     'redis': ['-p', 'redis.index=false', '-p', f'redis.port={REDIS_PORT}'],
     'memcached': ['-p', f'memcached.port={MEMCACHED_PORT}'],
+    'bare': ['-p', f'bare.port={BARE_PORT}'],
 }
 
 
@@ -42,7 +44,7 @@ def pinned(cores):
 
 
 class Servers(processes.Processes):
-    """Skua's control plane and node, Redis, and memcached, each with one thread for requests."""
+    """Skua's control plane and node, Redis, memcached and the bare store, each with one thread for requests."""
 
     def __init__(self, options):
         super().__init__(options.bin)
@@ -59,6 +61,7 @@ class Servers(processes.Processes):
                    '--data-address', DATA)
         self.start(*on, 'redis-server', '--port', REDIS_PORT, '--save', '', '--dir', self.folder)
         self.start(*on, 'memcached', '-u', 'nobody', '-t', '1', '-m', '1024', '-p', MEMCACHED_PORT, '-l', '127.0.0.1')
+        self.start(*on, self.program('ycsb_floor'), 'serve', BARE_PORT)
         self.wait_until([self.program('skuactl'), '--control-address', CONTROL, 'table', 'create', 'usertable', '--shards', '1',
                          '--if-not-exists'])
         for store in STORES:
@@ -67,7 +70,8 @@ class Servers(processes.Processes):
 
     def ycsb(self, what, store, count):
         """Operations per second."""
-        words = [*pinned(self.options.driver_cores), self.program('skua-ycsb'), what, store, '-P', os.path.join(ROOT, 'ycsb/workloads/workloadc'),
+        driver = self.program('ycsb_floor' if store == 'bare' else 'skua-ycsb')
+        words = [*pinned(self.options.driver_cores), driver, what, store, '-P', os.path.join(ROOT, 'ycsb/workloads/workloadc'),
                  '-p', f'recordcount={RECORDS}', '-p', f'operationcount={count}', '-p', 'fieldcount=1', '-p', 'fieldlength=100', '-threads',
                  str(self.options.threads), '-inflight', str(self.options.inflight), *STORES[store]]
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
@@ -87,7 +91,8 @@ def main():
     parser.add_argument('--server-cores', default='')
     options = parser.parse_args()
     peers = [store for store in STORES if store != 'skua']
-    ratios = {peer: {} for peer in peers}
+    pairs = [*(('skua', peer) for peer in peers), ('bare', 'redis'), ('bare', 'memcached')]
+    ratios = {pair_of: {} for pair_of in pairs}
     with Servers(options) as servers:
         for number in range(1, options.runs * ROUNDS_PER_RATIO_MAX + 1):
             before_ns = pair.distance_ns()
@@ -95,16 +100,16 @@ def main():
             # Threads of driver and server share the processors, so that they wait says nothing.
             state, counts, words = pair.judge(before_ns, pair.distance_ns(), 0)
             line = '  '.join(f'{store} {rates[store] / 1000:4.0f}' for store in STORES)
-            shares = '  '.join(f'over {peer} {rates["skua"] / rates[peer]:.2f}' for peer in peers)
+            shares = '  '.join(f'{store} over {peer} {rates[store] / rates[peer]:.2f}' for store, peer in pairs)
             print(f'{number}: thousand/s {line}   {shares}   {words}', flush=True)
             if not counts:
                 continue
-            for peer in peers:
-                ratios[peer].setdefault(state, []).append(rates['skua'] / rates[peer])
-            if len(ratios[peers[0]][state]) >= options.runs:
+            for store, peer in pairs:
+                ratios[store, peer].setdefault(state, []).append(rates[store] / rates[peer])
+            if len(ratios[pairs[0]][state]) >= options.runs:
                 break
-    for peer in peers:
-        pair.print_medians(f'skua over {peer}', ratios[peer])
+    for store, peer in pairs:
+        pair.print_medians(f'{store} over {peer}', ratios[store, peer])
 
 
 if __name__ == '__main__':
