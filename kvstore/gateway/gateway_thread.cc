@@ -112,7 +112,7 @@ void GatewayThread::run() {
     turn_us_ = time_of_day_us();
     client_->poll();
     work_off_dirty();
-    store_.flush();
+    store_.flush_puts();
     sleep();
   }
 }
@@ -183,7 +183,7 @@ void GatewayThread::sleep() {
   turn_us_ = time_of_day_us();
   for (int i = 0; i < count; ++i) handle(events_[static_cast<size_t>(i)]);
   if (!ready_to_shake_.empty()) shake_some_hands();
-  store_.flush();  // before the next poll(), which sends
+  store_.flush_puts();  // before the next poll(), which sends
   if (accept_again_ms_ != 0 && monotonic_ms() >= accept_again_ms_) resume_accepting();
   if (!handshakes_.empty() || !authentications_.empty()) end_late_connections();
 }
@@ -350,6 +350,7 @@ void GatewayThread::serve(Connection& connection) {
           store_.run(connection.id, issued);
         }
       }
+      store_.flush_gets();
     }
     if (!write_replies(connection)) return close(connection);
     if (!connection.unread.empty() && connection.client.wants_input()) {

@@ -1,10 +1,12 @@
-// GetGroups: GETs that come in one turn of the gateway's thread, by shard. Each group is one MULTI_GET.
+// GetGroups: GETs that one connection sends together, by shard. Each group is one MULTI_GET.
 //
-//    connection 1:  GET a, GET b --.     shard 0: a, c  ---> MULTI_GET
-//    connection 2:  GET c ---------+-->  shard 1: b     ---> GET
+//    connection 1:  GET a, GET b, GET c --+-->  shard 0: a, c  ---> MULTI_GET
+//                                         '-->  shard 1: b     ---> GET
+//    connection 2:  GET a ------------------->  shard 0: a     ---> GET
 //
-// A MULTI_GET of many keys costs the client, the network and the node little more than one GET does. The values of a
-// group lie in one answer. They are lent to the commands only while they are handed over, and the commands copy them.
+// A MULTI_GET of many keys costs the client, the network and the node little more than one GET does. But all keys of a
+// group wait for the one that the node must read from its disk, and fail together. So connections do not share a group.
+// The values of a group lie in one answer. They are lent to the commands only while they are handed over, and the commands copy them.
 // Large values are worth a call of their own: then their bytes go from the answer to the client's socket. So after a
 // group of large values the GETs of the table go alone for a while.
 #ifndef SKUA_KVSTORE_GATEWAY_GET_GROUPS_H_
@@ -20,13 +22,13 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "kvstore/client/async_client.h"
+#include "kvstore/gateway/shard_groups.h"
 #include "kvstore/gateway/store_request.h"
-#include "kvstore/gateway/turn_groups.h"
 
 namespace skua::kv::gateway {
 
 /// GETs of one group, and bytes of their keys at which it is sent.
-inline constexpr size_t kGroupGetsMax = 128;
+inline constexpr size_t kGroupGetsMax = 32;
 inline constexpr size_t kGroupKeyBytesMax = size_t{64} << 10;
 /// Values of a group that are larger than this on average count as large.
 inline constexpr size_t kGroupedGetBytesMax = 1024;
@@ -49,7 +51,7 @@ class GetGroups {
   /// has large values, or the client does not know the table yet. `table` must outlive the object; what the request
   /// points to need not live longer than the call.
   [[nodiscard]] bool add(const std::string& table, const StoreRequest& request, uint32_t place);
-  /// Sends what was added.
+  /// Sends what was added: at the end of what one connection sends together.
   void flush();
 
  private:
@@ -69,7 +71,7 @@ class GetGroups {
 
   AsyncClient& client_;
   DoneFn on_done_;
-  TurnGroups<Group> groups_;
+  ShardGroups<Group> groups_;
   absl::flat_hash_map<const std::string*, uint32_t> gets_alone_;  // by table: so many are left
   std::vector<std::string_view> keys_;                            // of the group that is sent
 };

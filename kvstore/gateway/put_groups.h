@@ -18,8 +18,8 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "kvstore/client/async_client.h"
+#include "kvstore/gateway/shard_groups.h"
 #include "kvstore/gateway/store_request.h"
-#include "kvstore/gateway/turn_groups.h"
 
 namespace skua::kv::gateway {
 
@@ -68,7 +68,7 @@ class PutGroups {
 
   AsyncClient& client_;
   DoneFn on_done_;
-  TurnGroups<Group> groups_;
+  ShardGroups<Group> groups_;
 };
 
 }  // namespace skua::kv::gateway

@@ -37,11 +37,11 @@ class StoreClient {
   /// What the request points to need not live longer than the call. A count beyond kCountsMax is answered kNotApplied
   /// from inside the call.
   void run(uint64_t connection, const IssuedRequest& issued);
-  /// Sends the GETs and PUTs that wait for others (get_groups.h, put_groups.h). Call it at the end of each turn.
-  void flush() {
-    gets_.flush();
-    puts_.flush();
-  }
+  /// Sends the GETs that wait for others of their connection (get_groups.h). Call it after run() for what a connection
+  /// asks together.
+  void flush_gets() { gets_.flush(); }
+  /// Sends the PUTs that wait for others (put_groups.h). Call it at the end of each turn.
+  void flush_puts() { puts_.flush(); }
 
  private:
   /// A request that the client has accepted. Callbacks name it by its place: so they are small, and need no memory.

@@ -204,7 +204,7 @@ void Admission::answer_when_fresh(PendingRequest& pending) {
   }
   const auto then = [this, &pending](bool confirmed) {
     if (confirmed) return pending.service->answer(pending);
-    pending.multi_get.slots.clear();
+    pending.multi_get.release();
     refuse_stale(pending.reply, pending.method, *pending.shard);
     end(pending);
   };

@@ -3,31 +3,38 @@
 #include <algorithm>
 #include <utility>
 
+#include "kvstore/memory/prefetch.h"
 #include "kvstore/service/held_shards.h"
 #include "kvstore/service/service_limits.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
 
-bool MultiGetPage::look_up(Shard& shard, const KeyList& keys) {
-  slots.clear();
+bool MultiGetPage::look_up(WorkerEngine& engine, const Shard& shard, const KeyList& keys) {
+  release();
+  item_keys.clear();
+  for (const std::string_view key : keys) {
+    item_keys.push_back(shard.item_key(key));
+    engine.expect(item_keys.back());
+  }
+  in_memory.resize(item_keys.size());
+  engine.get_batch(item_keys, in_memory);
   size_t total = 0;
   bool all = true;
-  for (const std::string_view key : keys) {
-    Slot& slot = slots.emplace_back();
-    slot.memory = shard.get(key);
-    all = all && slot.memory.found != MemoryTier::Found::kMiss;
-    total += slot.memory.value.bytes().size();
+  for (const MemoryTier::Lookup& lookup : in_memory) {
+    all = all && lookup.found != MemoryTier::Found::kMiss;
+    total += lookup.value.bytes().size();
   }
   return all && total <= kMultiGetPollingBytesMax;
 }
 
 bool MultiGetPage::read_missing(ShardDb& db, const KeyList& keys) {
+  from_disk.resize(in_memory.size());
   size_t i = 0;
   for (const std::string_view key : keys) {
-    Slot& slot = slots[i++];
-    if (slot.memory.found != MemoryTier::Found::kMiss) continue;
-    absl::Status got = db.get(key, slot.from_disk);
+    const size_t at = i++;
+    if (in_memory[at].found != MemoryTier::Found::kMiss) continue;
+    absl::Status got = db.get(key, from_disk[at]);
     if (got.ok() || absl::IsNotFound(got)) continue;
     failure = std::move(got);
     return false;
@@ -36,11 +43,16 @@ bool MultiGetPage::read_missing(ShardDb& db, const KeyList& keys) {
 }
 
 void MultiGetPage::build(uint64_t now_ms) {
-  const size_t head_bytes = multi_get_reply_head_bytes(slots.size(), with_marks);
+  const size_t head_bytes = multi_get_reply_head_bytes(in_memory.size(), with_marks);
   entries.clear();
   bytes.assign(head_bytes, '\0');
-  for (const Slot& slot : slots) {
-    const PinnedValue& value = slot.memory.found == MemoryTier::Found::kHit ? slot.memory.value : slot.from_disk;
+  const auto is_missing = [this](size_t i) {
+    return !from_disk.empty() && in_memory[i].found == MemoryTier::Found::kMiss;
+  };
+  constexpr size_t kAhead = MemoryTier::kValuesAhead;
+  for (size_t i = 0; i < in_memory.size(); ++i) {
+    if (i + kAhead < in_memory.size()) prefetch_bytes(in_memory[i + kAhead].value.bytes());
+    const PinnedValue& value = is_missing(i) ? from_disk[i] : in_memory[i].value;
     MultiGetEntry entry;
     entry.status = KvStatus::kNotFound;
     if (value.version() != 0 && !is_expired(value.expires_at(), now_ms)) {
@@ -66,12 +78,19 @@ void MultiGetPage::build(uint64_t now_ms) {
 }
 
 void MultiGetPage::let_go(Shard& shard, const KeyList& keys) {
-  size_t i = 0;
-  for (const std::string_view key : keys) {
-    const Slot& slot = slots[i++];
-    if (slot.from_disk.version() != 0) shard.reads().fill(key, slot.from_disk, slot.memory.ticket);
+  if (!from_disk.empty()) {
+    size_t i = 0;
+    for (const std::string_view key : keys) {
+      const size_t at = i++;
+      if (from_disk[at].version() != 0) shard.reads().fill(key, from_disk[at], in_memory[at].ticket);
+    }
   }
-  slots.clear();
+  release();
+}
+
+void MultiGetPage::release() {
+  in_memory.clear();
+  from_disk.clear();
 }
 
 ByteSpan MultiGetPage::finish(const ReplyHead& head) {

@@ -24,6 +24,7 @@
 #include "kvstore/codec/reply.h"
 #include "kvstore/codec/request.h"
 #include "kvstore/shard/shard.h"
+#include "kvstore/shard/worker_engine.h"
 #include "kvstore/storage/reader_pool.h"
 #include "kvstore/types/pinned_value.h"
 #include "rpc/endpoint.h"
@@ -47,27 +48,26 @@ class RequestService {
 
 /// The reply to a MULTI_GET while it is built: room for the head, then the values in the order of the keys.
 struct MultiGetPage {
-  /// What memory and database have of a key.
-  struct Slot {
-    MemoryTier::Lookup memory;
-    PinnedValue from_disk;
-  };
-
-  std::vector<Slot> slots;
+  // Of each key:
+  std::vector<ItemKey> item_keys;
+  std::vector<MemoryTier::Lookup> in_memory;
+  std::vector<PinnedValue> from_disk;  // empty if memory has all
   std::vector<MultiGetEntry> entries;
   std::string bytes;
   bool with_marks = false;
   absl::Status failure;
 
-  /// Looks up each key in memory. False: a key must be read from the database, or the values are more than
+  /// Looks up all keys in memory. False: a key must be read from the database, or the values are more than
   /// kMultiGetPollingBytesMax together. Then a reader thread builds the reply.
-  bool look_up(Shard& shard, const KeyList& keys);
+  bool look_up(WorkerEngine& engine, const Shard& shard, const KeyList& keys);
   /// Reads the keys that memory does not have. Thread: a reader. False: see `failure`.
   bool read_missing(ShardDb& db, const KeyList& keys);
   /// Copies the values into the reply. A key that has expired at `now_ms` is absent.
   void build(uint64_t now_ms);
   /// Offers the values that were read to memory, and releases all values.
   void let_go(Shard& shard, const KeyList& keys);
+  /// Releases all values.
+  void release();
   /// Writes the head into its room. Returns the whole reply, which lies in `bytes`.
   [[nodiscard]] ByteSpan finish(const ReplyHead& head);
   void trim();

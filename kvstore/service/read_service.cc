@@ -287,7 +287,7 @@ void ReadService::on_multi_get(IncomingCall&& call) {
   pending->keys = request->keys;
   pending->multi_get.with_marks = request->wants_marks;
   pending->now_ms = shards_.engine().now_ms();
-  if (!pending->multi_get.look_up(*shard->shard, request->keys)) return submit(*pending);
+  if (!pending->multi_get.look_up(shards_.engine(), *shard->shard, request->keys)) return submit(*pending);
   pending->multi_get.build(pending->now_ms);
   admission_.answer_when_fresh(*pending);
 }
@@ -319,7 +319,7 @@ void ReadService::applied(AppliedWait& wait) {
 
 void ReadService::submit(PendingRequest& pending) {
   if (const absl::Status status = readers_.submit(pending); !status.ok()) {
-    pending.multi_get.slots.clear();
+    pending.multi_get.release();
     replies_.error(pending.reply, pending.method, *pending.shard, status);
     return admission_.end(pending);
   }
@@ -338,7 +338,7 @@ void ReadService::read_done(PendingRequest& pending) {
 void ReadService::finish_read(PendingRequest& pending) {
   if (pending.status.ok()) return admission_.answer_when_fresh(pending);
   replies_.error(pending.reply, pending.method, *pending.shard, pending.status);
-  pending.multi_get.slots.clear();
+  pending.multi_get.release();
   admission_.end(pending);
 }
 

@@ -1,7 +1,7 @@
-// TurnGroups: requests that come in one turn of the gateway's thread, by table and shard. What a group has is the
-// user's: get_groups.h, put_groups.h.
-#ifndef SKUA_KVSTORE_GATEWAY_TURN_GROUPS_H_
-#define SKUA_KVSTORE_GATEWAY_TURN_GROUPS_H_
+// ShardGroups: requests that are sent together, by table and shard. What a group has is the user's: get_groups.h,
+// put_groups.h.
+#ifndef SKUA_KVSTORE_GATEWAY_SHARD_GROUPS_H_
+#define SKUA_KVSTORE_GATEWAY_SHARD_GROUPS_H_
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@ namespace skua::kv::gateway {
 
 /// `Group` has `const std::string* table`. Groups stay where they are, and are used again. Thread: one.
 template <typename Group>
-class TurnGroups {
+class ShardGroups {
  public:
   /// The group that takes the shard's requests now. `table` must outlive the object.
   [[nodiscard]] Group& open(const std::string& table, uint32_t shard) {
@@ -52,4 +52,4 @@ class TurnGroups {
 
 }  // namespace skua::kv::gateway
 
-#endif  // SKUA_KVSTORE_GATEWAY_TURN_GROUPS_H_
+#endif  // SKUA_KVSTORE_GATEWAY_SHARD_GROUPS_H_
