@@ -18,8 +18,19 @@ inline void GetOperation::take(std::string_view key, const ReadOptions& options)
   features = (wishes_.mark ? kFeatureMarks : 0) | (wishes_.size_only ? kFeatureGetSize : 0);
 }
 
+namespace {
+
+absl::Status check_get(std::string_view key, const ReadOptions& options) {
+  if (options.memory_only) [[unlikely]] {
+    return absl::InvalidArgumentError("GET does not take memory_only; read the key with MULTI_GET");
+  }
+  return check_key(key);
+}
+
+}  // namespace
+
 absl::Status GetOperation::accept(const GetCall& call, GetCallback&& callback) {
-  if (absl::Status status = check_key(call.key); !status.ok()) return status;
+  if (absl::Status status = check_get(call.key, call.options); !status.ok()) return status;
   take(call.key, call.options);
   done_ = std::move(callback);
   function_.call = nullptr;
@@ -27,7 +38,7 @@ absl::Status GetOperation::accept(const GetCall& call, GetCallback&& callback) {
 }
 
 absl::Status GetOperation::accept(const PlainGetCall& call, const GetFunction& function) {
-  if (absl::Status status = check_key(call.key); !status.ok()) return status;
+  if (absl::Status status = check_get(call.key, call.options); !status.ok()) return status;
   take(call.key, call.options);
   function_ = function;
   return absl::OkStatus();

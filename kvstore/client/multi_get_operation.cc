@@ -15,7 +15,7 @@ namespace skua::kv {
 absl::StatusOr<CallOperation::Request> MultiGetPart::encode(const Route& route, HeadBuffer&) {
   const std::span<const std::string_view> keys = parent->keys_of(group);
   const absl::StatusOr<ByteSpan> head =
-      encode_multi_get(route, keys, runner->scratch(multi_get_bytes(keys)), parent->wants_marks());
+      encode_multi_get(route, keys, runner->scratch(multi_get_bytes(keys)), parent->wishes());
   if (!head.ok()) return head.status();
   return Request{*head};
 }
@@ -54,7 +54,7 @@ absl::Status MultiGetOperation::accept(const MultiGetCall& call, MultiGetCallbac
   }
   alone_.clear();
   next_group_ = 0;
-  wants_marks_ = call.options.with_mark;
+  wishes_ = {.marks = call.options.with_mark, .memory_only = call.options.memory_only};
   done_ = std::move(callback);
   return absl::OkStatus();
 }
@@ -84,7 +84,7 @@ bool MultiGetOperation::start_part() {
     MultiGetPart& part = runner->pools().multi_get_parts.take();
     part.parent = this;
     part.group = next_group_++;
-    part.features = wants_marks_ ? kFeatureMarks : 0;
+    part.features = (wishes_.marks ? kFeatureMarks : 0) | (wishes_.memory_only ? kFeatureMemoryOnly : 0);
     run_part(part, Method::kMultiGet, groups_[part.group].shard);
     return true;
   }
@@ -94,7 +94,7 @@ bool MultiGetOperation::start_part() {
   const auto group = std::upper_bound(groups_.begin(), groups_.end(), key,
                                       [](uint32_t wanted, const Group& at) { return wanted < at.first + at.count; });
   GetOperation& part = runner->pools().gets.take();
-  part.ask_for(keys_[key], wants_marks_, *this, key);
+  part.ask_for(keys_[key], wishes_.marks, *this, key);
   run_part(part, Method::kGet, group->shard);
   return true;
 }
@@ -111,7 +111,7 @@ absl::Status MultiGetOperation::add_values(MultiGetPart& part, MultiGetReply& re
   const Token token = part.token_of(reply.head);
   for (uint32_t i = group.first; i < group.first + group.count; ++i) {
     const std::optional<MultiGetEntry> entry = reply.entries.next();
-    if (entry->status == KvStatus::kResourceExhausted) {
+    if (entry->status == KvStatus::kResourceExhausted && !wishes_.memory_only) {
       alone_.push_back(i);
       continue;
     }

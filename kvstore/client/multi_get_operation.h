@@ -35,7 +35,7 @@ class MultiGetOperation final : public PartedOperation {
 
   // For the parts.
   [[nodiscard]] std::span<const std::string_view> keys_of(uint32_t group) const;
-  [[nodiscard]] bool wants_marks() const { return wants_marks_; }
+  [[nodiscard]] const MultiGetWishes& wishes() const { return wishes_; }
   /// The reply to a group. INTERNAL: it has another number of entries than the group has keys.
   [[nodiscard]] absl::Status add_values(MultiGetPart& part, MultiGetReply& reply, rpc::Lease&& lease);
   void add_lone_value(GetOperation& part, GetResult&& result);
@@ -58,7 +58,7 @@ class MultiGetOperation final : public PartedOperation {
   std::vector<uint32_t> places_;        // for each of keys_: its index in the caller's order
   std::vector<Group> groups_;
   uint32_t next_group_ = 0;
-  bool wants_marks_ = false;
+  MultiGetWishes wishes_;
   std::vector<uint32_t> alone_;  // indices of keys whose values did not fit into a reply
   MultiGetResult result_;
   MultiGetCallback done_;

@@ -117,6 +117,10 @@ struct ReadOptions {
   bool with_mark = false;
   /// GET only: the result has the value's size, and not the value. UNIMPLEMENTED: the node's version is too old.
   bool size_only = false;
+  /// MULTI_GET only: no key waits for a disk or for another key's large value. RESOURCE_EXHAUSTED for a key: its value
+  /// is not in the node's memory, or the values of its shard's keys before it have 64 KiB; read it with GET.
+  /// UNIMPLEMENTED: the node's version is too old.
+  bool memory_only = false;
 };
 
 struct WriteOptions {

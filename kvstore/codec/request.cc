@@ -12,6 +12,7 @@ constexpr uint8_t kGetAtLeast = 1;
 constexpr uint8_t kGetWantsTtl = 2;
 constexpr uint8_t kWantsMarks = 4;
 constexpr uint8_t kGetSizeOnly = 8;
+constexpr uint8_t kMultiGetMemoryOnly = 8;
 constexpr uint8_t kScanKeysOnly = 8;
 constexpr uint8_t kScanCountOnly = 16;
 constexpr size_t kScanFixedBytes = sizeof(uint32_t) + 2 * sizeof(uint16_t);
@@ -90,13 +91,13 @@ size_t scan_bytes(const ScanRequest& request) {
 }
 
 absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const std::string_view> keys,
-                                          MutableByteSpan buffer, bool wants_marks) {
+                                          MutableByteSpan buffer, const MultiGetWishes& wishes) {
   if (keys.empty() || keys.size() > kBatchOpsMax) {
     return beyond_limit("a MULTI_GET", "key", keys.size(), kBatchOpsMax, 1);
   }
   ByteWriter writer(buffer);
-  write_request_header(writer,
-                       {.route = route, .flags = marks_flag(wants_marks), .count = static_cast<uint32_t>(keys.size())});
+  const auto flags = static_cast<uint8_t>(marks_flag(wishes.marks) | (wishes.memory_only ? kMultiGetMemoryOnly : 0));
+  write_request_header(writer, {.route = route, .flags = flags, .count = static_cast<uint32_t>(keys.size())});
   for (std::string_view key : keys) {
     if (absl::Status status = check_key(key); !status.ok()) return status;
     writer.write_prefixed<uint16_t>(as_byte_span(key));
@@ -174,15 +175,18 @@ absl::StatusOr<GetRequest> decode_get(ByteSpan bytes) {
 absl::StatusOr<MultiGetRequest> decode_multi_get(ByteSpan bytes) {
   ByteReader reader(bytes);
   RequestHeader header;
-  if (absl::Status status = read_request_header(Method::kMultiGet, bytes, kWantsMarks, reader, header); !status.ok()) {
+  constexpr uint8_t kAllowed = kWantsMarks | kMultiGetMemoryOnly;
+  if (absl::Status status = read_request_header(Method::kMultiGet, bytes, kAllowed, reader, header); !status.ok()) {
     return status;
   }
   if (header.key_bytes != 0) return malformed_request(Method::kMultiGet, "reserved bits are set", bytes.size());
   if (header.count < 1 || header.count > kBatchOpsMax) {
     return beyond_limit("a MULTI_GET", "key", header.count, kBatchOpsMax, 1);
   }
-  const MultiGetRequest request{header.route, KeyList(bytes.subspan(kRequestHeaderBytes), header.count),
-                                (header.flags & kWantsMarks) != 0};
+  const MultiGetRequest request{
+      .route = header.route,
+      .keys = KeyList(bytes.subspan(kRequestHeaderBytes), header.count),
+      .wishes = {.marks = (header.flags & kWantsMarks) != 0, .memory_only = (header.flags & kMultiGetMemoryOnly) != 0}};
   for (uint32_t i = 0; i < header.count; ++i) {
     const std::string_view key = as_string_view(reader.read_prefixed<uint16_t>());
     if (!reader.ok()) return malformed_request(Method::kMultiGet, "it ends inside its keys", bytes.size());

@@ -150,10 +150,19 @@ class KeyList {
   size_t count_ = 0;
 };
 
+/// What a MULTI_GET asks for besides values.
+struct MultiGetWishes {
+  bool marks = false;        ///< the entries shall have the records' marks
+  bool memory_only = false;  ///< keys that memory does not have, and values that are many bytes, shall be refused
+                             ///< (RESOURCE_EXHAUSTED) instead of being waited for
+
+  friend bool operator==(const MultiGetWishes&, const MultiGetWishes&) = default;
+};
+
 struct MultiGetRequest {
   Route route{};
-  KeyList keys;              ///< 1..kBatchOpsMax, all in route.shard; duplicates allowed
-  bool wants_marks = false;  ///< the entries shall have the records' marks
+  KeyList keys;  ///< 1..kBatchOpsMax, all in route.shard; duplicates allowed
+  MultiGetWishes wishes;
 };
 
 /// OK if the key, or the value, is within its limits. Clients check before they send.
@@ -182,7 +191,7 @@ struct MultiGetRequest {
 /// Encode into a buffer of at least that size (INVALID_ARGUMENT if it is smaller). They return the part that was
 /// written.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const std::string_view> keys,
-                                                        MutableByteSpan buffer, bool wants_marks = false);
+                                                        MutableByteSpan buffer, const MultiGetWishes& wishes = {});
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_scan(const ScanRequest& request, MutableByteSpan buffer);
 
 /// Decodes the route only, for a server that may refuse the request before it decodes the rest.

@@ -16,26 +16,15 @@ bool fits(const StoreRequest& request) {
          request.key.size() <= kKeyBytesMax;
 }
 
-/// What the outcome of the whole group says of a key whose own status is `status`.
-Outcome outcome_of(const Outcome& group, const absl::Status& status, uint64_t version) {
-  Outcome outcome;
-  outcome.status = status;
-  outcome.version = version;
-  if (!status.ok() && !absl::IsNotFound(status)) outcome.detail = group.detail;
-  return outcome;
-}
-
-StoreResult borrowed(const Outcome& outcome, std::string_view value, RecordMark mark) {
-  StoreResult result = store_result(Kind::kGet, outcome);
-  result.mark = mark;
-  result.value = ValueView(value, {});
-  result.is_borrowed = true;
-  return result;
+/// The node is too old for groups, or the table was made anew: a GET finds its way.
+bool is_worth_another_way(const absl::Status& status) {
+  return absl::IsUnimplemented(status) || absl::IsAborted(status);
 }
 
 }  // namespace
 
-GetGroups::GetGroups(AsyncClient& client, DoneFn on_done) : client_(client), on_done_(std::move(on_done)) {}
+GetGroups::GetGroups(AsyncClient& client, DoneFn on_done, AloneFn ask_alone)
+    : client_(client), on_done_(std::move(on_done)), ask_alone_(std::move(ask_alone)) {}
 
 bool GetGroups::add(const std::string& table, const StoreRequest& request, uint32_t place) {
   if (!fits(request)) return false;
@@ -60,48 +49,63 @@ void GetGroups::flush() {
 }
 
 void GetGroups::send(Group& group) {
+  if (group.places.size() == 1) {
+    ask_alone(group, 0);
+    return free(group);
+  }
   const absl::Status accepted = submit(group);
   if (accepted.ok()) return;
   // Too many operations are in flight, or the client is closing.
-  GetResult refused;
+  MultiGetResult refused;
   refused.status = accepted;
   end(group, refused);
 }
 
 absl::Status GetGroups::submit(Group& group) {
-  const ReadOptions options{.with_mark = true};
-  if (group.places.size() == 1) {
-    return client_.get(*group.table, group.key_bytes, options, [this, &group](GetResult&& got) { end(group, got); });
-  }
   keys_.clear();
-  size_t begin = 0;
-  for (const size_t end : group.key_ends) {
-    keys_.push_back(std::string_view(group.key_bytes).substr(begin, end - begin));
-    begin = end;
-  }
-  return client_.multi_get(*group.table, keys_, options, [this, &group](MultiGetResult&& got) { end(group, got); });
-}
-
-/// The group's only GET has this result, or all of its GETs have this failure.
-void GetGroups::end(Group& group, const GetResult& result) {
-  if (result.value.size() > kGroupedGetBytesMax) gets_alone_[group.table] = kGetsAlone;
-  for (const uint32_t place : group.places) on_done_(place, borrowed(result, result.value.bytes(), result.mark));
-  free(group);
+  for (size_t i = 0; i < group.places.size(); ++i) keys_.push_back(group.key(i));
+  return client_.multi_get(*group.table, keys_, {.with_mark = true, .memory_only = true},
+                           [this, &group](MultiGetResult&& got) { end(group, got); });
 }
 
 void GetGroups::end(Group& group, const MultiGetResult& result) {
-  size_t bytes = 0;
-  for (size_t i = 0; i < group.places.size(); ++i) {
-    if (i >= result.entries.size()) {  // it failed before it began
-      on_done_(group.places[i], borrowed(result, {}, {}));
-      continue;
-    }
-    const KeyResult& key = result.entries[i];
-    bytes += key.value.size();
-    on_done_(group.places[i], borrowed(outcome_of(result, key.status, key.version), key.value, key.mark));
-  }
-  if (bytes / group.places.size() > kGroupedGetBytesMax) gets_alone_[group.table] = kGetsAlone;
+  group.useless_count = 0;
+  for (size_t i = 0; i < group.places.size(); ++i) end_key(group, i, result);
+  if (group.useless_count > group.places.size() / 2) gets_alone_[group.table] = kGetsAlone;
   free(group);
+}
+
+void GetGroups::end_key(Group& group, size_t index, const MultiGetResult& result) {
+  // If the MULTI_GET failed, entries may be missing, or nobody has filled them in.
+  const bool has_entry =
+      index < result.entries.size() && (result.entries[index].version != 0 || !result.entries[index].status.ok());
+  const absl::Status& status = has_entry ? result.entries[index].status : result.status;
+  const bool is_left_out = has_entry && absl::IsResourceExhausted(status);
+  if (is_left_out || is_worth_another_way(status)) {
+    ++group.useless_count;
+    return ask_alone(group, index);
+  }
+  Outcome outcome;
+  outcome.status = status;
+  // A key that is not there is no failure, whatever became of other keys.
+  if (!status.ok() && !absl::IsNotFound(status)) outcome.detail = result.detail;
+  RecordMark mark;
+  std::string_view value;
+  if (has_entry) {
+    outcome.version = result.entries[index].version;
+    mark = result.entries[index].mark;
+    value = result.entries[index].value;
+  }
+  if (value.size() > kGroupedGetBytesMax) ++group.useless_count;
+  StoreResult borrowed = store_result(Kind::kGet, outcome);
+  borrowed.mark = mark;
+  borrowed.value = ValueView(value, {});
+  borrowed.is_borrowed = true;
+  on_done_(group.places[index], std::move(borrowed));
+}
+
+void GetGroups::ask_alone(Group& group, size_t index) {
+  ask_alone_(*group.table, group.key(index), group.places[index]);
 }
 
 void GetGroups::free(Group& group) {

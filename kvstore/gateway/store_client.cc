@@ -66,7 +66,11 @@ StoreClient::StoreClient(AsyncClient& client, const std::map<uint32_t, std::stri
     : client_(client),
       tables_(tables),
       on_result_(std::move(on_result)),
-      gets_(client, [this](uint32_t place, StoreResult&& result) { finish(place, std::move(result)); }),
+      gets_(
+          client, [this](uint32_t place, StoreResult&& result) { finish(place, std::move(result)); },
+          [this](const std::string& table, std::string_view key, uint32_t place) {
+            submit_or_refuse({.kind = Kind::kGet, .key = key, .with_mark = true}, table, place);
+          }),
       puts_(client, [this](uint32_t place, StoreResult&& result) { finish(place, std::move(result)); }) {}
 
 uint32_t StoreClient::add_pending(uint64_t connection, const IssuedRequest& issued) {
@@ -94,12 +98,16 @@ void StoreClient::run(uint64_t connection, const IssuedRequest& issued) {
   const uint32_t place = add_pending(connection, issued);
   const std::string& table = tables_.at(issued.request.database);
   if (gets_.add(table, issued.request, place) || puts_.add(table, issued.request, place)) return;
-  const absl::Status accepted = submit(issued.request, table, place);
+  submit_or_refuse(issued.request, table, place);
+}
+
+void StoreClient::submit_or_refuse(const StoreRequest& request, const std::string& table, uint32_t place) {
+  const absl::Status accepted = submit(request, table, place);
   if (accepted.ok()) return;
   // Too many operations are in flight, or the client is closing.
   Outcome refused;
   refused.status = accepted;
-  finish(place, store_result(issued.request.kind, refused));
+  finish(place, store_result(request.kind, refused));
 }
 
 absl::Status StoreClient::submit(const StoreRequest& request, const std::string& table, uint32_t place) {

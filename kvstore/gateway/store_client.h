@@ -53,6 +53,7 @@ class StoreClient {
   };
 
   uint32_t add_pending(uint64_t connection, const IssuedRequest& issued);
+  void submit_or_refuse(const StoreRequest& request, const std::string& table, uint32_t place);
   absl::Status submit(const StoreRequest& request, const std::string& table, uint32_t place);
   absl::Status submit_batch(const StoreRequest& request, const std::string& table, uint32_t place);
   absl::Status submit_write(const StoreRequest& request, const std::string& table, uint32_t place);

@@ -94,7 +94,7 @@ struct StoreResult {
   uint64_t version = 0;                   ///< GET: of the value
   RecordMark mark = {};                   ///< GET with_mark: of the record
   ValueView value = {};                   ///< GET; empty if the request drops the value
-  size_t value_bytes = 0;                 ///< GET: the value's size; the command's run fills it in
+  size_t value_bytes = 0;                 ///< GET: the value's size, for handlers; not for OneRequest
   bool is_borrowed = false;               ///< the value is valid only until the command has taken the result
   std::optional<uint64_t> ttl_ms = {};    ///< GET with_ttl; nothing: the key does not expire
   int64_t number = 0;                     ///< ADD: the sum

@@ -43,23 +43,22 @@ bool MultiGetPage::read_missing(ShardDb& db, const KeyList& keys) {
 }
 
 void MultiGetPage::build(uint64_t now_ms) {
-  const size_t head_bytes = multi_get_reply_head_bytes(in_memory.size(), with_marks);
+  const size_t head_bytes = multi_get_reply_head_bytes(in_memory.size(), wishes.marks);
   entries.clear();
   bytes.assign(head_bytes, '\0');
-  const auto is_missing = [this](size_t i) {
-    return !from_disk.empty() && in_memory[i].found == MemoryTier::Found::kMiss;
-  };
+  const size_t value_bytes_max = wishes.memory_only ? kMultiGetPollingBytesMax : kBatchBytesMax;
   constexpr size_t kAhead = MemoryTier::kValuesAhead;
   for (size_t i = 0; i < in_memory.size(); ++i) {
     if (i + kAhead < in_memory.size()) prefetch_bytes(in_memory[i + kAhead].value.bytes());
-    const PinnedValue& value = is_missing(i) ? from_disk[i] : in_memory[i].value;
+    const bool is_miss = in_memory[i].found == MemoryTier::Found::kMiss;
+    const PinnedValue& value = is_miss && !from_disk.empty() ? from_disk[i] : in_memory[i].value;
     MultiGetEntry entry;
-    entry.status = KvStatus::kNotFound;
+    entry.status = is_miss && wishes.memory_only ? KvStatus::kResourceExhausted : KvStatus::kNotFound;
     if (value.version() != 0 && !is_expired(value.expires_at(), now_ms)) {
       entry.status = KvStatus::kOk;
       entry.version = value.version();
       entry.mark = value.mark();
-      if (bytes.size() - head_bytes + value.bytes().size() <= kBatchBytesMax) {
+      if (bytes.size() - head_bytes + value.bytes().size() <= value_bytes_max) {
         entry.value = value.bytes();
         bytes.append(as_string_view(value.bytes()));
       } else {
@@ -95,7 +94,7 @@ void MultiGetPage::release() {
 
 ByteSpan MultiGetPage::finish(const ReplyHead& head) {
   static_cast<void>(encode_multi_get_reply_head(
-      head, entries, std::as_writable_bytes(std::span(bytes.data(), bytes.size())), with_marks));
+      head, entries, std::as_writable_bytes(std::span(bytes.data(), bytes.size())), wishes.marks));
   return as_byte_span(bytes);
 }
 

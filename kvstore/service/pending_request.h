@@ -54,7 +54,7 @@ struct MultiGetPage {
   std::vector<PinnedValue> from_disk;  // empty if memory has all
   std::vector<MultiGetEntry> entries;
   std::string bytes;
-  bool with_marks = false;
+  MultiGetWishes wishes;
   absl::Status failure;
 
   /// Looks up all keys in memory. False: a key must be read from the database, or the values are more than
@@ -62,7 +62,8 @@ struct MultiGetPage {
   bool look_up(WorkerEngine& engine, const Shard& shard, const KeyList& keys);
   /// Reads the keys that memory does not have. Thread: a reader. False: see `failure`.
   bool read_missing(ShardDb& db, const KeyList& keys);
-  /// Copies the values into the reply. A key that has expired at `now_ms` is absent.
+  /// Copies the values into the reply. A key that has expired at `now_ms` is absent. With MultiGetWishes::memory_only
+  /// for what look_up() has found, whatever it said.
   void build(uint64_t now_ms);
   /// Offers the values that were read to memory, and releases all values.
   void let_go(Shard& shard, const KeyList& keys);

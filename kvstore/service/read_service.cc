@@ -285,9 +285,10 @@ void ReadService::on_multi_get(IncomingCall&& call) {
   PendingRequest* const pending = admission_.begin(*this, call.request, call.reply, Method::kMultiGet, *shard);
   if (pending == nullptr) return;
   pending->keys = request->keys;
-  pending->multi_get.with_marks = request->wants_marks;
+  pending->multi_get.wishes = request->wishes;
   pending->now_ms = shards_.engine().now_ms();
-  if (!pending->multi_get.look_up(shards_.engine(), *shard->shard, request->keys)) return submit(*pending);
+  const bool has_all = pending->multi_get.look_up(shards_.engine(), *shard->shard, request->keys);
+  if (!has_all && !request->wishes.memory_only) return submit(*pending);
   pending->multi_get.build(pending->now_ms);
   admission_.answer_when_fresh(*pending);
 }

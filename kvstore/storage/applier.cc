@@ -336,7 +336,7 @@ void Applier::write_batch(AppliedShard& shard) {
     shard.failure = std::move(applied);
   }
   shard.batch_bytes = 0;
-  shard.last_batch_effects = shard.batch.size();
+  if (!shard.batch.empty()) shard.last_batch_effects = shard.batch.size();
   batch_memory_.give(shard.batch);
 }
 

@@ -18,7 +18,7 @@ namespace skua::kv {
 /// Thread: one.
 class BatchMemory {
  public:
-  /// A batch of at most so many effects is small: it keeps its memory.
+  /// Memory for so many effects is little: a batch keeps it.
   static constexpr size_t kSmallEffects = 4096;
   static constexpr size_t kSpareMax = 2;
 
@@ -40,7 +40,7 @@ class BatchMemory {
     if (is_spare) spare_.push_back(std::move(memory));
   }
 
-  /// True: the effects need less than a quarter of much memory.
+  /// True: the memory is not little, and the effects need less than a quarter of it.
   [[nodiscard]] static bool is_wasteful(const std::vector<AppliedEffect>& effects) {
     return effects.capacity() > kSmallEffects && effects.size() < effects.capacity() / 4;
   }

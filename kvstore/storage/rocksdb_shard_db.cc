@@ -82,7 +82,6 @@ class RocksdbShardDb final : public ShardDb {
 
   [[nodiscard]] absl::Status apply(std::span<const AppliedEffect> effects, uint64_t applied_index) override {
     count_nothing();
-    if (batch_.GetDataSize() > kBatchBytesKept) batch_ = rocksdb::WriteBatch();
     batch_.Clear();
     rocksdb::Status status;
     note_expiring_blobs(effects);
@@ -95,6 +94,7 @@ class RocksdbShardDb final : public ShardDb {
     if (status.ok()) {
       status = with_room([&] { return db_->Write(write_options_, &batch_); });
     }
+    if (batch_.GetDataSize() > kBatchBytesKept) batch_ = rocksdb::WriteBatch();
     if (!status.ok()) return to_status(status, "applying writes", db_->GetName());
     applied_index_.store(applied_index, std::memory_order_release);
     if (memtables_ != nullptr) memtables_->make_room();

@@ -12,15 +12,16 @@ namespace skua::kv {
 
 using Features = uint64_t;  ///< a set of the bits below
 
-inline constexpr Features kFeatureBatchCheck = 1;  ///< checks in batches
-inline constexpr Features kFeatureMarks = 2;       ///< marks of records (record_mark.h)
-inline constexpr Features kFeatureScanKeys = 4;    ///< SCANs without values, and SCANs that only count
-inline constexpr Features kFeatureGetSize = 8;     ///< GETs of the value's size
-inline constexpr Features kFeatureRowEdits = 16;   ///< PATCHes that remove fields and count what they change
+inline constexpr Features kFeatureBatchCheck = 1;   ///< checks in batches
+inline constexpr Features kFeatureMarks = 2;        ///< marks of records (record_mark.h)
+inline constexpr Features kFeatureScanKeys = 4;     ///< SCANs without values, and SCANs that only count
+inline constexpr Features kFeatureGetSize = 8;      ///< GETs of the value's size
+inline constexpr Features kFeatureRowEdits = 16;    ///< PATCHes that remove fields and count what they change
+inline constexpr Features kFeatureMemoryOnly = 32;  ///< MULTI_GETs of what memory has
 
 /// What a node of this build knows.
 inline constexpr Features kNodeFeatures =
-    kFeatureBatchCheck | kFeatureMarks | kFeatureScanKeys | kFeatureGetSize | kFeatureRowEdits;
+    kFeatureBatchCheck | kFeatureMarks | kFeatureScanKeys | kFeatureGetSize | kFeatureRowEdits | kFeatureMemoryOnly;
 
 /// What the feature of this bit is called in messages.
 [[nodiscard]] inline const char* feature_name(Features one) {
@@ -30,6 +31,7 @@ inline constexpr Features kNodeFeatures =
     case kFeatureScanKeys: return "scans without values";
     case kFeatureGetSize: return "reads of a value's size";
     case kFeatureRowEdits: return "patches that remove or count fields";
+    case kFeatureMemoryOnly: return "reads of what memory has";
     default: return "what this client asks for";
   }
 }

@@ -131,7 +131,7 @@ std::string make_multi_get(FuzzInput& in, const Route& route) {
   for (size_t i = 1 + in.pick(8); i > 0; --i) texts.push_back(make_key(in));
   const std::vector<std::string_view> keys(texts.begin(), texts.end());
   std::vector<std::byte> buffer(multi_get_bytes(keys));
-  return text_of(encode_multi_get(route, keys, buffer, in.flag()));
+  return text_of(encode_multi_get(route, keys, buffer, {.marks = in.flag(), .memory_only = in.flag()}));
 }
 
 std::string make_scan(FuzzInput& in, const Route& route) {

@@ -154,7 +154,8 @@ class Server {
           connections_.erase(fd);
         }
       }
-      if (!gathered_.empty() && being_written_.empty()) {
+      if (!gathered_.empty() && !is_writing_) {
+        is_writing_ = true;
         being_written_ = std::exchange(waiting_, {});
         file_.write(std::exchange(gathered_, {}));
       }
@@ -193,15 +194,15 @@ class Server {
     connection.unread.append(buffer_.data(), static_cast<size_t>(got));
     std::string_view bytes = connection.unread;
     size_t sets = 0;
-    while (take_command(bytes, words_)) {
+    for (std::string_view before = bytes; take_command(bytes, words_); before = bytes) {
       if (words_.size() == 3 && words_[0] == "SET") {
+        gathered_.append(before, 0, before.size() - bytes.size());
         values_[skua::absl_view(words_[1])] = words_[2];
         ++sets;
       } else if (!reply(connection, "-ERR this is no SET\r\n")) {  // what redis-benchmark asks first
         return false;
       }
     }
-    gathered_.append(connection.unread, 0, connection.unread.size() - bytes.size());
     connection.unread.erase(0, connection.unread.size() - bytes.size());
     if (sets > 0) waiting_.push_back({connections_[connection.fd], sets});
     return true;
@@ -215,6 +216,7 @@ class Server {
   void answer() {
     uint64_t count = 0;
     if (read(file_.done_fd(), &count, sizeof count) != sizeof count) std::abort();
+    is_writing_ = false;
     for (const Waiting& each : std::exchange(being_written_, {})) {
       const std::shared_ptr<Connection> connection = each.connection.lock();
       if (connection == nullptr) continue;
@@ -234,6 +236,7 @@ class Server {
   std::string gathered_;
   std::vector<Waiting> waiting_;        // for what is in gathered_
   std::vector<Waiting> being_written_;  // for what the file is given
+  bool is_writing_ = false;             // the file has something, and has not said that it is done
 };
 
 }  // namespace

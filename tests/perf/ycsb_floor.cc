@@ -178,7 +178,7 @@ struct BarePending {
   ycsb::CompletionFn done;
 };
 
-/// Two system calls for what is in flight: one sends, and one sleeps and receives.
+/// Two system calls for what is in flight: one sends, and one sleeps (for a second at most) and receives.
 class BareSession final : public ycsb::BindingSession {
  public:
   BareSession(int fd, const ycsb::Schema& schema, size_t in_flight_max)
@@ -187,6 +187,7 @@ class BareSession final : public ycsb::BindingSession {
 
   void submit(const ycsb::Operation& op, ycsb::CompletionFn done) override {
     const bool is_read = op.kind == ycsb::OpKind::kRead;
+    if (!is_read && op.kind != ycsb::OpKind::kInsert) return done(ycsb::OpResult(ycsb::Status::kNotImplemented));
     if (!is_read) rows_.encode(op);
     const std::string_view value = is_read ? std::string_view{} : rows_.encoded();
     append_raw(out_, RequestHead{static_cast<uint16_t>(op.key.size()), static_cast<uint16_t>(value.size())});
@@ -245,6 +246,8 @@ class BareBinding final : public ycsb::Binding {
       return absl::UnavailableError("nobody listens at bare.port: start ycsb_floor serve PORT");
     }
     send_without_delay(fd);
+    const timeval longest{.tv_sec = 1, .tv_usec = 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest);
     return std::make_unique<BareSession>(fd, schema_, options.in_flight_max);
   }
 

@@ -116,6 +116,40 @@ TEST(Patch, ThatRemovesFieldsIsNotSentToOldNodes) {
   EXPECT_TRUE(patch(world, {{"a", "1"}}, {.create_if_missing = true}).ok());
 }
 
+TEST(MultiGet, OfWhatMemoryHasLeavesOutTheRest) {
+  OneNode world;
+  ASSERT_TRUE(put(world, "a", "1").ok());
+  ASSERT_TRUE(put(world, "cold", "2").ok());
+  world.node(0).cold_keys = {"cold"};
+  const std::vector<std::string_view> keys = {"a", "cold", "none"};
+  const auto ask = [&](const ReadOptions& options) {
+    Got<MultiGetResult> got;
+    EXPECT_TRUE(world.client->multi_get("t", keys, options, got.callback()).ok());
+    EXPECT_TRUE(world.run_until([&] { return got.here(); }));
+    return std::move(got.result);
+  };
+  MultiGetResult some = ask({.memory_only = true});
+  EXPECT_TRUE(some.ok()) << some.status;
+  EXPECT_EQ(some.entries[0].value, "1");
+  EXPECT_EQ(some.entries[1].status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(some.entries[2].status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ask({}).entries[1].value, "2");
+  Got<GetResult> got;
+  EXPECT_EQ(world.client->get("t", "a", {.memory_only = true}, got.callback()).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(MultiGet, OfWhatMemoryHasIsNotSentToOldNodes) {
+  OneNode world;
+  world.node(0).features = kNodeFeatures & ~kFeatureMemoryOnly;
+  const std::vector<std::string_view> keys = {"a", "b"};
+  Got<MultiGetResult> got;
+  EXPECT_TRUE(world.client->multi_get("t", keys, {.memory_only = true}, got.callback()).ok());
+  EXPECT_TRUE(world.run_until([&] { return got.here(); }));
+  EXPECT_EQ(got.result.status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(got.result.status.ToString(), HasSubstr("reads of what memory has"));
+}
+
 TEST(Get, OfASizeHasNoValue) {
   OneNode world;
   ASSERT_TRUE(put(world, "a", std::string(100'000, 'v')).ok());

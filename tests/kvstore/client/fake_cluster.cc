@@ -226,7 +226,9 @@ void FakeNode::multi_get(rpc::IncomingCall& call) {
   for (std::string_view key : request->keys) {
     SKUA_CHECK(placement.shard_of(key) == request->route.shard, "a key was sent to another shard");
     const auto found = store_->entries.find(std::string(key));
-    if (found == store_->entries.end()) {
+    if (request->wishes.memory_only && cold_keys.contains(std::string(key))) {
+      entries.push_back({KvStatus::kResourceExhausted, 0, {}});
+    } else if (found == store_->entries.end()) {
       entries.push_back({KvStatus::kNotFound, 0, {}});
     } else if (bytes + found->second.value.size() > kBatchBytesMax) {
       entries.push_back({KvStatus::kResourceExhausted, 0, {}});
@@ -236,9 +238,10 @@ void FakeNode::multi_get(rpc::IncomingCall& call) {
     }
   }
   for (const MultiGetEntry& entry : entries) values.append(as_string_view(entry.value));
-  std::string head(multi_get_reply_head_bytes(entries.size(), request->wants_marks), '\0');
-  call.reply.reply(copied(
-      encode_multi_get_reply_head({}, entries, std::as_writable_bytes(std::span(head)), request->wants_marks), values));
+  std::string head(multi_get_reply_head_bytes(entries.size(), request->wishes.marks), '\0');
+  call.reply.reply(
+      copied(encode_multi_get_reply_head({}, entries, std::as_writable_bytes(std::span(head)), request->wishes.marks),
+             values));
 }
 
 void FakeNode::scan(rpc::IncomingCall& call) {

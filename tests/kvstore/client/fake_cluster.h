@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,7 @@ class FakeNode {
   KeyPlacement placement{1};
   uint64_t map_revision = 1;
   Features features = kNodeFeatures;  // what it says that it knows
+  std::set<std::string> cold_keys{};  // those that a MULTI_GET of what memory has leaves out
   Script script;
   /// Looks at a write that was executed, before it is answered. True: the answer is lost, or was another.
   Script before_answer;

@@ -91,7 +91,7 @@ inline std::optional<std::string> recode_multi_get(ByteSpan bytes) {
   std::vector<std::string_view> keys;
   for (std::string_view key : request->keys) keys.push_back(key);
   std::vector<std::byte> buffer(multi_get_bytes(keys));
-  return std::string(as_string_view(encode_multi_get(request->route, keys, buffer, request->wants_marks).value()));
+  return std::string(as_string_view(encode_multi_get(request->route, keys, buffer, request->wishes).value()));
 }
 
 inline std::optional<std::string> recode_scan(ByteSpan bytes) {

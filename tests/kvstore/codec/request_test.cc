@@ -80,7 +80,7 @@ std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
                Mutation::add(key, static_cast<int64_t>(rng.next()), conditions[rng.below(4)]));
   add_mutation(recode_mutation<Method::kAppend>, Mutation::append(key, body, conditions[rng.below(4)]));
   add_mutation(recode_mutation<Method::kExpire>, Mutation::expire(key, ttl_ms, conditions[rng.below(3)]));
-  add(recode_multi_get, encode_multi_get(route, keys, buffer, rng.chance(0.5)).value(), {});
+  add(recode_multi_get, encode_multi_get(route, keys, buffer, {rng.chance(0.5), rng.chance(0.5)}).value(), {});
   add(recode_scan,
       encode_scan({route, key, end, static_cast<uint32_t>(rng.between(1, kScanRowsMax)),
                    static_cast<uint32_t>(rng.between(1, kScanBytesMax)), token, rng.chance(0.5), rng.chance(0.5)},
@@ -354,6 +354,14 @@ TEST(RequestTest, DecodeMultiGet_IteratesKeysInOrder) {
   for (std::string_view key : request.keys) seen.push_back(key);
   EXPECT_EQ(seen, keys);
   EXPECT_EQ(request.keys.size(), keys.size());
+}
+
+TEST(RequestTest, MultiGet_HasItsWishes) {
+  const std::vector<std::string_view> keys = {"key"};
+  std::vector<std::byte> buffer(multi_get_bytes(keys));
+  for (const MultiGetWishes wishes : {MultiGetWishes{}, {.marks = true}, {.memory_only = true}, {true, true}}) {
+    EXPECT_EQ(decode_multi_get(encode_multi_get(kRoute, keys, buffer, wishes).value()).value().wishes, wishes);
+  }
 }
 
 TEST(RequestTest, DecodeRoute_OfEachMethod) {

@@ -16,6 +16,8 @@ namespace {
 
 using Kind = StoreRequest::Kind;
 using Status = StoreResult::Status;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
 constexpr std::chrono::seconds kLong{60};
@@ -42,10 +44,16 @@ class GetGroupsTest : public ::testing::Test {
       };
     });
     client_ = cluster_->make_client();
-    groups_.emplace(*client_, [this](uint32_t place, StoreResult&& got) {
-      results_[place] = {got.status, std::string(got.value.bytes()), got.version, got.mark.tag, got.is_borrowed,
-                         got.text};
-    });
+    groups_.emplace(
+        *client_,
+        [this](uint32_t place, StoreResult&& got) {
+          results_[place] = {got.status, std::string(got.value.bytes()), got.version, got.mark.tag, got.is_borrowed,
+                             got.text};
+        },
+        [this](const std::string& table, std::string_view key, uint32_t place) {
+          EXPECT_EQ(&table, &table_);
+          alone_[place] = key;
+        });
   }
 
   void warm_up() { ASSERT_TRUE(client_->warm_up(table_, kLong).ok()); }
@@ -74,6 +82,7 @@ class GetGroupsTest : public ::testing::Test {
   std::atomic<bool> refuses_{false};
   std::unique_ptr<AsyncClient> client_;
   std::map<uint32_t, Got> results_;
+  std::map<uint32_t, std::string> alone_;  // keys that are to be asked for alone
   std::optional<GetGroups> groups_;
   uint32_t next_place_ = 0;
 };
@@ -101,17 +110,48 @@ TEST_F(GetGroupsTest, GetsOfOneTurnAreOneCallForEachShard) {
   EXPECT_THAT(reads(), UnorderedElementsAre(std::pair(Method::kMultiGet, size_t{2})));
 }
 
-TEST_F(GetGroupsTest, AGetAloneIsAGet) {
+TEST_F(GetGroupsTest, AGetByItselfGoesAlone) {
   start(1);
   warm_up();
-  put("a", "1", {.mark = {.tag = 3}});
   EXPECT_TRUE(add("a"));
+  EXPECT_TRUE(alone_.empty());
   groups_->flush();
-  wait_for(1);
   groups_->flush();  // nothing is left
+  EXPECT_THAT(alone_, UnorderedElementsAre(std::pair(0U, "a")));
+  EXPECT_THAT(reads(), IsEmpty());
+}
+
+TEST_F(GetGroupsTest, WhatMemoryDoesNotHaveGoesAlone) {
+  start(1);
+  warm_up();
+  put("a", "1");
+  put("b", "2");
+  cluster_->on_node(0, [](FakeNode& node) { node.cold_keys = {"cold"}; });
+  for (const std::string_view key : {"a", "cold", "b"}) EXPECT_TRUE(add(key));
+  groups_->flush();
+  wait_for(2);
   EXPECT_EQ(results_[0].value, "1");
-  EXPECT_EQ(results_[0].tag, 3U);
-  EXPECT_THAT(reads(), UnorderedElementsAre(std::pair(Method::kGet, size_t{1})));
+  EXPECT_EQ(results_[2].value, "2");
+  EXPECT_THAT(alone_, UnorderedElementsAre(std::pair(1U, "cold")));
+  EXPECT_TRUE(add("a")) << "one of three keys went alone";
+  EXPECT_TRUE(add("cold"));
+  EXPECT_TRUE(add("cold"));
+  groups_->flush();
+  wait_for(3);
+  EXPECT_THAT(alone_, SizeIs(3));
+  EXPECT_FALSE(add("a")) << "two of three did";
+}
+
+TEST_F(GetGroupsTest, NodesThatAreTooOldAreAskedForEachKey) {
+  start(1);
+  cluster_->on_node(0, [](FakeNode& node) { node.features = kNodeFeatures & ~kFeatureMemoryOnly; });
+  warm_up();
+  EXPECT_TRUE(add("a"));
+  EXPECT_TRUE(add("b"));
+  groups_->flush();
+  while (alone_.size() < 2) client_->poll(std::chrono::milliseconds(10));
+  EXPECT_TRUE(results_.empty());
+  EXPECT_FALSE(add("a"));
 }
 
 TEST_F(GetGroupsTest, AFullGroupDoesNotWaitForTheTurnsEnd) {
@@ -139,16 +179,12 @@ TEST_F(GetGroupsTest, AfterLargeValuesGetsGoAloneForAWhile) {
   const std::string large(3 * kGroupedGetBytesMax, 'x');
   put("large", large);
   put("small", "1");
-  EXPECT_TRUE(add("large"));
-  EXPECT_TRUE(add("small"));
-  groups_->flush();
-  wait_for(2);
-  EXPECT_EQ(results_[0].value, large);
-  for (uint32_t i = 0; i < kGetsAlone; ++i) EXPECT_FALSE(add("small")) << i;
-  EXPECT_TRUE(add("large"));
+  for (const std::string_view key : {"large", "small", "large"}) EXPECT_TRUE(add(key));
   groups_->flush();
   wait_for(3);
-  EXPECT_FALSE(add("small")) << "a GET by itself had a large value";
+  EXPECT_EQ(results_[0].value, large);
+  for (uint32_t i = 0; i < kGetsAlone; ++i) EXPECT_FALSE(add("small")) << i;
+  EXPECT_TRUE(add("small"));
 }
 
 TEST_F(GetGroupsTest, EachGetOfAGroupThatFailsIsTold) {

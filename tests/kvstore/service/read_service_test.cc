@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kvstore/service/service_limits.h"
 #include "kvstore/storage/shard_life.h"
 #include "tests/kvstore/node/server_testing.h"
 #include "tests/kvstore/service/shard_server_fixture.h"
@@ -193,7 +194,7 @@ TEST_F(RocksdbServerTest, Reads_TellMarksIfTheyAreAskedFor) {
       EXPECT_EQ(as_string_view(reply.value), value) << size;
       EXPECT_EQ(get("key").value(), value);
       std::vector<std::byte> buffer(1000);
-      const std::string many(as_string_view(encode_multi_get(kRoute, keys, buffer, true).value()));
+      const std::string many(as_string_view(encode_multi_get(kRoute, keys, buffer, {.marks = true}).value()));
       const Answer page = world_->ask(Method::kMultiGet, many);
       auto entries = decode_multi_get_reply(as_byte_span(page.bytes)).value().entries;
       const auto first = entries.next();
@@ -223,6 +224,34 @@ TEST_F(RocksdbServerTest, Reads_TellMarksIfTheyAreAskedFor) {
     serve_again();
     check();
   }
+}
+
+TEST_F(RocksdbServerTest, MultiGetOfWhatMemoryHas_WaitsForNoDisk) {
+  const std::string large(kMultiGetPollingBytesMax / 2 + 1, 'l');
+  put("a", "1");
+  put("large", large);
+  put("larger", large);
+  const std::vector<std::string_view> keys = {"a", "large", "larger", "none"};
+  std::vector<std::byte> buffer(multi_get_bytes(keys));
+  const auto statuses = [&](bool memory_only) {
+    const std::string request(
+        as_string_view(encode_multi_get(kRoute, keys, buffer, {.memory_only = memory_only}).value()));
+    const Answer page = world_->ask(Method::kMultiGet, request);
+    std::vector<KvStatus> statuses;
+    for (auto entries = decode_multi_get_reply(as_byte_span(page.bytes)).value().entries;
+         const auto entry = entries.next();) {
+      statuses.push_back(entry->status);
+    }
+    return statuses;
+  };
+  constexpr KvStatus kLeftOut = KvStatus::kResourceExhausted;
+  // What memory never had may be in the database.
+  EXPECT_THAT(statuses(true), ::testing::ElementsAre(KvStatus::kOk, KvStatus::kOk, kLeftOut, kLeftOut));
+  serve_again();
+  EXPECT_THAT(statuses(true), ::testing::ElementsAre(kLeftOut, kLeftOut, kLeftOut, kLeftOut));
+  EXPECT_THAT(statuses(false),
+              ::testing::ElementsAre(KvStatus::kOk, KvStatus::kOk, KvStatus::kOk, KvStatus::kNotFound));
+  EXPECT_THAT(statuses(true), ::testing::ElementsAre(KvStatus::kOk, KvStatus::kOk, kLeftOut, kLeftOut));
 }
 
 TEST_F(RocksdbServerTest, Get_BehindATokenIsTold) {
