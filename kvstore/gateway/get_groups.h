@@ -31,7 +31,7 @@ namespace skua::kv::gateway {
 /// GETs of one group, and bytes of their keys at which it is sent.
 inline constexpr size_t kGroupGetsMax = 64;
 inline constexpr size_t kGroupKeyBytesMax = size_t{64} << 10;
-/// Larger values go alone: from the answer to the client's socket without a copy.
+/// Groups are of no use for larger values: alone they go from the answer to the client's socket without a copy.
 inline constexpr size_t kGroupedGetBytesMax = 1024;
 /// So many GETs of a table go alone after a group that was of no use.
 inline constexpr uint32_t kGetsAlone = 1024;

@@ -17,12 +17,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -62,7 +62,7 @@ template <typename T>
 std::optional<T> peek(std::string_view bytes) {
   if (bytes.size() < sizeof(T)) return std::nullopt;
   T value;
-  std::memcpy(&value, bytes.data(), sizeof value);
+  std::copy_n(bytes.begin(), sizeof value, reinterpret_cast<char*>(&value));
   return value;
 }
 
