@@ -47,6 +47,14 @@ bool reply_not_hash(CommandRun& run, const StoreResult& got) {
   return true;
 }
 
+bool ask_value(const CommandRun& run, StoreRequest& request) {
+  request.kind = StoreRequest::Kind::kGet;
+  request.key = run.arg(1);
+  request.with_mark = true;
+  request.borrows_value = true;
+  return true;
+}
+
 void reply_value(CommandRun& run, StoreResult&& got) {
   if (reply_failure(run, got)) return;
   if (!got.ok()) {

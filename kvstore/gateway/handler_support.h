@@ -22,6 +22,8 @@ bool reply_failure(CommandRun& run, const StoreResult& result);
 bool reply_not_string(CommandRun& run, const StoreResult& got);
 /// The same for hashes. An absent key counts as a hash.
 bool reply_not_hash(CommandRun& run, const StoreResult& got);
+/// OneRequest::ask of GETs of the first word behind the name, with_mark. The value is borrowed.
+bool ask_value(const CommandRun& run, StoreRequest& request);
 /// The reply of GET. Takes the value, which is a string's.
 void reply_value(CommandRun& run, StoreResult&& got);
 

@@ -91,6 +91,32 @@ CommandTask remove_those_there(CommandRun& run, absl::flat_hash_set<std::string_
   }
 }
 
+/// The reply is there already.
+CommandTask answered(CommandRun& /*run*/) {
+  co_return;
+}
+
+/// HINCRBY and HINCRBYFLOAT. `sum_of(run, hash)`: the field's new text; nothing: the client has been told what is wrong.
+template <typename SumOf, typename ReplySum>
+CommandTask add_to_field(CommandRun& run, SumOf sum_of, ReplySum reply_sum) {
+  for (;;) {
+    StoreResult old = co_await run.store(read_hash(run));
+    if (reply_not_hash(run, old)) co_return;
+    const std::optional<std::string> sum = sum_of(run, old);
+    if (!sum.has_value()) co_return;
+    FieldsToSet fields;
+    fields.set(run.arg(2), *sum);
+    const HashChange change = fields.change_of(old.value.bytes());
+    old.value.reset();
+    if (reply_large_hash(run, change)) co_return;
+    const std::string row = fields.as_row();
+    const Written written = judge_write(run, co_await run.store(set_fields(run, old, row)));
+    if (written == Written::kAgain) continue;
+    if (written == Written::kDone) reply_sum(run.reply(), *sum);
+    co_return;
+  }
+}
+
 }  // namespace
 
 /// HSET and HMSET.
@@ -151,48 +177,22 @@ CommandTask hdel(CommandRun& run) {
 
 CommandTask hincrby(CommandRun& run) {
   const std::optional<int64_t> delta = integer_arg(run, 3);
-  if (!delta.has_value() || reply_bad_field_name(run, run.arg(2))) co_return;
-  for (;;) {
-    StoreResult old = co_await run.store(read_hash(run));
-    if (reply_not_hash(run, old)) co_return;
-    const std::optional<std::string> sum = integer_sum(run, old, *delta);
-    if (!sum.has_value()) co_return;
-    FieldsToSet fields;
-    fields.set(run.arg(2), *sum);
-    const HashChange change = fields.change_of(old.value.bytes());
-    old.value.reset();
-    if (reply_large_hash(run, change)) co_return;
-    const std::string row = fields.as_row();
-    const Written written = judge_write(run, co_await run.store(set_fields(run, old, row)));
-    if (written == Written::kAgain) continue;
-    if (written == Written::kDone) run.reply().integer(*parse_integer(*sum));
-    co_return;
-  }
+  if (!delta.has_value() || reply_bad_field_name(run, run.arg(2))) return answered(run);
+  return add_to_field(
+      run, [delta = *delta](CommandRun& at, const StoreResult& old) { return integer_sum(at, old, delta); },
+      [](RespWriter reply, const std::string& sum) { reply.integer(*parse_integer(sum)); });
 }
 
 CommandTask hincrbyfloat(CommandRun& run) {
   const std::optional<long double> delta = parse_float(run.arg(3));
   if (!delta.has_value() || std::isinf(*delta)) {
     run.reply().error(delta.has_value() ? errors::kNanOrInfinity : errors::kNotAFloat);
-    co_return;
+    return answered(run);
   }
-  if (reply_bad_field_name(run, run.arg(2))) co_return;
-  for (;;) {
-    StoreResult old = co_await run.store(read_hash(run));
-    if (reply_not_hash(run, old)) co_return;
-    const std::optional<std::string> sum = float_sum(run, old, *delta);
-    if (!sum.has_value()) co_return;
-    FieldsToSet fields;
-    fields.set(run.arg(2), *sum);
-    const HashChange change = fields.change_of(old.value.bytes());
-    old.value.reset();
-    if (reply_large_hash(run, change)) co_return;
-    const std::string row = fields.as_row();
-    const Written written = judge_write(run, co_await run.store(set_fields(run, old, row)));
-    if (written == Written::kAgain) continue;
-    if (written == Written::kDone) run.reply().bulk(std::string_view(*sum));
-    co_return;
-  }
+  if (reply_bad_field_name(run, run.arg(2))) return answered(run);
+  return add_to_field(
+      run, [delta = *delta](CommandRun& at, const StoreResult& old) { return float_sum(at, old, delta); },
+      [](RespWriter reply, const std::string& sum) { reply.bulk(std::string_view(sum)); });
 }
 
 }  // namespace skua::kv::gateway::handlers

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/gateway/handler_support.h"
 #include "kvstore/gateway/memcached_errors.h"
 #include "kvstore/gateway/memcached_handlers.h"
 #include "kvstore/gateway/memcached_numbers.h"
@@ -56,14 +57,6 @@ std::vector<StoreRequest> gets_from(const CommandRun& run, size_t first) {
   const size_t end = std::min(run.size(), first + kRequestsPerCommandMax);
   for (size_t i = first; i < end; ++i) requests.push_back({.kind = Kind::kGet, .key = run.arg(i), .with_mark = true});
   return requests;
-}
-
-bool ask_value(const CommandRun& run, StoreRequest& request) {
-  request.kind = Kind::kGet;
-  request.key = run.arg(1);
-  request.with_mark = true;
-  request.borrows_value = true;
-  return true;
 }
 
 void reply_one(CommandRun& run, StoreResult&& got) {

@@ -31,14 +31,6 @@ std::optional<GetexOptions> parse_getex_options(const CommandRun& run) {
   return is_known && run.size() == words ? std::optional(options) : std::nullopt;
 }
 
-bool ask_value(const CommandRun& run, StoreRequest& request) {
-  request.kind = Kind::kGet;
-  request.key = run.arg(1);
-  request.with_mark = true;
-  request.borrows_value = true;
-  return true;
-}
-
 void reply_string(CommandRun& run, StoreResult&& got) {
   if (!reply_not_string(run, got)) reply_value(run, std::move(got));
 }
