@@ -1,0 +1,149 @@
+#include "kvstore/node/node_recovery.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kvstore/peers/peer_identity.h"
+#include "kvstore/storage/recovery.h"
+#include "kvstore/storage/rocksdb_engine.h"
+#include "kvstore/storage/shard_files.h"
+#include "tests/kvstore/shard/engine_testing.h"
+
+namespace skua::kv {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using testing::TemporaryDirectory;
+
+constexpr ShardId kShard = {7, 1};
+constexpr char kClusterOfNode[] = "11111111-1111-4111-8111-111111111111";
+constexpr char kNode[] = "01020304-0506-4708-890a-0b0c0d0e0f10";
+
+/// A data directory, and the starts of a node with it.
+class NodeRecoveryTest : public ::testing::Test {
+ protected:
+  NodeRecoveryTest() {
+    options_.data_dir = directory_.path();
+    options_.node_uuid = kNode;
+    options_.log = [this](LogSeverity, const std::string& line) { lines_ += line + "\n"; };
+  }
+
+  [[nodiscard]] std::string shards() const { return files::shards_dir(options_.data_dir); }
+  [[nodiscard]] std::string log_dir(uint32_t worker) const {
+    return options_.data_dir + "/log/" + std::to_string(worker);
+  }
+
+  /// One start of the node, until its workers would start.
+  struct Start {
+    explicit Start(NodeRecoveryTest& test)
+        : recovery(test.options_, test.files_, test.clock_),
+          copies(test.options_, *test.engine_, test.clock_, refuse) {}
+    static absl::Status refuse(ShardId, const std::string&) {
+      return absl::UnimplementedError("nobody copies from here");
+    }
+    NodeRecovery recovery;
+    NodeCopies copies;
+  };
+  absl::StatusOr<Recovered> recover(Start& start) {
+    if (absl::Status prepared = start.recovery.prepare(); !prepared.ok()) return prepared;
+    return start.recovery.recover(kClusterOfNode, *engine_, start.copies);
+  }
+
+  /// The log has a record of the shard. Then the log's bytes are as after a crash of the process.
+  static void append_record(Recovered& recovered, ShardId shard) {
+    Log& log = *recovered.logs.at(0).log;
+    const LogShard number = log_shard_of(shard);
+    ASSERT_TRUE(log.start_shard(number, 0, 1, 0).ok());
+    const std::string payload = "no record that a shard would write";
+    const ByteSpan piece = as_byte_span(payload);
+    ASSERT_TRUE(log.append({.shard = number, .index = 1, .epoch = 1}, {&piece, 1}).ok());
+    ASSERT_TRUE(log.commit().ok());
+  }
+
+  TemporaryDirectory directory_;
+  NodeOptions options_;
+  DirectoryFiles files_{directory_.path()};
+  SteadyClock clock_;
+  std::unique_ptr<RocksdbEngine> engine_ = make_rocksdb_engine(
+      RocksdbOptions{.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20, .background_threads = 1});
+  std::string lines_;
+};
+
+TEST_F(NodeRecoveryTest, EachStartCountsAndRemovesLeftovers) {
+  for (uint64_t number = 1; number <= 3; ++number) {
+    fs::create_directories(shards() + "/" + files::kTrashPrefix + "7-1");
+    Start start(*this);
+    ASSERT_TRUE(start.recovery.prepare().ok());
+    EXPECT_EQ(start.recovery.state().incarnation, number);
+    EXPECT_EQ(read_state(files_).value(), start.recovery.state()) << "others may hear of it only when it is durable";
+    EXPECT_TRUE(fs::is_empty(shards()));
+    EXPECT_FALSE(start.recovery.has_recovered());
+  }
+}
+
+TEST_F(NodeRecoveryTest, AnEmptyDirectoryHasALogForEachWorker) {
+  options_.workers = 2;
+  Start start(*this);
+  const absl::StatusOr<Recovered> recovered = recover(start);
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ(recovered->logs.size(), 2u);
+  EXPECT_TRUE(recovered->refused.empty());
+  EXPECT_TRUE(recovered->views.empty());
+  EXPECT_TRUE(start.recovery.has_recovered());
+}
+
+TEST_F(NodeRecoveryTest, LogsOfWorkersOfBeforeAreRecoveredAndClosed) {
+  options_.workers = 2;
+  {
+    Start start(*this);
+    ASSERT_TRUE(recover(start).ok());
+  }
+  options_.workers = 1;
+  Start start(*this);
+  const absl::StatusOr<Recovered> recovered = recover(start);
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ(recovered->logs.size(), 1u);
+  EXPECT_THAT(lines_, HasSubstr("log recovered worker=1"));
+}
+
+TEST_F(NodeRecoveryTest, AStateThatCannotBeReadIsNoFirstStart) {
+  std::ofstream(files_.path_of("state")) << "nothing that a node writes";
+  Start start(*this);
+  const absl::Status prepared = start.recovery.prepare();
+  EXPECT_TRUE(absl::IsDataLoss(prepared)) << prepared;
+  EXPECT_THAT(std::string(prepared.message()), HasSubstr(directory_.path()));
+}
+
+/// Others must not take the replica for the member that had the data.
+TEST_F(NodeRecoveryTest, ADamagedReplicaIsRefusedAndTheNodeLearnsAgain) {
+  {
+    Start start(*this);
+    absl::StatusOr<Recovered> recovered = recover(start);
+    ASSERT_TRUE(recovered.ok()) << recovered.status();
+    append_record(*recovered, kShard);
+    ASSERT_TRUE(engine_->open_db(shards(), kShard).ok());
+  }
+  std::ofstream(shards() + "/" + files::shard_name(kShard) + "/CURRENT") << "no manifest";
+  View view;
+  view.epoch = 1;
+  view.primary = node_id_of(kNode);
+  view.members = {{node_id_of(kNode), 1}, {node_id_of(kNode) + 1, 1}};
+  ASSERT_TRUE(write_views(files_, {{kShard, view}}).ok());
+  Start start(*this);
+  const absl::StatusOr<Recovered> recovered = recover(start);
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_TRUE(recovered->refused.contains(kShard)) << lines_;
+  EXPECT_EQ(recovered->views.size(), 1u);
+  EXPECT_EQ(start.recovery.state().storage_incarnation, 2u);
+  EXPECT_EQ(read_state(files_)->storage_incarnation, 2u);
+}
+
+}  // namespace
+}  // namespace skua::kv
