@@ -1,5 +1,6 @@
 // MULTI_GET: keys are grouped by shard. Each group is a part; parts are in flight at the same time. A key whose value
-// did not fit into its group's reply is read again by a GET of its own.
+// did not fit into its group's reply is read again by a GET of its own; with ReadOptions::memory_only the caller is
+// told instead.
 #ifndef SKUA_KVSTORE_CLIENT_MULTI_GET_OPERATION_H_
 #define SKUA_KVSTORE_CLIENT_MULTI_GET_OPERATION_H_
 

@@ -118,7 +118,7 @@ struct ReadOptions {
   /// GET only: the result has the value's size, and not the value. UNIMPLEMENTED: the node's version is too old.
   bool size_only = false;
   /// MULTI_GET only: no key waits for a disk or for another key's large value. RESOURCE_EXHAUSTED for a key: its value
-  /// is not in the node's memory, or the values of its shard's keys before it have 64 KiB; read it with GET.
+  /// is not in the node's memory, or with it the values of the shard's keys would be more than 64 KiB; read it with GET.
   /// UNIMPLEMENTED: the node's version is too old.
   bool memory_only = false;
 };
@@ -338,7 +338,7 @@ struct KeyResult {
 
 struct MultiGetResult : Outcome {
   /// In the order of the keys asked for. If keys could not be read, the status of the whole result is the failure that
-  /// came first; NOT_FOUND is not a failure.
+  /// came first. NOT_FOUND is not a failure, nor is RESOURCE_EXHAUSTED with ReadOptions::memory_only.
   std::vector<KeyResult> entries;
 
   std::vector<ValueView> memory;  // what the entries point into

@@ -91,8 +91,8 @@ struct GetExtras {
   [[nodiscard]] size_t bytes() const { return (ttl_ms == 0 ? 0 : sizeof ttl_ms) + (mark.empty() ? 0 : kMarkBytes); }
 };
 
-/// The result of one key of a MULTI_GET. Status: OK, NOT_FOUND, or RESOURCE_EXHAUSTED if the value would take the reply
-/// over kBatchBytesMax; the client must ask for that key alone.
+/// The result of one key of a MULTI_GET. Status: OK, NOT_FOUND, or RESOURCE_EXHAUSTED if the reply has no room for the
+/// value (kBatchBytesMax), or the key is left out (MultiGetWishes::memory_only); the client must ask for that key alone.
 struct MultiGetEntry {
   KvStatus status = KvStatus::kOk;
   uint64_t version = 0;

@@ -27,7 +27,7 @@ GetGroups::GetGroups(AsyncClient& client, DoneFn on_done, AloneFn ask_alone)
     : client_(client), on_done_(std::move(on_done)), ask_alone_(std::move(ask_alone)) {}
 
 bool GetGroups::add(const std::string& table, const StoreRequest& request, uint32_t place) {
-  if (!fits(request)) return false;
+  if (!fits(request) || grouped_count_ >= kGroupedGetsMax) return false;
   if (const auto alone = gets_alone_.find(&table); alone != gets_alone_.end()) {
     if (--alone->second == 0) gets_alone_.erase(alone);
     return false;
@@ -38,6 +38,7 @@ bool GetGroups::add(const std::string& table, const StoreRequest& request, uint3
   group.key_bytes.append(request.key);
   group.key_ends.push_back(group.key_bytes.size());
   group.places.push_back(place);
+  ++grouped_count_;
   if (group.places.size() < kGroupGetsMax && group.key_bytes.size() < kGroupKeyBytesMax) return true;
   groups_.close(table, *shard);
   send(group);
@@ -109,6 +110,7 @@ void GetGroups::ask_alone(Group& group, size_t index) {
 }
 
 void GetGroups::free(Group& group) {
+  grouped_count_ -= group.places.size();
   group.key_bytes.clear();
   group.key_ends.clear();
   group.places.clear();

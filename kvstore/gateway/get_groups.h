@@ -31,6 +31,8 @@ namespace skua::kv::gateway {
 /// GETs of one group, and bytes of their keys at which it is sent.
 inline constexpr size_t kGroupGetsMax = 64;
 inline constexpr size_t kGroupKeyBytesMax = size_t{64} << 10;
+/// GETs in groups at a time. Each of them may have to be asked for alone, and the client bounds its operations.
+inline constexpr size_t kGroupedGetsMax = size_t{1} << 14;
 /// Groups are of no use for larger values: alone they go from the answer to the client's socket without a copy.
 inline constexpr size_t kGroupedGetBytesMax = 1024;
 /// So many GETs of a table go alone after a group that was of no use.
@@ -42,7 +44,7 @@ class GetGroups {
   /// Gets the result of a GET: from inside AsyncClient::poll(), its destructor, add() or flush(). The value is valid
   /// during the call. `place`: as given to add().
   using DoneFn = absl::AnyInvocable<void(uint32_t place, StoreResult&& result)>;
-  /// Asks for the key alone. Called instead of DoneFn, and from inside the same calls but for the destructor.
+  /// Asks for the key alone. Called instead of DoneFn, from inside the same calls.
   using AloneFn = absl::AnyInvocable<void(const std::string& table, std::string_view key, uint32_t place)>;
 
   /// `client` must outlive the object.
@@ -51,8 +53,8 @@ class GetGroups {
   GetGroups& operator=(const GetGroups&) = delete;
 
   /// False: nothing was done, and the request goes alone. The command keeps the value (StoreRequest::borrows_value),
-  /// groups are of no use for the table just now, or the client does not know the table yet. `table` must outlive the
-  /// object; what the request points to need not live longer than the call.
+  /// groups are of no use for the table just now, too many GETs are in groups, or the client does not know the table
+  /// yet. `table` must outlive the object; what the request points to need not live longer than the call.
   [[nodiscard]] bool add(const std::string& table, const StoreRequest& request, uint32_t place);
   /// Sends what was added: at the end of what one connection sends together.
   void flush();
@@ -83,6 +85,7 @@ class GetGroups {
   AloneFn ask_alone_;
   ShardGroups<Group> groups_;
   absl::flat_hash_map<const std::string*, uint32_t> gets_alone_;  // by table: so many are left
+  size_t grouped_count_ = 0;                                      // GETs in groups
   std::vector<std::string_view> keys_;                            // of the group that is sent
 };
 

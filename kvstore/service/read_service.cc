@@ -290,6 +290,7 @@ void ReadService::on_multi_get(IncomingCall&& call) {
   const bool has_all = pending->multi_get.look_up(shards_.engine(), *shard->shard, request->keys);
   if (!has_all && !request->wishes.memory_only) return submit(*pending);
   pending->multi_get.build(pending->now_ms);
+  pending->multi_get.release();  // the reply has copies, and may wait for other replicas
   admission_.answer_when_fresh(*pending);
 }
 

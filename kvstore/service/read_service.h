@@ -2,6 +2,7 @@
 //
 //   GET, MULTI_GET   memory --- hit, known to be absent ---> answered at once
 //                      `-- a miss: the shard fetches, or the reader pool reads ---> answered later
+//                          (a MULTI_GET of what memory has: answered at once, without these keys)
 //   SCAN             waits until the database shows what is committed, then the reader pool reads
 //
 // The GETs of a burst are looked up together at its end. A lookup waits for memory two or three times, and all lookups

@@ -17,7 +17,7 @@ inline constexpr size_t kPendingRequestsMax = size_t{1} << 16;
 inline constexpr size_t kInlineValueBytesMax = rpc::Message::kHeadMax - kReplyHeaderBytes;
 
 /// If the values of a MULTI_GET are larger than this together, the reader pool builds the reply. The polling thread
-/// would need too long for the copy.
+/// would need too long for the copy. A MULTI_GET of what memory has leaves such values out instead.
 inline constexpr size_t kMultiGetPollingBytesMax = size_t{64} << 10;
 
 /// A reply up to this size is copied into a buffer that is no larger. Callers do not say that they have received so

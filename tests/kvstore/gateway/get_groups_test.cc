@@ -87,7 +87,7 @@ class GetGroupsTest : public ::testing::Test {
   uint32_t next_place_ = 0;
 };
 
-TEST_F(GetGroupsTest, GetsOfOneTurnAreOneCallForEachShard) {
+TEST_F(GetGroupsTest, GetsThatComeTogetherAreOneCallForEachShard) {
   start(2);
   warm_up();
   for (int i = 0; i < 20; i += 2) put(absl::StrCat("key", i), absl::StrCat("value", i), {.mark = {.tag = 7}});
@@ -154,7 +154,7 @@ TEST_F(GetGroupsTest, NodesThatAreTooOldAreAskedForEachKey) {
   EXPECT_FALSE(add("a"));
 }
 
-TEST_F(GetGroupsTest, AFullGroupDoesNotWaitForTheTurnsEnd) {
+TEST_F(GetGroupsTest, AFullGroupDoesNotWaitForMore) {
   start(1);
   warm_up();
   put("a", "1");
@@ -162,6 +162,15 @@ TEST_F(GetGroupsTest, AFullGroupDoesNotWaitForTheTurnsEnd) {
   wait_for(kGroupGetsMax);
   for (const auto& [place, got] : results_) EXPECT_EQ(got.value, "1") << place;
   EXPECT_THAT(reads(), UnorderedElementsAre(std::pair(Method::kMultiGet, size_t{1})));
+}
+
+TEST_F(GetGroupsTest, OfTooManyGetsTheRestGoesAlone) {
+  start(1);
+  warm_up();
+  for (size_t i = 0; i < kGroupedGetsMax; ++i) ASSERT_TRUE(add("a"));
+  EXPECT_FALSE(add("a"));
+  wait_for(kGroupedGetsMax);
+  EXPECT_TRUE(add("a"));
 }
 
 TEST_F(GetGroupsTest, WhatKeepsItsValueGoesAlone) {
