@@ -118,8 +118,8 @@ struct ReadOptions {
   /// GET only: the result has the value's size, and not the value. UNIMPLEMENTED: the node's version is too old.
   bool size_only = false;
   /// MULTI_GET only: no key waits for a disk or for another key's large value. RESOURCE_EXHAUSTED for a key: its value
-  /// is not in the node's memory, or with it the values of the shard's keys would be more than 64 KiB; read it with GET.
-  /// UNIMPLEMENTED: the node's version is too old.
+  /// is not in the node's memory, or with it the values of the shard's keys would be more than 64 KiB. Read it with GET
+  /// then. UNIMPLEMENTED: the node's version is too old.
   bool memory_only = false;
 };
 

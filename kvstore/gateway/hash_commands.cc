@@ -96,7 +96,8 @@ CommandTask answered(CommandRun& /*run*/) {
   co_return;
 }
 
-/// HINCRBY and HINCRBYFLOAT. `sum_of(run, hash)`: the field's new text; nothing: the client has been told what is wrong.
+/// HINCRBY and HINCRBYFLOAT. `sum_of(run, hash)`: the field's new text; nothing: the client has been told what is
+/// wrong.
 template <typename SumOf, typename ReplySum>
 CommandTask add_to_field(CommandRun& run, SumOf sum_of, ReplySum reply_sum) {
   for (;;) {
