@@ -226,12 +226,12 @@ void FakeNode::multi_get(rpc::IncomingCall& call) {
   for (std::string_view key : request->keys) {
     SKUA_CHECK(placement.shard_of(key) == request->route.shard, "a key was sent to another shard");
     const auto found = store_->entries.find(std::string(key));
-    if (request->wishes.memory_only && cold_keys.contains(std::string(key))) {
+    const bool is_there = found != store_->entries.end();
+    const bool is_cold = request->wishes.memory_only && cold_keys.contains(std::string(key));
+    if (is_cold || (is_there && bytes + found->second.value.size() > kBatchBytesMax)) {
       entries.push_back({KvStatus::kResourceExhausted, 0, {}});
-    } else if (found == store_->entries.end()) {
+    } else if (!is_there) {
       entries.push_back({KvStatus::kNotFound, 0, {}});
-    } else if (bytes + found->second.value.size() > kBatchBytesMax) {
-      entries.push_back({KvStatus::kResourceExhausted, 0, {}});
     } else {
       bytes += found->second.value.size();
       entries.push_back({KvStatus::kOk, found->second.version, as_byte_span(found->second.value), found->second.mark});
