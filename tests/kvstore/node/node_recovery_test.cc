@@ -106,6 +106,7 @@ TEST_F(NodeRecoveryTest, LogsOfWorkersOfBeforeAreRecoveredAndClosed) {
     ASSERT_TRUE(recover(start).ok());
   }
   options_.workers = 1;
+  lines_.clear();
   Start start(*this);
   const absl::StatusOr<Recovered> recovered = recover(start);
   ASSERT_TRUE(recovered.ok()) << recovered.status();
