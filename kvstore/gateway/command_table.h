@@ -19,8 +19,8 @@ struct StoreResult;
 using CommandHandler = CommandTask (*)(CommandRun& run);
 
 /// A command that asks the store once, and whose reply follows from its words and the result. It needs no coroutine:
-/// while it waits, its run is all that it has. Thousands of GETs and SETs wait at the same time. The less memory each of
-/// them has, the more of them the processor's cache holds.
+/// while it waits, its run is all that it has. Thousands of GETs and SETs wait at the same time. The less memory each
+/// of them has, the more of them the processor's cache holds.
 struct OneRequest {
   /// False: these words need the handler, and nothing was done.
   bool (*ask)(const CommandRun& run, StoreRequest& request);

@@ -27,7 +27,7 @@ GetGroups::GetGroups(AsyncClient& client, DoneFn on_done, AloneFn ask_alone)
     : client_(client), on_done_(std::move(on_done)), ask_alone_(std::move(ask_alone)) {}
 
 bool GetGroups::add(const std::string& table, const StoreRequest& request, uint32_t place) {
-  if (!fits(request) || grouped_count_ >= kGroupedGetsMax) return false;
+  if (!fits(request) || grouped_count_ >= kGetsInGroupsMax) return false;
   if (const auto alone = gets_alone_.find(&table); alone != gets_alone_.end()) {
     if (--alone->second == 0) gets_alone_.erase(alone);
     return false;
@@ -97,7 +97,7 @@ void GetGroups::end_key(Group& group, size_t index, const MultiGetResult& result
     mark = result.entries[index].mark;
     value = result.entries[index].value;
   }
-  if (value.size() > kGroupedGetBytesMax) ++group.useless_count;
+  if (value.size() > kGroupedGetValueBytesMax) ++group.useless_count;
   StoreResult borrowed = store_result(Kind::kGet, outcome);
   borrowed.mark = mark;
   borrowed.value = ValueView(value, {});

@@ -32,9 +32,9 @@ namespace skua::kv::gateway {
 inline constexpr size_t kGroupGetsMax = 64;
 inline constexpr size_t kGroupKeyBytesMax = size_t{64} << 10;
 /// GETs in groups at a time. Each of them may have to be asked for alone, and the client bounds its operations.
-inline constexpr size_t kGroupedGetsMax = size_t{1} << 14;
+inline constexpr size_t kGetsInGroupsMax = size_t{1} << 14;
 /// Groups are of no use for larger values: alone they go from the answer to the client's socket without a copy.
-inline constexpr size_t kGroupedGetBytesMax = 1024;
+inline constexpr size_t kGroupedGetValueBytesMax = 1024;
 /// So many GETs of a table go alone after a group that was of no use.
 inline constexpr uint32_t kGetsAlone = 1024;
 

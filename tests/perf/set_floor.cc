@@ -1,7 +1,7 @@
-// What Redis's protocol, the kernel's TCP and the disk leave of synced SETs: a server that does nothing else. One thread
-// reads commands, keeps the values in a hash table and answers. Another one writes what has gathered to a file and
-// syncs it, so that reading goes on meanwhile. There is one table, no database beneath it, no expiry, no replica, no
-// recovery, and no other command.
+// What Redis's protocol, the kernel's TCP and the disk leave of synced SETs: a server that does nothing else. One
+// thread reads commands, keeps the values in a hash table and answers. Another one writes what has gathered to a file
+// and syncs it, so that reading goes on meanwhile. There is one table, no database beneath it, no expiry, no replica,
+// no recovery, and no other command.
 //
 //   set_floor 6397 /var/tmp/set_floor.log &
 //   redis-benchmark -p 6397 -t set -r 100000 -n 1000000 -c 50 -P 16 -d 100 --csv

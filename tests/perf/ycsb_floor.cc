@@ -1,6 +1,6 @@
 // What YCSB's driver and the kernel's TCP leave of reads: a store without anything that could be left out, driven by
-// the driver of skua-ycsb. The server is one thread with a hash table. A session of the client is a socket and a ring of
-// what waits. There is no routing, no retry, no deadline, no flow control, no other kind of request and no error.
+// the driver of skua-ycsb. The server is one thread with a hash table. A session of the client is a socket and a ring
+// of what waits. There is no routing, no retry, no deadline, no flow control, no other kind of request and no error.
 //
 //   ycsb_floor serve 18565 &
 //   ycsb_floor load bare -p bare.port=18565 -P ycsb/workloads/workloadc -p fieldcount=1 -p recordcount=100000

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/kvstore/client/threaded_cluster.h"
+#include "tests/kvstore/gateway/groups_testing.h"
 
 namespace skua::kv::gateway {
 namespace {
@@ -20,10 +20,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
-constexpr std::chrono::seconds kLong{60};
-
-/// A client of one node, and the groups that it sends. The node's requests are counted by method.
-class GetGroupsTest : public ::testing::Test {
+class GetGroupsTest : public GroupsTest {
  protected:
   struct Got {
     Status status;
@@ -35,15 +32,7 @@ class GetGroupsTest : public ::testing::Test {
   };
 
   void start(uint32_t shard_count) {
-    cluster_ = std::make_unique<ThreadedCluster>(1, shard_count);
-    cluster_->on_node(0, [this](FakeNode& node) {
-      node.script = [this](rpc::IncomingCall& call) {
-        ++calls_[static_cast<Method>(call.method)];
-        if (refuses_) FakeNode::reply_error(call, KvStatus::kPermissionDenied, "no");
-        return refuses_.load();
-      };
-    });
-    client_ = cluster_->make_client();
+    start_cluster(shard_count);
     groups_.emplace(
         *client_,
         [this](uint32_t place, StoreResult&& got) {
@@ -56,7 +45,6 @@ class GetGroupsTest : public ::testing::Test {
         });
   }
 
-  void warm_up() { ASSERT_TRUE(client_->warm_up(table_, kLong).ok()); }
   void put(std::string_view key, std::string_view value, const WriteOptions& options = {}) {
     bool is_done = false;
     EXPECT_TRUE(client_->put(table_, key, value, options, [&](WriteResult&& done) { is_done = done.ok(); }).ok());
@@ -70,17 +58,11 @@ class GetGroupsTest : public ::testing::Test {
     while (results_.size() < results) client_->poll(std::chrono::milliseconds(10));
   }
   std::map<Method, size_t> reads() {
-    std::map<Method, size_t> calls;
-    cluster_->on_node(0, [&](FakeNode& /*node*/) { calls = calls_; });
+    std::map<Method, size_t> calls = this->calls();
     calls.erase(Method::kPut);
     return calls;
   }
 
-  const std::string table_ = "t";
-  std::unique_ptr<ThreadedCluster> cluster_;
-  std::map<Method, size_t> calls_;  // the node's thread
-  std::atomic<bool> refuses_{false};
-  std::unique_ptr<AsyncClient> client_;
   std::map<uint32_t, Got> results_;
   std::map<uint32_t, std::string> alone_;  // keys that are to be asked for alone
   std::optional<GetGroups> groups_;
@@ -167,9 +149,9 @@ TEST_F(GetGroupsTest, AFullGroupDoesNotWaitForMore) {
 TEST_F(GetGroupsTest, OfTooManyGetsTheRestGoesAlone) {
   start(1);
   warm_up();
-  for (size_t i = 0; i < kGroupedGetsMax; ++i) ASSERT_TRUE(add("a"));
+  for (size_t i = 0; i < kGetsInGroupsMax; ++i) ASSERT_TRUE(add("a"));
   EXPECT_FALSE(add("a"));
-  wait_for(kGroupedGetsMax);
+  wait_for(kGetsInGroupsMax);
   EXPECT_TRUE(add("a"));
 }
 
@@ -185,7 +167,7 @@ TEST_F(GetGroupsTest, WhatKeepsItsValueGoesAlone) {
 TEST_F(GetGroupsTest, AfterLargeValuesGetsGoAloneForAWhile) {
   start(1);
   warm_up();
-  const std::string large(3 * kGroupedGetBytesMax, 'x');
+  const std::string large(3 * kGroupedGetValueBytesMax, 'x');
   put("large", large);
   put("small", "1");
   for (const std::string_view key : {"large", "small", "large"}) EXPECT_TRUE(add(key));

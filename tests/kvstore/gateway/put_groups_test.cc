@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/base/status.h"
-#include "tests/kvstore/client/threaded_cluster.h"
+#include "tests/kvstore/gateway/groups_testing.h"
 
 namespace skua::kv::gateway {
 namespace {
@@ -18,40 +18,23 @@ using Kind = StoreRequest::Kind;
 using Status = StoreResult::Status;
 using ::testing::UnorderedElementsAre;
 
-constexpr std::chrono::seconds kLong{60};
-
 StoreRequest put_of(std::string_view key, std::string_view value) {
   return {.kind = Kind::kPut, .key = key, .value = value};
 }
 
-/// A client of one node, and the groups that it sends. The node's requests are counted by method.
-class PutGroupsTest : public ::testing::Test {
+class PutGroupsTest : public GroupsTest {
  protected:
   void start(uint32_t shard_count) {
-    cluster_ = std::make_unique<ThreadedCluster>(1, shard_count);
-    cluster_->on_node(0, [this](FakeNode& node) {
-      node.script = [this](rpc::IncomingCall& call) {
-        ++calls_[static_cast<Method>(call.method)];
-        if (refuses_) FakeNode::reply_error(call, KvStatus::kPermissionDenied, "no");
-        return refuses_.load();
-      };
-    });
-    client_ = cluster_->make_client();
+    start_cluster(shard_count);
     groups_.emplace(*client_, [this](uint32_t place, StoreResult&& result) {
       results_[place] = result.status;
       last_text_ = result.text;
     });
   }
 
-  void warm_up() { ASSERT_TRUE(client_->warm_up(table_, kLong).ok()); }
   bool add(const StoreRequest& request) { return groups_->add(table_, request, next_place_++); }
   void wait_for(size_t results) {
     while (results_.size() < results) client_->poll(std::chrono::milliseconds(10));
-  }
-  std::map<Method, size_t> calls() {
-    std::map<Method, size_t> calls;
-    cluster_->on_node(0, [&](FakeNode& /*node*/) { calls = calls_; });
-    return calls;
   }
   std::string get(std::string_view key) {
     std::optional<std::string> value;
@@ -60,11 +43,6 @@ class PutGroupsTest : public ::testing::Test {
     return *value;
   }
 
-  const std::string table_ = "t";
-  std::unique_ptr<ThreadedCluster> cluster_;
-  std::map<Method, size_t> calls_;  // the node's thread
-  std::atomic<bool> refuses_{false};
-  std::unique_ptr<AsyncClient> client_;
   std::map<uint32_t, Status> results_;
   std::string last_text_;
   std::optional<PutGroups> groups_;
