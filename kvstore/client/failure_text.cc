@@ -44,7 +44,9 @@ std::string words_of(Method method, const Condition& condition, KvStatus status,
     case KvStatus::kNotFound: return "there is no such key";
     case KvStatus::kNotANumber: return "the value is no decimal integer of 64 bits";
     case KvStatus::kCounterOverflow: return "the sum is beyond 64 bits";
-    case KvStatus::kNotARow: return "the value is not a row of fields, or is not marked as one: PUT it whole";
+    case KvStatus::kNotARow:
+      if (method == Method::kGet) return "the value is not a row of fields: read it whole";
+      return "the value is not a row of fields, or is not marked as one: PUT it whole";
     case KvStatus::kIsARow: return "the record is marked as a row: PATCH it, or PUT it whole";
     case KvStatus::kInvalidArgument:
       if (method != Method::kAppend) return {};

@@ -9,28 +9,46 @@
 
 namespace skua::kv {
 
+namespace {
+
+/// Memory for names of fields that an operation keeps for its next use.
+constexpr size_t kKeptNameBytesMax = 1024;
+
+}  // namespace
+
 inline void GetOperation::take(std::string_view key, const ReadOptions& options) {
   method = Method::kGet;
   is_part = false;
   key_.assign(key);
   at_least_ = options.at_least;
-  wishes_ = {.ttl = options.with_ttl, .mark = options.with_mark, .size_only = options.size_only};
-  features = (wishes_.mark ? kFeatureMarks : 0) | (wishes_.size_only ? kFeatureGetSize : 0);
+  wishes_ = {.ttl = options.with_ttl,
+             .mark = options.with_mark,
+             .size_only = options.size_only,
+             .fields = !options.fields.empty()};
+  features = (wishes_.mark ? kFeatureMarks : 0) | (wishes_.size_only ? kFeatureGetSize : 0) |
+             (wishes_.fields ? kFeatureGetFields : 0);
 }
 
-namespace {
-
-absl::Status check_get(std::string_view key, const ReadOptions& options) {
-  if (options.memory_only) [[unlikely]] {
-    return absl::InvalidArgumentError("GET does not take memory_only; read the key with MULTI_GET");
+inline absl::Status GetOperation::check(std::string_view key, const ReadOptions& options) {
+  if (options.memory_only || !options.fields.empty()) [[unlikely]] {
+    if (absl::Status status = take_rare(options); !status.ok()) return status;
   }
   return check_key(key);
 }
 
-}  // namespace
+absl::Status GetOperation::take_rare(const ReadOptions& options) {
+  if (options.memory_only) {
+    return absl::InvalidArgumentError("GET does not take memory_only; read the key with MULTI_GET");
+  }
+  if (options.size_only) {
+    return absl::InvalidArgumentError("GET takes either fields or size_only: the value's size is that of the whole");
+  }
+  field_count_ = options.fields.size();
+  return encode_field_names(options.fields, field_names_);
+}
 
 absl::Status GetOperation::accept(const GetCall& call, GetCallback&& callback) {
-  if (absl::Status status = check_get(call.key, call.options); !status.ok()) return status;
+  if (absl::Status status = check(call.key, call.options); !status.ok()) return status;
   take(call.key, call.options);
   done_ = std::move(callback);
   function_.call = nullptr;
@@ -38,7 +56,7 @@ absl::Status GetOperation::accept(const GetCall& call, GetCallback&& callback) {
 }
 
 absl::Status GetOperation::accept(const PlainGetCall& call, const GetFunction& function) {
-  if (absl::Status status = check_get(call.key, call.options); !status.ok()) return status;
+  if (absl::Status status = check(call.key, call.options); !status.ok()) return status;
   take(call.key, call.options);
   function_ = function;
   return absl::OkStatus();
@@ -47,16 +65,23 @@ absl::Status GetOperation::accept(const PlainGetCall& call, const GetFunction& f
 void GetOperation::ask_for(std::string_view key, bool wants_mark, MultiGetOperation& parent, uint32_t index) {
   key_.assign(key);
   at_least_ = {};
-  wishes_ = {.ttl = false, .mark = wants_mark, .size_only = false};
+  wishes_ = {.mark = wants_mark};
   features = wants_mark ? kFeatureMarks : 0;
   parent_ = &parent;
   key_index_ = index;
 }
 
+void GetOperation::reset() {
+  CallOperation::reset();
+  if (field_names_.capacity() > kKeptNameBytesMax) std::string().swap(field_names_);
+}
+
 absl::StatusOr<CallOperation::Request> GetOperation::encode(const Route& route, HeadBuffer& buffer) {
-  const absl::StatusOr<ByteSpan> head = encode_get({route, key_, at_least_.index, wishes_}, buffer);
+  GetRequest request{route, key_, at_least_.index, wishes_};
+  if (wishes_.fields) request.fields = StringList(as_byte_span(field_names_), field_count_);
+  const absl::StatusOr<ByteSpan> head = encode_get(request, buffer);
   if (!head.ok()) return head.status();
-  return Request{*head};
+  return Request{*head, request.fields.encoded()};
 }
 
 void GetOperation::on_reply(rpc::Lease&& lease) {

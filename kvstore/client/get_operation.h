@@ -2,6 +2,8 @@
 #ifndef SKUA_KVSTORE_CLIENT_GET_OPERATION_H_
 #define SKUA_KVSTORE_CLIENT_GET_OPERATION_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "kvstore/client/client_calls.h"
 #include "kvstore/client/operation.h"
@@ -29,7 +31,13 @@ class GetOperation final : public CallOperation {
   [[nodiscard]] const Token& at_least() const { return at_least_; }
   [[nodiscard]] uint32_t key_index() const { return key_index_; }
 
+ protected:
+  void reset() override;
+
  private:
+  [[nodiscard]] absl::Status check(std::string_view key, const ReadOptions& options);
+  // What few calls have.
+  [[nodiscard]] absl::Status take_rare(const ReadOptions& options);
   // On the path of every call, so it is a part of accept() for the compiler.
   [[gnu::always_inline]] inline void take(std::string_view key, const ReadOptions& options);
   void finish_with(GetResult&& result);
@@ -39,6 +47,8 @@ class GetOperation final : public CallOperation {
   KeyText key_;
   Token at_least_;
   GetWishes wishes_;
+  size_t field_count_ = 0;   // if wishes_.fields
+  std::string field_names_;  // if wishes_.fields: encoded
   GetCallback done_;
   GetFunction function_;                 // instead of done_, if it has a `call`
   MultiGetOperation* parent_ = nullptr;  // if is_part

@@ -12,9 +12,11 @@ absl::Status check_read_of_many(Method method, const ReadOptions& options) {
   if (options.memory_only && method != Method::kMultiGet) {
     return absl::InvalidArgumentError(absl::StrCat(method_name(method), " does not take memory_only"));
   }
-  if (options.at_least.empty() && !options.with_ttl && !options.size_only) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(method_name(method), " takes neither at_least nor with_ttl nor size_only; read the keys with GET"));
+  if (options.at_least.empty() && !options.with_ttl && !options.size_only && options.fields.empty()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      method_name(method), " takes neither at_least nor with_ttl nor size_only nor fields; read the keys with GET"));
 }
 
 void PartedOperation::start(const TableRoutes& table) {

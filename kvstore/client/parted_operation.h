@@ -12,8 +12,8 @@
 
 namespace skua::kv {
 
-/// INVALID_ARGUMENT: options are set that the method does not take: those of GET (at_least, with_ttl, size_only), and
-/// with SCAN memory_only. `method`: MULTI_GET or SCAN.
+/// INVALID_ARGUMENT: options are set that the method does not take: those of GET (at_least, with_ttl, size_only,
+/// fields), and with SCAN memory_only. `method`: MULTI_GET or SCAN.
 [[nodiscard]] absl::Status check_read_of_many(Method method, const ReadOptions& options);
 
 class PartedOperation : public Operation {

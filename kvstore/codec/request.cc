@@ -12,6 +12,7 @@ constexpr uint8_t kGetAtLeast = 1;
 constexpr uint8_t kGetWantsTtl = 2;
 constexpr uint8_t kWantsMarks = 4;
 constexpr uint8_t kGetSizeOnly = 8;
+constexpr uint8_t kGetFields = 16;
 constexpr uint8_t kMultiGetMemoryOnly = 8;
 constexpr uint8_t kScanKeysOnly = 8;
 constexpr uint8_t kScanCountOnly = 16;
@@ -20,6 +21,7 @@ constexpr size_t kScanFixedBytes = sizeof(uint32_t) + 2 * sizeof(uint16_t);
 static_assert(kRequestHeaderBytes + kMutationHeadBytes + kMarkBytes + kKeyBytesMax <= kHeadBytesMax);
 static_assert(kHeadBytesMax + kValueBytesMax <= kMessageBytesMax);
 static_assert(kRequestHeaderBytes + kBatchOpsMax * (sizeof(uint16_t) + kKeyBytesMax) <= kMessageBytesMax);
+static_assert(kHeadBytesMax + kFieldsMax * (sizeof(uint16_t) + kFieldNameBytesMax) <= kMessageBytesMax);
 
 absl::Status check_scan(const ScanRequest& request) {
   if (request.count_only && (request.keys_only || request.wants_marks)) {
@@ -47,6 +49,16 @@ uint8_t marks_flag(bool wants_marks) {
   return wants_marks ? kWantsMarks : uint8_t{0};
 }
 
+absl::Status check_get_wishes(const GetWishes& wishes) {
+  if (!wishes.fields || !wishes.size_only) return absl::OkStatus();
+  return absl::InvalidArgumentError("a GET asks for fields or for the value's size, not for both");
+}
+
+absl::Status check_field_name(std::string_view name) {
+  if (!name.empty() && name.size() <= kFieldNameBytesMax) return absl::OkStatus();
+  return beyond_limit("a field's name", "byte", name.size(), kFieldNameBytesMax, 1);
+}
+
 absl::Status buffer_too_small(Method method, size_t size) {
   return absl::InvalidArgumentError(
       absl::StrCat(method_name(method), " request does not fit a buffer of ", size, " bytes"));
@@ -65,15 +77,33 @@ absl::Status check_value(ByteSpan value) {
   return beyond_limit("the value", "byte", value.size(), kValueBytesMax);
 }
 
+absl::Status encode_field_names(std::span<const std::string_view> names, std::string& encoded) {
+  encoded.clear();
+  if (names.empty() || names.size() > kFieldsMax) {
+    return beyond_limit("a GET of fields", "name", names.size(), kFieldsMax, 1);
+  }
+  for (const std::string_view name : names) {
+    if (absl::Status status = check_field_name(name); !status.ok()) return status;
+    std::array<std::byte, sizeof(uint16_t)> length;
+    store_le(length.data(), static_cast<uint16_t>(name.size()));
+    encoded.append(as_string_view(length)).append(name);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ByteSpan> encode_get(const GetRequest& request, HeadBuffer& buffer) {
   if (absl::Status status = check_key(request.key); !status.ok()) return status;
+  if (absl::Status status = check_get_wishes(request.wishes); !status.ok()) return status;
   const bool at_least = request.at_least_index != 0;
+  const GetWishes& wishes = request.wishes;
   const auto flags =
-      static_cast<uint8_t>((at_least ? kGetAtLeast : 0) | (request.wishes.ttl ? kGetWantsTtl : 0) |
-                           marks_flag(request.wishes.mark) | (request.wishes.size_only ? kGetSizeOnly : 0));
+      static_cast<uint8_t>((at_least ? kGetAtLeast : 0) | (wishes.ttl ? kGetWantsTtl : 0) | marks_flag(wishes.mark) |
+                           (wishes.size_only ? kGetSizeOnly : 0) | (wishes.fields ? kGetFields : 0));
   ByteWriter writer(buffer);
-  write_request_header(
-      writer, {.route = request.route, .flags = flags, .key_bytes = static_cast<uint16_t>(request.key.size())});
+  write_request_header(writer, {.route = request.route,
+                                .flags = flags,
+                                .key_bytes = static_cast<uint16_t>(request.key.size()),
+                                .count = static_cast<uint32_t>(wishes.fields ? request.fields.size() : 0)});
   if (at_least) writer.write(request.at_least_index);
   writer.write_bytes(as_byte_span(request.key));
   return writer.written();
@@ -140,23 +170,41 @@ absl::StatusOr<Route> decode_route(ByteSpan bytes) {
 
 namespace {
 
+/// `reader` is behind the key.
+absl::Status read_field_names(ByteSpan bytes, uint32_t count, ByteReader& reader, GetRequest& request) {
+  if (absl::Status status = check_get_wishes(request.wishes); !status.ok()) return status;
+  if (count < 1 || count > kFieldsMax) return beyond_limit("a GET of fields", "name", count, kFieldsMax, 1);
+  const ByteSpan encoded = bytes.last(reader.remaining());
+  for (uint32_t i = 0; i < count; ++i) {
+    const std::string_view name = as_string_view(reader.read_prefixed<uint16_t>());
+    if (!reader.ok()) return malformed_request(Method::kGet, "it ends inside the names of fields", bytes.size());
+    if (absl::Status status = check_field_name(name); !status.ok()) return status;
+  }
+  if (!reader.complete()) return malformed_request(Method::kGet, "bytes follow its last name", bytes.size());
+  request.fields = StringList(encoded, count);
+  return absl::OkStatus();
+}
+
 absl::Status read_get(ByteSpan bytes, GetRequest& request) {
   ByteReader reader(bytes);
   RequestHeader header;
-  constexpr uint8_t kAllowed = kGetAtLeast | kGetWantsTtl | kWantsMarks | kGetSizeOnly;
+  constexpr uint8_t kAllowed = kGetAtLeast | kGetWantsTtl | kWantsMarks | kGetSizeOnly | kGetFields;
   if (absl::Status status = read_request_header(Method::kGet, bytes, kAllowed, reader, header); !status.ok()) {
     return status;
   }
   request.route = header.route;
   request.wishes = {.ttl = (header.flags & kGetWantsTtl) != 0,
                     .mark = (header.flags & kWantsMarks) != 0,
-                    .size_only = (header.flags & kGetSizeOnly) != 0};
+                    .size_only = (header.flags & kGetSizeOnly) != 0,
+                    .fields = (header.flags & kGetFields) != 0};
   if ((header.flags & kGetAtLeast) != 0) {
     request.at_least_index = reader.read<uint64_t>();
     if (request.at_least_index == 0) return malformed_request(Method::kGet, "it asks for index 0", bytes.size());
   }
   request.key = as_string_view(reader.read_bytes(header.key_bytes));
-  if (!reader.complete() || header.count != 0) {
+  if (request.wishes.fields) {
+    if (absl::Status status = read_field_names(bytes, header.count, reader, request); !status.ok()) return status;
+  } else if (!reader.complete() || header.count != 0) {
     return malformed_request(Method::kGet, "its length disagrees with its key's", bytes.size());
   }
   return check_key(request.key);
@@ -185,7 +233,7 @@ absl::StatusOr<MultiGetRequest> decode_multi_get(ByteSpan bytes) {
   }
   const MultiGetRequest request{
       .route = header.route,
-      .keys = KeyList(bytes.subspan(kRequestHeaderBytes), header.count),
+      .keys = StringList(bytes.subspan(kRequestHeaderBytes), header.count),
       .wishes = {.marks = (header.flags & kWantsMarks) != 0, .memory_only = (header.flags & kMultiGetMemoryOnly) != 0}};
   for (uint32_t i = 0; i < header.count; ++i) {
     const std::string_view key = as_string_view(reader.read_prefixed<uint16_t>());

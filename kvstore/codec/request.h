@@ -7,14 +7,15 @@
 //    8  u64 epoch
 //   16  u64 map_revision    a server that has seen an older map refreshes its map before it refuses
 //   24  u8  format = 2
-//   25  u8  flags           GET: 1 = at_least_index follows, 2 = tell the time to live. GET, MULTI_GET, SCAN: 4 = tell
-//                           marks. SCAN: 8 = no values, 16 = only count. Mutations: bits 0-1 condition (0 none,
-//                           1 if_version, 2 if_absent, 3 if_present), 4 = create if missing (PATCH), 8 = keep the
-//                           time to live (PUT) or edit (PATCH), bits 4-5 durability, 64 = u64 mark
-//                           (types/record_mark.h) follows the head (PUT, PATCH)
+//   25  u8  flags           GET: 1 = at_least_index follows, 2 = tell the time to live, 8 = the value's size instead of
+//                           the value, 16 = only some fields of the row. GET, MULTI_GET, SCAN: 4 = tell marks.
+//                           MULTI_GET: 8 = only what memory has. SCAN: 8 = no values, 16 = only count. Mutations:
+//                           bits 0-1 condition (0 none, 1 if_version, 2 if_absent, 3 if_present), 4 = create if
+//                           missing (PATCH), 8 = keep the time to live (PUT) or edit (PATCH), bits 4-5 durability,
+//                           64 = u64 mark (types/record_mark.h) follows the head (PUT, PATCH)
 //   26  u16 key_bytes       SCAN: the start key's; MULTI_GET, BATCH: 0
-//   28  u32 count           PUT, APPEND: value bytes; PATCH: bytes of fields; MULTI_GET: keys; SCAN: rows_max;
-//                           BATCH: operations; else 0
+//   28  u32 count           PUT, APPEND: value bytes; PATCH: bytes of fields; GET: names of fields; MULTI_GET: keys;
+//                           SCAN: rows_max; BATCH: operations; else 0
 //
 // A mutation goes on with 40 bytes, its head:
 //
@@ -25,7 +26,8 @@
 //   64  u64 ttl_ms          PUT, EXPIRE: 0 = for ever; else 0
 //
 //   GET        [u64 at_least_index], key            PUT        [u64 mark], key | value
-//   MULTI_GET  { u16 length, key } x count          DELETE     key
+//              | { u16 length, name } x count       DELETE     key
+//   MULTI_GET  { u16 length, key } x count
 //   SCAN       u32 bytes_max, u16 end, u16 token,   PATCH      [u64 mark], key | fields, or an edit (row.h)
 //              start, end, token                    ADD        i64 delta, key
 //   BATCH      | operations (batch.h)               APPEND     key | bytes
@@ -46,12 +48,14 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/size_limits.h"
+#include "kvstore/codec/string_list.h"
 #include "kvstore/types/durability.h"
 #include "kvstore/types/mutation.h"
 #include "kvstore/types/request_id.h"
@@ -81,9 +85,10 @@ struct GetWishes {
   bool ttl = false;        ///< the remaining time to live, too
   bool mark = false;       ///< the record's mark, too
   bool size_only = false;  ///< the value's size instead of the value
+  bool fields = false;     ///< of the value, which is a row, only the fields that the request names; not with size_only
 
   /// Whether it shall have just the value.
-  [[nodiscard]] bool is_plain() const { return !(ttl | mark | size_only); }
+  [[nodiscard]] bool is_plain() const { return !(ttl | mark | size_only | fields); }
 };
 
 struct GetRequest {
@@ -91,6 +96,7 @@ struct GetRequest {
   std::string_view key{};
   uint64_t at_least_index = 0;  ///< the state to be read must have this index of the shard or a later one; 0: any state
   GetWishes wishes{};
+  StringList fields{};  ///< with wishes.fields: 1..kFieldsMax names; a name may come twice
 };
 
 /// PUT, DELETE, PATCH, ADD, APPEND, EXPIRE.
@@ -117,39 +123,6 @@ struct ScanRequest {
                             ///< kScanReadBytesMax
 };
 
-/// The keys of a decoded MULTI_GET. They were checked; iterating over them allocates nothing.
-class KeyList {
- public:
-  class Iterator {
-   public:
-    explicit Iterator(ByteReader rest) : rest_(rest) { ++*this; }
-    std::string_view operator*() const { return key_; }
-    Iterator& operator++() {
-      at_end_ = rest_.remaining() == 0;
-      if (!at_end_) key_ = as_string_view(rest_.read_prefixed<uint16_t>());
-      return *this;
-    }
-    friend bool operator==(const Iterator& it, std::default_sentinel_t) { return it.at_end_; }
-
-   private:
-    ByteReader rest_;
-    std::string_view key_;
-    bool at_end_ = false;
-  };
-
-  KeyList() = default;
-  [[nodiscard]] Iterator begin() const { return Iterator(ByteReader(encoded_)); }
-  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
-  [[nodiscard]] size_t size() const { return count_; }
-
- private:
-  friend absl::StatusOr<struct MultiGetRequest> decode_multi_get(ByteSpan);
-  KeyList(ByteSpan encoded, size_t count) : encoded_(encoded), count_(count) {}
-
-  ByteSpan encoded_;
-  size_t count_ = 0;
-};
-
 /// What a MULTI_GET asks for besides values.
 struct MultiGetWishes {
   bool marks = false;        ///< the entries shall have the records' marks
@@ -161,7 +134,7 @@ struct MultiGetWishes {
 
 struct MultiGetRequest {
   Route route{};
-  KeyList keys;  ///< 1..kBatchOpsMax, all in route.shard; duplicates allowed
+  StringList keys;  ///< 1..kBatchOpsMax, all in route.shard; duplicates allowed
   MultiGetWishes wishes;
 };
 
@@ -179,8 +152,12 @@ struct MultiGetRequest {
 /// The kind of mutation that the method asks for; nullopt: it is not a method of one mutation.
 [[nodiscard]] std::optional<Mutation::Kind> kind_of(Method method);
 
+/// Encodes the names of fields for a GET into `encoded`, which loses its content. Errors: there are none or more than
+/// kFieldsMax, or one has not 1..kFieldNameBytesMax bytes.
+[[nodiscard]] absl::Status encode_field_names(std::span<const std::string_view> names, std::string& encoded);
+
 /// Encoders of requests whose head fits a HeadBuffer. They check the limits, write the head, and return it as a view of
-/// `buffer`. The sender puts the mutation's value behind the head, if it has one.
+/// `buffer`. The sender puts the mutation's value, or the names of a GET's fields, behind the head.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_get(const GetRequest& request, HeadBuffer& buffer);
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_mutation_head(const MutationRequest& request, HeadBuffer& buffer);
 

@@ -42,9 +42,9 @@ bool reply_not_string(CommandRun& run, const StoreResult& got) {
 
 bool reply_not_hash(CommandRun& run, const StoreResult& got) {
   if (reply_failure(run, got)) return true;
-  if (!got.ok() || got.mark.row) return false;
-  run.reply().error(errors::kWrongType);
-  return true;
+  const bool is_hash = got.ok() ? got.mark.row : got.status != StoreResult::Status::kNotARow;
+  if (!is_hash) run.reply().error(errors::kWrongType);
+  return !is_hash;
 }
 
 bool ask_value(const CommandRun& run, StoreRequest& request) {

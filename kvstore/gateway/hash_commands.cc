@@ -100,8 +100,9 @@ CommandTask answered(CommandRun& /*run*/) {
 /// wrong.
 template <typename SumOf, typename ReplySum>
 CommandTask add_to_field(CommandRun& run, SumOf sum_of, ReplySum reply_sum) {
+  std::string_view name = run.arg(2);
   for (;;) {
-    StoreResult old = co_await run.store(read_hash(run));
+    StoreResult old = co_await run.store(read_fields(run, {&name, 1}));
     if (reply_not_hash(run, old)) co_return;
     const std::optional<std::string> sum = sum_of(run, old);
     if (!sum.has_value()) co_return;
@@ -144,11 +145,12 @@ CommandTask hset(CommandRun& run) {
 
 CommandTask hsetnx(CommandRun& run) {
   if (reply_bad_field_name(run, run.arg(2))) co_return;
+  std::string_view name = run.arg(2);
   FieldsToSet fields;
-  fields.set(run.arg(2), run.arg(3));
+  fields.set(name, run.arg(3));
   const std::string row = fields.as_row();
   for (;;) {
-    StoreResult old = co_await run.store(read_hash(run));
+    StoreResult old = co_await run.store(read_fields(run, {&name, 1}));
     if (reply_not_hash(run, old)) co_return;
     const HashChange change = fields.change_of(old.value.bytes());
     old.value.reset();

@@ -1,4 +1,4 @@
-// Commands that read hashes. The store gives the whole row.
+// Commands that read hashes. The store gives the fields that a command names, or the whole row.
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -79,12 +79,15 @@ void reply_hash_page(CommandRun& run, std::string_view row, std::string_view pat
 }  // namespace
 
 CommandTask hget(CommandRun& run) {
-  const StoreResult got = co_await run.store(read_hash(run));
+  std::string_view name = run.arg(2);
+  const StoreResult got = co_await run.store(read_fields(run, {&name, 1}));
   if (!reply_not_hash(run, got)) reply_optional(run.reply(), field_in(got, run.arg(2)));
 }
 
 CommandTask hmget(CommandRun& run) {
-  const StoreResult got = co_await run.store(read_hash(run));
+  std::vector<std::string_view> names;
+  for (size_t i = 2; i < run.size(); ++i) names.push_back(run.arg(i));
+  const StoreResult got = co_await run.store(read_fields(run, names));
   if (reply_not_hash(run, got)) co_return;
   const absl::flat_hash_map<std::string_view, std::string_view> fields = fields_by_name(got.value.bytes());
   run.reply().array(run.size() - 2);
@@ -116,12 +119,14 @@ CommandTask hlen(CommandRun& run) {
 }
 
 CommandTask hexists(CommandRun& run) {
-  const StoreResult got = co_await run.store(read_hash(run));
+  std::string_view name = run.arg(2);
+  const StoreResult got = co_await run.store(read_fields(run, {&name, 1}));
   if (!reply_not_hash(run, got)) run.reply().integer(field_in(got, run.arg(2)).has_value() ? 1 : 0);
 }
 
 CommandTask hstrlen(CommandRun& run) {
-  const StoreResult got = co_await run.store(read_hash(run));
+  std::string_view name = run.arg(2);
+  const StoreResult got = co_await run.store(read_fields(run, {&name, 1}));
   if (reply_not_hash(run, got)) co_return;
   run.reply().integer(static_cast<int64_t>(field_in(got, run.arg(2)).value_or("").size()));
 }

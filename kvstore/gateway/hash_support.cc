@@ -1,5 +1,7 @@
 #include "kvstore/gateway/hash_support.h"
 
+#include <algorithm>
+
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/gateway/handler_support.h"
 #include "kvstore/gateway/redis_errors.h"
@@ -8,6 +10,16 @@ namespace skua::kv::gateway {
 
 StoreRequest read_hash(const CommandRun& run) {
   return {.kind = StoreRequest::Kind::kGet, .key = run.arg(1), .with_mark = true};
+}
+
+StoreRequest read_fields(const CommandRun& run, std::span<std::string_view> names) {
+  const auto end =
+      std::remove_if(names.begin(), names.end(), [](std::string_view name) { return !is_field_name(name); });
+  const auto count = static_cast<size_t>(end - names.begin());
+  if (count == 0) return read_mark(run);
+  StoreRequest request = read_hash(run);
+  if (count <= kFieldsMax) request.fields = names.first(count);
+  return request;
 }
 
 StoreRequest read_mark(const CommandRun& run) {
@@ -42,10 +54,11 @@ bool reply_large_hash(CommandRun& run, const HashChange& change) {
   return true;
 }
 
-/// A PATCH brings only the fields. It makes no hash, because it cannot demand that the key be absent.
+/// An edit brings only the fields. It makes no hash, because it cannot demand that the key be absent.
 StoreRequest set_fields(const CommandRun& run, const StoreResult& old, std::string_view row) {
-  const StoreRequest::Kind kind = old.ok() ? StoreRequest::Kind::kPatch : StoreRequest::Kind::kPut;
-  return unless_changed(old, {.kind = kind, .key = run.arg(1), .value = row, .mark = {.row = true}});
+  if (old.ok()) return unless_changed(old, edit_hash(run, row, false));
+  return unless_changed(old,
+                        {.kind = StoreRequest::Kind::kPut, .key = run.arg(1), .value = row, .mark = {.row = true}});
 }
 
 }  // namespace skua::kv::gateway

@@ -2,6 +2,7 @@
 #ifndef SKUA_KVSTORE_GATEWAY_HASH_SUPPORT_H_
 #define SKUA_KVSTORE_GATEWAY_HASH_SUPPORT_H_
 
+#include <span>
 #include <string_view>
 
 #include "kvstore/gateway/command_run.h"
@@ -15,6 +16,10 @@ namespace skua::kv::gateway {
 
 /// Reads the hash whose key is the first word behind the name. For reply_not_hash().
 [[nodiscard]] StoreRequest read_hash(const CommandRun& run);
+
+/// The same, but the result may lack fields that have other names. `names` must live until the result is there. Names
+/// that no field can have are left out, so they get smaller.
+[[nodiscard]] StoreRequest read_fields(const CommandRun& run, std::span<std::string_view> names);
 
 /// The same without its value: whether the key holds a hash. For reply_not_hash().
 [[nodiscard]] StoreRequest read_mark(const CommandRun& run);

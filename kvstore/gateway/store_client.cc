@@ -112,8 +112,10 @@ void StoreClient::submit_or_refuse(const StoreRequest& request, const std::strin
 
 absl::Status StoreClient::submit(const StoreRequest& request, const std::string& table, uint32_t place) {
   if (request.kind == Kind::kGet) {
-    const ReadOptions options{
-        .with_ttl = request.with_ttl, .with_mark = request.with_mark, .size_only = request.drops_value};
+    const ReadOptions options{.with_ttl = request.with_ttl,
+                              .with_mark = request.with_mark,
+                              .size_only = request.drops_value,
+                              .fields = request.fields};
     return client_.get(table, request.key, options, [this, place](GetResult&& got) {
       StoreResult result = store_result(Kind::kGet, got);
       result.mark = got.mark;
@@ -168,9 +170,6 @@ absl::Status StoreClient::submit_write(const StoreRequest& request, const std::s
     case Kind::kAdd: return client_.add(table, request.key, request.delta, options, std::move(done));
     case Kind::kRemove: return client_.remove(table, request.key, options, std::move(done));
     case Kind::kExpire: return client_.expire(table, request.key, options.ttl, options, std::move(done));
-    case Kind::kPatch:
-      return client_.patch(table, request.key, fields_of(request.value),
-                           {.row = request.mark.row, .if_version = request.if_version}, std::move(done));
     case Kind::kEdit:
       return client_.patch(table, request.key, fields_of(request.value),
                            {.create_if_missing = request.creates,

@@ -15,7 +15,7 @@ StoreResult::Status store_status(StoreRequest::Kind kind, const Outcome& outcome
       case absl::StatusCode::kNotFound: return Status::kNotFound;
       case absl::StatusCode::kAlreadyExists: return Status::kExists;
       case absl::StatusCode::kFailedPrecondition:
-        if (kind == Kind::kEdit) return Status::kNotARow;  // or if_version does not hold
+        if (kind == Kind::kEdit || kind == Kind::kGet) return Status::kNotARow;  // EDIT: or if_version does not hold
         return kind == Kind::kAdd ? Status::kNotANumber : Status::kOtherVersion;
       case absl::StatusCode::kOutOfRange: return Status::kOverflow;
       default: break;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,29 +20,14 @@ namespace skua::kv::gateway {
 struct ClientUser;
 
 struct StoreRequest {
-  enum class Kind : uint8_t {
-    kGet,
-    kPut,
-    kRemove,
-    kAdd,
-    kAppend,
-    kExpire,
-    kScan,
-    kPatch,
-    kEdit,
-    kBatch,
-    kCheck,
-    kPassword
-  };
+  enum class Kind : uint8_t { kGet, kPut, kRemove, kAdd, kAppend, kExpire, kScan, kEdit, kBatch, kCheck, kPassword };
 
   // Views live until the result is there.
   Kind kind = Kind::kGet;
   std::string_view key = {};  ///< SCAN: the first key of the range; empty: the table's first
-  /// PUT, APPEND; PASSWORD: what the client says; PATCH: the fields to set, as a row (codec/row.h);
-  /// EDIT: the fields to set and to remove, as an edit (codec/row.h).
+  /// PUT, APPEND; PASSWORD: what the client says; EDIT: the fields to set and to remove, as an edit (codec/row.h).
   std::string_view value = {};
-  /// PUT: of the record: memcached's flags, and whether the value is a hash of Redis's. PATCH, EDIT: only of such a
-  /// hash.
+  /// PUT: of the record: memcached's flags, and whether the value is a hash of Redis's. EDIT: only of such a hash.
   RecordMark mark = {};
   /// Writes: only if the key has this version; only if it is absent; only if it is there. At most one of the three.
   std::optional<uint64_t> if_version = {};
@@ -54,6 +40,8 @@ struct StoreRequest {
   bool with_ttl = false;     ///< GET: the result has ttl_ms
   bool with_mark = false;    ///< GET, SCAN: the result has the record's mark, or the marks of the rows
   bool drops_value = false;  ///< GET: the result has value_bytes, but not the value
+  /// GET: the value is a row, and the result has at least those of its fields that have these names; none: all of it.
+  std::span<const std::string_view> fields = {};
   /// GET with_mark: the command needs the value only until it has the result (OneRequest::reply).
   bool borrows_value = false;
   std::string_view end = {};  ///< SCAN: the range ends before this key; empty: with the table
@@ -82,7 +70,7 @@ struct StoreResult {
     kOtherVersion,  // if_version, and the key has another one, or is absent
     kNotANumber,    // ADD
     kOverflow,      // ADD
-    kNotARow,       // EDIT: the key does not hold a row with the mark of rows
+    kNotARow,       // EDIT: the key does not hold a row with the mark of rows. GET of fields: not a row
     kNotApplied,    // it failed, and certainly nothing was written
     kUnknown,       // it failed, and may have been carried out
     kRefused,       // it cannot be done, now or later: beyond a limit, for example

@@ -80,7 +80,6 @@ StoreResult TransactionStore::write(const StoreRequest& request, Record& record)
       set_value(record, is_there ? absl::StrCat(*record.value, absl_view(request.value)) : std::string(request.value));
       break;
     case StoreKind::kAdd: return add(request.delta, record);
-    case StoreKind::kPatch: return patch(request, record);
     case StoreKind::kEdit: return edit(request, record);
     case StoreKind::kExpire:
       if (!is_there) return {.status = StoreStatus::kNotFound};
@@ -109,19 +108,6 @@ StoreResult TransactionStore::add(int64_t delta, Record& record) {
   record.change = Change::kValue;
   record.version = next_version_++;
   return {.version = record.version, .number = sum};
-}
-
-/// Of a hash that is there: handlers ask for nothing else.
-StoreResult TransactionStore::patch(const StoreRequest& request, Record& record) {
-  std::string row;
-  const bool is_hash = record.version != 0 && record.mark.row && request.mark.row;
-  if (!is_hash || !patch_row(as_byte_span(*record.value), as_byte_span(request.value), row).ok()) {
-    return {.status = StoreStatus::kRefused, .text = "the value is no hash"};
-  }
-  set_value(record, std::move(row));
-  record.change = Change::kValue;
-  record.version = next_version_++;
-  return {.version = record.version};
 }
 
 StoreResult TransactionStore::edit(const StoreRequest& request, Record& record) {

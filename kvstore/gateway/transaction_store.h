@@ -65,7 +65,6 @@ class TransactionStore {
   [[nodiscard]] StoreResult read(const Record& record);
   [[nodiscard]] StoreResult write(const StoreRequest& request, Record& record);
   [[nodiscard]] StoreResult add(int64_t delta, Record& record);
-  [[nodiscard]] StoreResult patch(const StoreRequest& request, Record& record);
   [[nodiscard]] StoreResult edit(const StoreRequest& request, Record& record);
 
   std::map<std::string, Record, std::less<>> records_;

@@ -10,7 +10,7 @@
 
 namespace skua::kv {
 
-bool MultiGetPage::look_up(WorkerEngine& engine, const Shard& shard, const KeyList& keys) {
+bool MultiGetPage::look_up(WorkerEngine& engine, const Shard& shard, const StringList& keys) {
   release();
   item_keys.clear();
   for (const std::string_view key : keys) {
@@ -28,7 +28,7 @@ bool MultiGetPage::look_up(WorkerEngine& engine, const Shard& shard, const KeyLi
   return all && total <= kMultiGetPollingBytesMax;
 }
 
-bool MultiGetPage::read_missing(ShardDb& db, const KeyList& keys) {
+bool MultiGetPage::read_missing(ShardDb& db, const StringList& keys) {
   from_disk.resize(in_memory.size());
   size_t i = 0;
   for (const std::string_view key : keys) {
@@ -76,7 +76,7 @@ void MultiGetPage::build(uint64_t now_ms) {
   }
 }
 
-void MultiGetPage::let_go(Shard& shard, const KeyList& keys) {
+void MultiGetPage::let_go(Shard& shard, const StringList& keys) {
   if (!from_disk.empty()) {
     size_t i = 0;
     for (const std::string_view key : keys) {

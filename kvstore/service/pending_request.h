@@ -59,14 +59,14 @@ struct MultiGetPage {
 
   /// Looks up all keys in memory. False: a key must be read from the database, or the values are more than
   /// kMultiGetPollingBytesMax together. Then a reader thread builds the reply.
-  bool look_up(WorkerEngine& engine, const Shard& shard, const KeyList& keys);
+  bool look_up(WorkerEngine& engine, const Shard& shard, const StringList& keys);
   /// Reads the keys that memory does not have. Thread: a reader. False: see `failure`.
-  bool read_missing(ShardDb& db, const KeyList& keys);
+  bool read_missing(ShardDb& db, const StringList& keys);
   /// Copies the values into the reply. A key that has expired at `now_ms` is absent. With MultiGetWishes::memory_only
   /// for what look_up() has found, whatever it said.
   void build(uint64_t now_ms);
   /// Offers the values that were read to memory, and releases all values.
-  void let_go(Shard& shard, const KeyList& keys);
+  void let_go(Shard& shard, const StringList& keys);
   /// Releases all values.
   void release();
   /// Writes the head into its room. Returns the whole reply, which lies in `bytes`.
@@ -96,7 +96,7 @@ class PendingRequest final : public ReadJob {
   GetWishes wishes;             // GET
   uint64_t now_ms = 0;          // MULTI_GET, SCAN: rows that have expired by then are absent
   AppliedWait applied;          // SCAN
-  KeyList keys;                 // MULTI_GET
+  StringList keys;                 // MULTI_GET
   ScanRequest scan;             // SCAN
   rpc::SessionId session;       // SCAN: the caller's, whose quota pays for what the page reads
   // Filled by a reader thread:

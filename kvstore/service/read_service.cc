@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "kvstore/codec/row.h"
 #include "kvstore/memory/prefetch.h"
 #include "kvstore/service/service_limits.h"
 #include "rpc/base/check.h"
@@ -22,7 +23,7 @@ bool is_inline(size_t value_bytes, const GetExtras& extras) {
 }
 
 /// True: all keys are settled now. A read that follows shows a state that is no older.
-bool all_settled(const ShardReplica& replica, const KeyList& keys) {
+bool all_settled(const ShardReplica& replica, const StringList& keys) {
   if (replica.is_settled()) return true;
   for (const std::string_view key : keys) {
     if (!replica.is_settled(key)) return false;
@@ -113,8 +114,9 @@ void ReadService::answer_get(Get& get, const ItemKey& key, MemoryTier::Lookup& f
     if (get.wishes.is_plain() && found.value.bytes().size() <= kInlineValueBytesMax) [[likely]] {
       return answer_inline(get.reply, shard, found.value);
     }
-    return answer_value(get.reply, shard, found.value, Place::kMemoryTier,
-                        extras_of(get.wishes, found.value, found.expiry));
+    const GetExtras extras = extras_of(get.wishes, found.value, found.expiry);
+    if (get.wishes.fields) return answer_fields(get.reply, shard, found.value, get.request.bytes(), extras);
+    return answer_value(get.reply, shard, found.value, Place::kMemoryTier, extras);
   }
   if (found.found == MemoryTier::Found::kAbsent) {
     return replies_.error(get.reply, Method::kGet, replies_.head_of(shard, KvStatus::kNotFound));
@@ -177,6 +179,21 @@ void ReadService::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue&
     SKUA_CHECK(added, "a new message has room for a body");
   }
   replies_.send(reply, Method::kGet, KvStatus::kOk, std::move(message));
+}
+
+/// `request`: the GET's bytes. The names are read from them once more, so that a GET without names has no room for them.
+void ReadService::answer_fields(ReplyToken& reply, HeldShard& shard, const PinnedValue& row, ByteSpan request,
+                                const GetExtras& extras) {
+  const absl::StatusOr<GetRequest> asked = decode_get(request);
+  SKUA_CHECK(asked.ok(), "the request was decoded when it came");
+  auto chosen = std::make_unique<std::string>();
+  if (!choose_fields(row.bytes(), asked->fields, *chosen)) {
+    return replies_.error(reply, Method::kGet, replies_.head_of(shard, KvStatus::kNotARow, row.version()));
+  }
+  const ByteSpan bytes = as_byte_span(*chosen);
+  PinnedValue value(bytes, row.version(), chosen.release(),
+                    [](void* owner) { delete static_cast<std::string*>(owner); });
+  answer_value(reply, shard, value, Place::kCopy, extras);
 }
 
 void ReadService::answer_size(ReplyToken& reply, const HeldShard& shard, const PinnedValue& value,
@@ -265,7 +282,12 @@ void ReadService::answer_fetched(PendingRequest& pending) {
     replies_.error(pending.reply, Method::kGet, shard, op.status);
     return admission_.end(pending);
   }
-  answer_value(pending.reply, shard, op.value, Place::kCopy, extras_of(pending.wishes, op.value, op.expires_at));
+  const GetExtras extras = extras_of(pending.wishes, op.value, op.expires_at);
+  if (pending.wishes.fields) {
+    answer_fields(pending.reply, shard, op.value, pending.request.bytes(), extras);
+  } else {
+    answer_value(pending.reply, shard, op.value, Place::kCopy, extras);
+  }
   admission_.end(pending);
 }
 

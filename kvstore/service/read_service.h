@@ -70,6 +70,8 @@ class ReadService final : public RequestService {
   void answer_fetched(PendingRequest& pending);
   [[nodiscard]] GetExtras extras_of(const GetWishes& wishes, const PinnedValue& value, uint64_t expires_at) const;
   void answer_value(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value, Place place, const GetExtras& extras);
+  void answer_fields(rpc::ReplyToken& reply, HeldShard& shard, const PinnedValue& row, ByteSpan request,
+                     const GetExtras& extras);
   void answer_size(rpc::ReplyToken& reply, const HeldShard& shard, const PinnedValue& value, const GetExtras& extras);
   void answer_inline(rpc::ReplyToken& reply, const HeldShard& shard, const PinnedValue& value);
   void answer_copy(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue&& value, const GetExtras& extras);

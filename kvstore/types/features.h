@@ -18,10 +18,11 @@ inline constexpr Features kFeatureScanKeys = 4;     ///< SCANs without values, a
 inline constexpr Features kFeatureGetSize = 8;      ///< GETs of the value's size
 inline constexpr Features kFeatureRowEdits = 16;    ///< PATCHes that remove fields and count what they change
 inline constexpr Features kFeatureMemoryOnly = 32;  ///< MULTI_GETs of what memory has
+inline constexpr Features kFeatureGetFields = 64;   ///< GETs of some fields of a row
 
 /// What a node of this build knows.
-inline constexpr Features kNodeFeatures =
-    kFeatureBatchCheck | kFeatureMarks | kFeatureScanKeys | kFeatureGetSize | kFeatureRowEdits | kFeatureMemoryOnly;
+inline constexpr Features kNodeFeatures = kFeatureBatchCheck | kFeatureMarks | kFeatureScanKeys | kFeatureGetSize |
+                                          kFeatureRowEdits | kFeatureMemoryOnly | kFeatureGetFields;
 
 /// What the feature of this bit is called in messages.
 [[nodiscard]] inline const char* feature_name(Features one) {
@@ -32,6 +33,7 @@ inline constexpr Features kNodeFeatures =
     case kFeatureGetSize: return "reads of a value's size";
     case kFeatureRowEdits: return "patches that remove or count fields";
     case kFeatureMemoryOnly: return "reads of what memory has";
+    case kFeatureGetFields: return "reads of some fields of a row";
     default: return "what this client asks for";
   }
 }

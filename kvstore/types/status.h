@@ -35,7 +35,8 @@ enum class KvStatus : uint8_t {
 
   kWrongShard = 32,       ///< the server is not the owner in its epoch (in the reply): refresh, retry; not applied
   kVersionMismatch = 33,  ///< if_version, and the key has another version (in the reply; 0: absent); not applied
-  kNotARow = 34,          ///< PATCH of a value that is not in row format, or that lacks the mark; not applied
+  kNotARow = 34,          ///< PATCH of a value that is not in row format, or that lacks the mark; not applied. GET of
+                          ///< fields: the value is not in row format
   kStorageFailed = 35,    ///< the log's write or sync failed: the operation may or may not survive a restart
   kShardReadOnly = 36,    ///< the shard refuses writes because of an earlier storage failure; not applied
 

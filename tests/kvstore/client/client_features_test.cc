@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "kvstore/client/batch.h"
 #include "kvstore/client/client_core.h"
+#include "kvstore/codec/row.h"
 #include "tests/kvstore/client/client_calls_testing.h"
 #include "tests/kvstore/client/client_world.h"
 
@@ -160,6 +163,70 @@ TEST(Get, OfASizeHasNoValue) {
   EXPECT_EQ(get(world, "none", {.size_only = true}).status.code(), absl::StatusCode::kNotFound);
 }
 
+/// A row with the fields a, b, and so on.
+std::string row_of(std::initializer_list<std::string_view> values) {
+  std::string row;
+  char name = 'a';
+  for (const std::string_view value : values) {
+    append_field(row, {std::string_view(&name, 1), as_byte_span(value)});
+    ++name;
+  }
+  return row;
+}
+
+TEST(Get, OfFields_BringsThoseThatTheRowHas) {
+  OneNode world;
+  ASSERT_TRUE(put(world, "row", row_of({"1", "2", "3"})).ok());
+  const std::vector<std::string_view> names = {"c", "none", "b"};
+  const GetResult some = get(world, "row", {.with_mark = true, .fields = names});
+  ASSERT_TRUE(some.ok()) << some.status;
+  std::string expected;
+  append_field(expected, {"b", as_byte_span("2")});
+  append_field(expected, {"c", as_byte_span("3")});
+  EXPECT_EQ(some.value.bytes(), expected);
+  EXPECT_NE(some.version, 0u);
+  EXPECT_EQ(get(world, "row").value.bytes(), row_of({"1", "2", "3"})) << "the next GET has no names";
+  EXPECT_EQ(get(world, "none", {.fields = names}).status.code(), absl::StatusCode::kNotFound);
+
+  ASSERT_TRUE(put(world, "text", "no row").ok());
+  const GetResult refused = get(world, "text", {.fields = names});
+  EXPECT_EQ(refused.status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(refused.status.ToString(), HasSubstr("not a row of fields: read it whole"));
+}
+
+TEST(Get, OfFields_NamesOutliveTheCall) {
+  OneNode world;
+  ASSERT_TRUE(put(world, "row", row_of({"1", "2"})).ok());
+  Got<GetResult> got;
+  {
+    std::string name = "b";
+    const std::vector<std::string_view> names = {name};
+    ASSERT_TRUE(world.client->get("t", "row", {.fields = names}, got.callback()).ok());
+    name = "x";
+  }
+  ASSERT_TRUE(world.run_until([&] { return got.here(); }));
+  std::string expected;
+  append_field(expected, {"b", as_byte_span("2")});
+  EXPECT_EQ(got.result.value.bytes(), expected);
+}
+
+TEST(Get, OfFields_Refusals) {
+  OneNode world;
+  const auto is_refused = [&](const ReadOptions& options) {
+    Got<GetResult> got;
+    EXPECT_EQ(world.client->get("t", "row", options, got.callback()).code(), absl::StatusCode::kInvalidArgument);
+  };
+  const std::vector<std::string_view> empty = {""};
+  const std::vector<std::string_view> names = {"a"};
+  const std::vector<std::string_view> too_many(1025, "a");
+  is_refused({.fields = empty});
+  is_refused({.fields = too_many});
+  is_refused({.size_only = true, .fields = names});
+  Got<MultiGetResult> many;
+  EXPECT_EQ(world.client->multi_get("t", names, {.fields = names}, many.callback()).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(Scan, WithoutValuesAndOnlyCounting) {
   OneNode world(3);
   for (int i = 0; i < 40; ++i) ASSERT_TRUE(put(world, "key" + std::to_string(i), "value").ok());
@@ -230,6 +297,8 @@ TEST(Features, OfLaterVersionsAreNotAskedOfOldNodes) {
   is_refused(put(world, "a", "1", {.mark = {.tag = 7, .row = false}}));
   is_refused(get(world, "a", {.with_mark = true}));
   is_refused(get(world, "a", {.size_only = true}));
+  const std::vector<std::string_view> names = {"f"};
+  is_refused(get(world, "a", {.fields = names}));
   is_refused(ask_batch(world, Batch().put("a", "1", {.mark = {.tag = 7, .row = false}})));
   is_refused(ask_batch(world, Batch().check("a", 0).put("a", "1")));
   is_refused(ask_scan(world, {.keys_only = true}));

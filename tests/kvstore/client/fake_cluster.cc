@@ -80,8 +80,12 @@ void FakeNode::get(rpc::IncomingCall& call) {
   const GetExtras extras{.ttl_ms = wishes.ttl ? entry.ttl_ms : 0,
                          .mark = wishes.mark ? entry.mark : RecordMark(),
                          .size_only = wishes.size_only};
-  call.reply.reply(copied(encode_get_reply_head(head, entry.value.size(), buffer, extras),
-                          wishes.size_only ? std::string() : entry.value));
+  std::string value = entry.value;
+  if (wishes.fields && !choose_fields(as_byte_span(entry.value), request->fields, value)) {
+    return reply_error(call, KvStatus::kNotARow, "", entry.version);
+  }
+  call.reply.reply(
+      copied(encode_get_reply_head(head, value.size(), buffer, extras), wishes.size_only ? std::string() : value));
 }
 
 namespace {

@@ -60,6 +60,13 @@ std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
   const ByteSpan body = as_byte_span(value);
   add(recode_get, encode_get({route, key, index, {rng.chance(0.5), rng.chance(0.5), rng.chance(0.3)}}, head).value(),
       {});
+  const std::string name = random_text(rng, rng.between(1, rng.chance(0.1) ? kFieldNameBytesMax : 40));
+  const std::vector<std::string_view> names(rng.between(1, 20), name);
+  std::string encoded_names;
+  EXPECT_TRUE(encode_field_names(names, encoded_names).ok());
+  GetRequest get_fields{route, key, index, {.ttl = rng.chance(0.5), .mark = rng.chance(0.5), .fields = true}};
+  get_fields.fields = StringList(as_byte_span(encoded_names), names.size());
+  add(recode_get, encode_get(get_fields, head).value(), as_byte_span(encoded_names));
   const auto add_mutation = [&](Recode recode, const Mutation& mutation) {
     add(recode, encode_mutation_head({route, mutation, id, durability}, head).value(), mutation.value);
   };
@@ -139,6 +146,60 @@ TEST(RequestTest, Get_WithTokenAndTimeToLive_GoldenBytes) {
                                                                                                       "00000000"
                                                                                                       "3837363534333231"
                                                                                                       "6b6579"));
+}
+
+TEST(RequestTest, Get_OfFields_GoldenBytes) {
+  const std::vector<std::string_view> names = {"ab", "c"};
+  std::string encoded = "left over";
+  ASSERT_TRUE(encode_field_names(names, encoded).ok());
+  GetRequest request{kRoute, "key", 0, {.mark = true, .fields = true}};
+  request.fields = StringList(as_byte_span(encoded), names.size());
+  HeadBuffer head;
+  const std::string bytes = joined(encode_get(request, head).value(), as_byte_span(encoded));
+  EXPECT_EQ(hex(as_byte_span(bytes)), golden("02"
+                                             "14"
+                                             "0300"
+                                             "02000000"
+                                             "6b6579"
+                                             "02006162"
+                                             "010063"));
+  const auto decoded = decode_get(as_byte_span(bytes));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  std::vector<std::string_view> read;
+  for (const std::string_view name : decoded->fields) read.push_back(name);
+  EXPECT_EQ(read, names);
+}
+
+TEST(RequestTest, Get_OfFields_Refusals) {
+  std::string encoded;
+  const std::vector<std::string_view> too_many(kFieldsMax + 1, "f");
+  EXPECT_EQ(encode_field_names({}, encoded).message(), "a GET of fields has 0 names; 1 to 1,024 are allowed");
+  EXPECT_EQ(encode_field_names(too_many, encoded).message(), "a GET of fields has 1,025 names; at most 1,024 are allowed");
+  const std::string long_name(kFieldNameBytesMax + 1, 'f');
+  for (const std::string_view name : {std::string_view(), std::string_view(long_name)}) {
+    EXPECT_FALSE(encode_field_names({&name, 1}, encoded).ok()) << name.size();
+  }
+  HeadBuffer head;
+  EXPECT_FALSE(encode_get({kRoute, "key", 0, {.size_only = true, .fields = true}}, head).ok()) << "fields have no size";
+
+  // What a foreign encoder could send.
+  const auto with_flags = [&](uint8_t flags, uint32_t count, std::string_view names) {
+    std::string bytes = joined(encode_get({kRoute, "key"}, head).value(), as_byte_span(names));
+    bytes[25] = static_cast<char>(flags);
+    store_le(reinterpret_cast<std::byte*>(bytes.data()) + 28, count);
+    return decode_get(as_byte_span(bytes)).status();
+  };
+  const std::string name("\1\0f", 3);
+  EXPECT_TRUE(with_flags(16, 1, name).ok());
+  EXPECT_FALSE(with_flags(16 | 8, 1, name).ok()) << "fields and the size";
+  EXPECT_FALSE(with_flags(0, 1, name).ok()) << "names without the flag";
+  EXPECT_FALSE(with_flags(16, 0, {}).ok()) << "no name";
+  EXPECT_FALSE(with_flags(16, 2, name).ok()) << "a name is missing";
+  EXPECT_FALSE(with_flags(16, 1, name + name).ok()) << "a name too many";
+  EXPECT_FALSE(with_flags(16, 1, std::string(2, '\0')).ok()) << "a name of 0 bytes";
+  std::string many;
+  for (size_t i = 0; i <= kFieldsMax; ++i) many += name;
+  EXPECT_FALSE(with_flags(16, kFieldsMax + 1, many).ok()) << "too many names";
 }
 
 TEST(RequestTest, Put_GoldenBytes) {

@@ -16,11 +16,13 @@
 #include <utility>
 #include <vector>
 
+#include "kvstore/codec/request.h"
 #include "kvstore/codec/row.h"
 #include "kvstore/gateway/client_connection.h"
 #include "kvstore/gateway/redis_numbers.h"
 #include "kvstore/gateway/resp_protocol.h"
 #include "rpc/base/bytes.h"
+#include "rpc/base/check.h"
 #include "rpc/base/lease.h"
 
 namespace skua::kv::gateway {
@@ -93,7 +95,15 @@ class FakeStore {
 
  private:
   StoreResult read(const Entry& entry, const StoreRequest& request, int64_t now_ms) {
-    StoreResult out{.version = entry.version, .value = memory.lend(entry.value)};
+    std::string value = entry.value;
+    if (!request.fields.empty()) {
+      std::string names;
+      SKUA_CHECK(encode_field_names(request.fields, names).ok(), "names that no field can have");
+      if (!choose_fields(as_byte_span(entry.value), StringList(as_byte_span(names), request.fields.size()), value)) {
+        return {.status = StoreResult::Status::kNotARow};
+      }
+    }
+    StoreResult out{.version = entry.version, .value = memory.lend(value)};
     if (request.with_mark) out.mark = entry.mark;
     if (request.with_ttl && entry.expires_at_ms.has_value())
       out.ttl_ms = static_cast<uint64_t>(*entry.expires_at_ms - now_ms);
@@ -124,15 +134,6 @@ class FakeStore {
         if (table[key].mark.row) return {.status = StoreResult::Status::kRefused, .text = "IS_A_ROW"};
         table[key].value += request.value;
         break;
-      case StoreRequest::Kind::kPatch: {
-        const bool is_row = is_there && table[key].mark.row && request.mark.row;
-        std::string patched;
-        if (!is_row || !patch_row(as_byte_span(table[key].value), as_byte_span(request.value), patched).ok()) {
-          return {.status = StoreResult::Status::kRefused, .text = "NOT_A_ROW"};
-        }
-        table[key].value = patched;
-        break;
-      }
       case StoreRequest::Kind::kEdit: return edit(request, table, key);
       case StoreRequest::Kind::kAdd: {
         const std::optional<int64_t> before = is_there ? parse_integer(table[key].value) : 0;

@@ -19,8 +19,8 @@ using Kind = StoreRequest::Kind;
 using Status = StoreResult::Status;
 
 std::string text_of(const StoreRequest& operation) {
-  constexpr const char* kNames[] = {"get",  "put",   "remove", "add",   "append", "expire",
-                                    "scan", "patch", "edit",   "batch", "check"};
+  constexpr const char* kNames[] = {"get",    "put",  "remove", "add",   "append",
+                                    "expire", "scan", "edit",   "batch", "check"};
   std::string out = absl::StrCat(kNames[static_cast<size_t>(operation.kind)], " ", absl_view(operation.key));
   if (operation.kind == Kind::kPut) absl::StrAppend(&out, " ", absl_view(operation.value));
   if (operation.if_version.has_value()) absl::StrAppend(&out, " version=", *operation.if_version);

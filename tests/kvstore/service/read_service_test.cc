@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kvstore/codec/row.h"
 #include "kvstore/service/service_limits.h"
 #include "kvstore/storage/shard_life.h"
 #include "tests/kvstore/node/server_testing.h"
@@ -171,6 +172,54 @@ TEST_F(RocksdbServerTest, Get_TellsTheSizeOfAValueWithoutTheValue) {
     serve_again();
     check("from the disk");
   }
+}
+
+TEST_F(RocksdbServerTest, Get_OfFields_HasOnlyThese) {
+  HeadBuffer head;
+  const std::vector<std::string_view> names = {"small", "none", "large"};
+  std::string encoded;
+  ASSERT_TRUE(encode_field_names(names, encoded).ok());
+  GetRequest request{kRoute, "key", 0, {.ttl = true, .mark = true, .fields = true}};
+  request.fields = StringList(as_byte_span(encoded), names.size());
+  const std::string asked = std::string(as_string_view(encode_get(request, head).value())) + encoded;
+  // The reply's value is sent in each of the ways that there are, and the row is larger.
+  for (const size_t size : {size_t{0}, size_t{150}, size_t{1000}, size_t{20'000}, size_t{100'000}}) {
+    std::string row;
+    append_field(row, {"first", as_byte_span(std::string(3000, 'v'))});
+    std::string expected;
+    append_field(expected, {"small", as_byte_span("s")});
+    append_field(expected, {"large", as_byte_span(std::string(size, 'l'))});
+    row += expected;
+    Mutation put = Mutation::put("key", as_byte_span(row), {}, 100);
+    put.mark = {.tag = 7, .row = true};
+    world_->ask(Method::kPut, encoded_mutation({kRoute, put}));
+    const auto check = [&](std::string_view from) {
+      const Answer answer = world_->ask(Method::kGet, asked);
+      const GetReply reply = get_reply(answer);
+      EXPECT_EQ(as_string_view(reply.value), expected) << from;
+      EXPECT_EQ(reply.ttl_ms, 100u) << from;
+      EXPECT_EQ(reply.mark, put.mark) << from;
+      EXPECT_NE(reply.head.version, 0u) << from;
+    };
+    check("from memory");
+    serve_again();
+    check("from the disk");
+  }
+}
+
+TEST_F(RocksdbServerTest, Get_OfFields_OfWhatIsNoRow) {
+  HeadBuffer head;
+  const std::string_view name = "field";
+  std::string encoded;
+  ASSERT_TRUE(encode_field_names({&name, 1}, encoded).ok());
+  GetRequest request{kRoute, "key", 0, {.fields = true}};
+  request.fields = StringList(as_byte_span(encoded), 1);
+  const std::string asked = std::string(as_string_view(encode_get(request, head).value())) + encoded;
+  EXPECT_EQ(world_->ask(Method::kGet, asked).status(), KvStatus::kNotFound);
+  put("key", "no row");
+  EXPECT_EQ(world_->ask(Method::kGet, asked).status(), KvStatus::kNotARow) << "from memory";
+  serve_again();
+  EXPECT_EQ(world_->ask(Method::kGet, asked).status(), KvStatus::kNotARow) << "from the disk";
 }
 
 TEST_F(RocksdbServerTest, Reads_TellMarksIfTheyAreAskedFor) {
