@@ -193,13 +193,13 @@ typedef struct skua_read_options {
   uint8_t with_ttl; /* get: skua_result_ttl_ms() says how long the key has to live */
   int64_t timeout_ns;
   skua_token at_least; /* get: read this state or a later one */
+  /* get: the value is a row, and the result has only its fields with these names, 1 to 1,024, in the order of the row.
+   * The names need to live for the call only. */
+  const skua_bytes* fields;
+  size_t field_count; /* 0: the whole value */
 } skua_read_options;
-#define SKUA_READ_OPTIONS_INIT         \
-  {                                    \
-    sizeof(skua_read_options), 0, 0, { \
-      0, 0, 0, 0                       \
-    }                                  \
-  }
+#define SKUA_READ_OPTIONS_INIT \
+  { sizeof(skua_read_options), 0, 0, {0, 0, 0, 0}, NULL, 0 }
 
 typedef struct skua_write_options {
   uint32_t size;
@@ -229,7 +229,7 @@ typedef struct skua_scan_range {
     }                                          \
   }
 
-/* A field of a row, to be replaced, added or removed. */
+/* A field of a row: of one that was read, or to be replaced, added or removed. */
 typedef struct skua_field {
   skua_bytes name;
   skua_bytes value; /* skua_no_value(): the field is removed, if the row has it */
@@ -240,6 +240,15 @@ static inline skua_bytes skua_no_value(void) {
   skua_bytes bytes = {NULL, SIZE_MAX};
   return bytes;
 }
+
+/* Takes the first field off the front of a row: of the value of a get or of an entry. Copies nothing; `field` points into
+ * the row. False: there is none. If `row->length` is not 0 then, the bytes are not a row.
+ *
+ *   skua_bytes row = skua_result_value(result);
+ *   skua_field field;
+ *   while (skua_row_next(&row, &field)) use(field.name, field.value);
+ */
+SKUA_API bool skua_row_next(skua_bytes* row, skua_field* field);
 
 /* ---- batches ---- */
 

@@ -153,6 +153,8 @@ class Value {
   std::string str() const { return std::string(bytes()); }
   std::uint64_t version() const noexcept { return skua_result_version(result_.get()); }
   skua_token token() const noexcept { return skua_result_token(result_.get()); }
+  /// The value of the field with this name, if the value is a row that has one. Read several fields with a RowReader.
+  std::optional<std::string_view> field(std::string_view name) const noexcept;
   /// With ReadOptions::with_ttl. Nothing: the key does not expire.
   std::optional<std::chrono::milliseconds> ttl() const noexcept {
     const std::int64_t ms = skua_result_ttl_ms(result_.get());
@@ -207,16 +209,55 @@ class Entries {
   SharedResult result_;
 };
 
+/// A field of a row.
+struct Field {
+  std::string_view name;
+  /// Nothing: patch() removes the field, if the row has it.
+  std::optional<std::string_view> value;
+};
+
+/// Reads the fields of a row without a copy: for (skua::RowReader row(value.bytes()); auto field = row.next();) ... The
+/// bytes must outlive the fields.
+class RowReader {
+ public:
+  explicit RowReader(std::string_view row) noexcept : rest_(detail::bytes_of(row)) {}
+
+  /// Nothing: at the end, and where the bytes are no row.
+  std::optional<Field> next() noexcept {
+    skua_field raw;
+    if (!skua_row_next(&rest_, &raw)) return std::nullopt;
+    return Field{detail::view_of(raw.name), detail::view_of(raw.value)};
+  }
+  /// After next() gave nothing: the bytes are a row.
+  bool ok() const noexcept { return rest_.length == 0; }
+
+ private:
+  skua_bytes rest_;
+};
+
+inline std::optional<std::string_view> Value::field(std::string_view name) const noexcept {
+  for (RowReader row(bytes()); const std::optional<Field> field = row.next();) {
+    if (field->name == name) return field->value;
+  }
+  return std::nullopt;
+}
+
 struct ReadOptions {
   std::chrono::nanoseconds timeout{0};
   bool with_ttl = false;
   skua_token at_least = {0, 0, 0, 0};
+  /// get: only the row's fields with these names, which must live until the operation has begun. None: the whole value.
+  std::vector<std::string_view> fields = {};
 
-  skua_read_options raw() const noexcept {
+  /// `names` gets what the result points to.
+  skua_read_options raw(std::vector<skua_bytes>& names) const {
     skua_read_options raw = SKUA_READ_OPTIONS_INIT;
     raw.timeout_ns = timeout.count();
     raw.with_ttl = with_ttl;
     raw.at_least = at_least;
+    names = detail::bytes_of(fields);
+    raw.fields = names.data();
+    raw.field_count = names.size();
     return raw;
   }
 };
@@ -283,6 +324,15 @@ Status create(Options options, Handle& to, Create create) {
   return Status::of(error);
 }
 
+inline std::vector<skua_field> fields_of(const std::vector<Field>& fields) {
+  std::vector<skua_field> raw;
+  raw.reserve(fields.size());
+  for (const Field& field : fields) {
+    raw.push_back({bytes_of(field.name), field.value.has_value() ? bytes_of(*field.value) : skua_no_value()});
+  }
+  return raw;
+}
+
 inline Written written_of(const skua_result* result) noexcept {
   return {skua_result_version(result), skua_result_number(result), skua_result_durability(result),
           skua_result_repeated(result), skua_result_token(result)};
@@ -338,7 +388,8 @@ class Client {
   }
 
   Result<Value> get(Name table, std::string_view key, const ReadOptions& options = {}) {
-    const skua_read_options raw = options.raw();
+    std::vector<skua_bytes> names;
+    const skua_read_options raw = options.raw(names);
     return share<Value>(skua_get(handle(), table.c_str(), detail::bytes_of(key), &raw));
   }
   Result<Written> put(Name table, std::string_view key, std::string_view value, const WriteOptions& options = {}) {
@@ -362,14 +413,25 @@ class Client {
     const skua_write_options raw = options.raw();
     return wrote(skua_expire(handle(), table.c_str(), detail::bytes_of(key), ttl.count(), &raw));
   }
+  /// Replaces, adds or removes fields of a row. `creates`: a missing key becomes a row; otherwise it is SKUA_NOT_FOUND.
+  /// The key goes with its last field.
+  Result<Written> patch(Name table, std::string_view key, const std::vector<Field>& fields, bool creates = false,
+                        const WriteOptions& options = {}) {
+    const skua_write_options raw = options.raw();
+    const std::vector<skua_field> raw_fields = detail::fields_of(fields);
+    return wrote(skua_patch(handle(), table.c_str(), detail::bytes_of(key), raw_fields.data(), raw_fields.size(),
+                            creates, &raw));
+  }
   Result<Entries> multi_get(Name table, const std::vector<std::string_view>& keys, const ReadOptions& options = {}) {
-    const skua_read_options raw = options.raw();
+    std::vector<skua_bytes> names;
+    const skua_read_options raw = options.raw(names);
     const std::vector<skua_bytes> raw_keys = detail::bytes_of(keys);
     return share<Entries>(skua_multi_get(handle(), table.c_str(), raw_keys.data(), raw_keys.size(), &raw));
   }
   Result<Entries> scan(Name table, const ScanRange& range = {}, const ReadOptions& options = {}) {
     const skua_scan_range raw_range = range.raw();
-    const skua_read_options raw = options.raw();
+    std::vector<skua_bytes> names;
+    const skua_read_options raw = options.raw(names);
     return share<Entries>(skua_scan(handle(), table.c_str(), &raw_range, &raw));
   }
   /// Of `options`, timeout and durability count.
@@ -447,7 +509,8 @@ class PolledClient {
 
   template <typename Function>
   Status get(Name table, std::string_view key, const ReadOptions& options, Function&& function) {
-    const skua_read_options raw = options.raw();
+    std::vector<skua_bytes> names;
+    const skua_read_options raw = options.raw(names);
     return submit(skua_async_get, std::forward<Function>(function), table.c_str(), detail::bytes_of(key), &raw);
   }
   template <typename Function>
@@ -492,10 +555,20 @@ class PolledClient {
     return submit(skua_async_expire, std::forward<Function>(function), table.c_str(), detail::bytes_of(key),
                   static_cast<std::int64_t>(ttl.count()), &raw);
   }
+  /// As Client::patch().
+  template <typename Function>
+  Status patch(Name table, std::string_view key, const std::vector<Field>& fields, bool creates,
+               const WriteOptions& options, Function&& function) {
+    const skua_write_options raw = options.raw();
+    const std::vector<skua_field> raw_fields = detail::fields_of(fields);
+    return submit(skua_async_patch, std::forward<Function>(function), table.c_str(), detail::bytes_of(key),
+                  raw_fields.data(), raw_fields.size(), creates, &raw);
+  }
   template <typename Function>
   Status multi_get(Name table, const std::vector<std::string_view>& keys, const ReadOptions& options,
                    Function&& function) {
-    const skua_read_options raw = options.raw();
+    std::vector<skua_bytes> names;
+    const skua_read_options raw = options.raw(names);
     const std::vector<skua_bytes> raw_keys = detail::bytes_of(keys);
     return submit(skua_async_multi_get, std::forward<Function>(function), table.c_str(), raw_keys.data(),
                   raw_keys.size(), &raw);
@@ -503,7 +576,8 @@ class PolledClient {
   template <typename Function>
   Status scan(Name table, const ScanRange& range, const ReadOptions& options, Function&& function) {
     const skua_scan_range raw_range = range.raw();
-    const skua_read_options raw = options.raw();
+    std::vector<skua_bytes> names;
+    const skua_read_options raw = options.raw(names);
     return submit(skua_async_scan, std::forward<Function>(function), table.c_str(), &raw_range, &raw);
   }
   template <typename Function>

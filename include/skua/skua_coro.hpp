@@ -207,7 +207,8 @@ class CoroClient {
 
   auto get(Name table, std::string_view key, ReadOptions options = {}) const {
     return detail::operation<Value, false>([=, client = client_](skua_callback end, void* context, skua_error* error) {
-      const skua_read_options raw = options.raw();
+      std::vector<skua_bytes> names;
+      const skua_read_options raw = options.raw(names);
       return skua_async_get(client, table.c_str(), detail::bytes_of(key), &raw, end, context, error);
     });
   }
@@ -244,10 +245,21 @@ class CoroClient {
                                context, error);
     });
   }
+  /// As Client::patch().
+  auto patch(Name table, std::string_view key, const std::vector<Field>& fields, bool creates = false,
+             WriteOptions options = {}) const {
+    return detail::operation<Written, true>(
+        [=, client = client_, fields = detail::fields_of(fields)](skua_callback end, void* context, skua_error* error) {
+          const skua_write_options raw = options.raw();
+          return skua_async_patch(client, table.c_str(), detail::bytes_of(key), fields.data(), fields.size(), creates,
+                                  &raw, end, context, error);
+        });
+  }
   auto multi_get(Name table, const std::vector<std::string_view>& keys, ReadOptions options = {}) const {
     return detail::operation<Entries, false>(
         [=, client = client_, keys = detail::bytes_of(keys)](skua_callback end, void* context, skua_error* error) {
-          const skua_read_options raw = options.raw();
+          std::vector<skua_bytes> names;
+          const skua_read_options raw = options.raw(names);
           return skua_async_multi_get(client, table.c_str(), keys.data(), keys.size(), &raw, end, context, error);
         });
   }
@@ -255,7 +267,8 @@ class CoroClient {
     return detail::operation<Entries, false>(
         [=, client = client_](skua_callback end, void* context, skua_error* error) {
           const skua_scan_range raw_range = range.raw();
-          const skua_read_options raw = options.raw();
+          std::vector<skua_bytes> names;
+          const skua_read_options raw = options.raw(names);
           return skua_async_scan(client, table.c_str(), &raw_range, &raw, end, context, error);
         });
   }

@@ -31,10 +31,10 @@ absl::Status with_get(const char* table, skua_bytes key, const skua_read_options
     return check_place(table, key);
   }
   Call call{table, view_of(key), {}};
-  if (given != nullptr) {
-    if (absl::Status status = read(given, call.options); !status.ok()) return status;
-  }
-  return run(call);
+  if (given == nullptr) return run(call);
+  std::vector<std::string_view> names;
+  absl::Status status = read(given, call.options, names);
+  return status.ok() ? run(call) : status;
 }
 
 /// What a write takes beside its key and its options.
@@ -87,11 +87,12 @@ template <typename Run>
 absl::Status with_multi_get(const char* table, const skua_bytes* keys, size_t key_count, const skua_read_options* given,
                             Run&& run) {
   std::vector<std::string_view> views;
+  std::vector<std::string_view> names;
   kv::ReadOptions options;
   absl::Status status = check_not_null("table", table);
   if (status.ok() && key_count == 0) status = absl::InvalidArgumentError("a multi_get takes at least one key");
   if (status.ok()) status = read(keys, key_count, views);
-  if (status.ok()) status = read(given, options);
+  if (status.ok()) status = read(given, options, names);
   return status.ok() ? run(kv::MultiGetCall{table, views, options}) : status;
 }
 
@@ -100,9 +101,10 @@ absl::Status with_scan(const char* table, const skua_scan_range* given_range, co
                        Run&& run) {
   kv::ScanRange range;
   kv::ReadOptions options;
+  std::vector<std::string_view> names;
   absl::Status status = check_not_null("table", table);
   if (status.ok()) status = read(given_range, range);
-  if (status.ok()) status = read(given, options);
+  if (status.ok()) status = read(given, options, names);
   return status.ok() ? run(kv::ScanCall{table, range, options}) : status;
 }
 

@@ -27,6 +27,15 @@ bool is_no_value(const skua_bytes& value) {
   return value.data == nullptr && value.length == SIZE_MAX;
 }
 
+absl::Status read_list(const char* name, const skua_bytes* given, size_t count, std::vector<std::string_view>& to) {
+  absl::Status status = count == 0 ? absl::OkStatus() : check_not_null(name, given);
+  for (size_t i = 0; status.ok() && i < count; ++i) {
+    status = check_bytes(name, given[i]);
+    if (status.ok()) to.push_back(view_of(given[i]));
+  }
+  return status;
+}
+
 /// `to` has the defaults, and gets what `given` has of it.
 template <typename Struct>
 absl::Status read_struct(std::string_view name, const Struct* given, uint32_t size_least, Struct& to) {
@@ -73,7 +82,7 @@ void take_call(const skua_write_options& from, Options& to) {
 
 }  // namespace
 
-absl::Status read(const skua_read_options* given, kv::ReadOptions& to) {
+absl::Status read(const skua_read_options* given, kv::ReadOptions& to, std::vector<std::string_view>& names) {
   skua_read_options from = SKUA_READ_OPTIONS_INIT;
   absl::Status status = read_struct("skua_read_options", given, kReadOptionsLeast, from);
   if (!status.ok()) return status;
@@ -83,6 +92,8 @@ absl::Status read(const skua_read_options* given, kv::ReadOptions& to) {
                  .shard = from.at_least.shard,
                  .epoch = from.at_least.epoch,
                  .index = from.at_least.index};
+  if (from.field_count > 0) status = read_list("fields", from.fields, from.field_count, names);
+  to.fields = names;
   return status;
 }
 
@@ -132,12 +143,7 @@ absl::Status read(const skua_scan_range* given, kv::ScanRange& to) {
 }
 
 absl::Status read(const skua_bytes* given, size_t count, std::vector<std::string_view>& to) {
-  absl::Status status = count == 0 ? absl::OkStatus() : check_not_null("keys", given);
-  for (size_t i = 0; status.ok() && i < count; ++i) {
-    status = check_bytes("a key", given[i]);
-    if (status.ok()) to.push_back(view_of(given[i]));
-  }
-  return status;
+  return read_list("keys", given, count, to);
 }
 
 absl::Status read(const skua_field* given, size_t count, std::vector<kv::FieldUpdate>& to) {

@@ -5,6 +5,7 @@
 #define SKUA_KVSTORE_C_PARAMETERS_H_
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,7 +18,9 @@ namespace skua::c {
 // Each writes to `to` what `given` says, or the defaults if `given` is null. INVALID_ARGUMENT names what makes no sense.
 // Views in `to` point to what views in `given` point to.
 
-[[nodiscard]] absl::Status read(const skua_read_options* given, kv::ReadOptions& to);
+/// `names` gets the names of fields that `to` points to.
+[[nodiscard]] absl::Status read(const skua_read_options* given, kv::ReadOptions& to,
+                                std::vector<std::string_view>& names);
 [[nodiscard]] absl::Status read(const skua_write_options* given, kv::WriteOptions& to);
 [[nodiscard]] absl::Status read(const skua_write_options* given, kv::BatchOpOptions& to);
 [[nodiscard]] absl::Status read(const skua_write_options* given, kv::BatchOptions& to);

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "kvstore/c/entry_point.h"
+#include "kvstore/codec/row.h"
+#include "rpc/base/bytes.h"
 #include "rpc/base/status.h"
 
 namespace skua::c {
@@ -247,6 +250,16 @@ uint64_t skua_result_version(const skua_result* result) {
 
 skua_token skua_result_token(const skua_result* result) {
   return result == nullptr ? skua_token{0, 0, 0, 0} : skua::c::token_of(result->full_answer().token);
+}
+
+bool skua_row_next(skua_bytes* row, skua_field* field) {
+  if (row == nullptr || field == nullptr || skua::c::lacks_data(*row)) return false;
+  const std::string_view bytes = skua::c::view_of(*row);
+  const std::optional<skua::kv::Field> next = skua::kv::RowReader(skua::as_byte_span(bytes)).next();
+  if (!next.has_value()) return false;
+  *field = {bytes_of(next->name), bytes_of(skua::as_string_view(next->value))};
+  *row = bytes_of(bytes.substr(skua::kv::field_bytes(*next)));
+  return true;
 }
 
 skua_bytes skua_result_value(const skua_result* result) {

@@ -38,7 +38,8 @@ class Calls:
         return None if code == lib.SKUA_OK else ffi.string(error.text).decode(errors="replace")
 
     def get(self, table: str, key: Bytes, **options: Any) -> Any:
-        """A Value, or None if there is no such key. Options: timeout, with_ttl, at_least (a Token)."""
+        """A Value, or None if there is no such key. Options: timeout, with_ttl, at_least (a Token), fields (names of a
+        row's fields: only these are read; see Value.fields())."""
         a = Arguments()
         return self._run("get", value_of, a, a.table(table), a.bytes(key), a.read(**options))
 

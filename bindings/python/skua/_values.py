@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, List, NamedTuple, Union
 
-from skua._errors import BufferTooSmall, error_of, make_error
+from skua._errors import BufferTooSmall, InvalidArgument, error_of, make_error
 from skua._skua import ffi, lib
 
 Bytes = Union[str, bytes, bytearray, memoryview]
@@ -90,6 +90,17 @@ class Value:
         pointer = ffi.gc(ffi.cast("char*", self._bytes.data), _Keeper(self._result))
         return memoryview(ffi.buffer(pointer, self._bytes.length)).toreadonly()
 
+    def fields(self) -> dict[str, bytes]:
+        """The fields of a row, by name. ValueError: the value is not a row."""
+        rest = ffi.new("skua_bytes*", self._bytes)
+        field = ffi.new("skua_field*")
+        found = {}
+        while lib.skua_row_next(rest, field):
+            found[_copied(field.name).decode(errors="surrogateescape")] = _copied(field.value)
+        if rest.length != 0:
+            raise ValueError(f"the value of {len(self)} bytes is not a row of fields")
+        return found
+
     def __bytes__(self) -> bytes:
         return _copied(self._bytes)
 
@@ -132,11 +143,19 @@ class Arguments:
         self._kept.append(encoded)
         return encoded
 
-    def read(self, *, timeout: Seconds | None = None, with_ttl: bool = False, at_least: Token | None = None) -> Any:
+    def read(self, *, timeout: Seconds | None = None, with_ttl: bool = False, at_least: Token | None = None,
+             fields: Iterable[Bytes] | None = None) -> Any:
         options = ffi.new("skua_read_options*", {"size": ffi.sizeof("skua_read_options"), "with_ttl": with_ttl,
                                                  "timeout_ns": nanoseconds("timeout", timeout)})
         if at_least is not None:
             options.at_least = tuple(at_least)
+        if fields is not None:
+            listed = list(fields)
+            if not listed:
+                raise InvalidArgument("fields has no names: leave it out to read the whole value", "INVALID_ARGUMENT")
+            names = self.keys(listed)
+            self._kept.append(names)
+            options.fields, options.field_count = names, len(listed)
         return options
 
     def write(self, *, if_version: int | None = None, if_absent: bool = False, if_present: bool = False,

@@ -78,6 +78,16 @@ class ClientTest(unittest.TestCase):
         self.assertIsNone(c.get("t", "n", with_ttl=True).ttl)
         c.patch("t", "row", {"born": "1815", "name": b"ada"}, create_if_missing=True)
         both = len(c.get("t", "row"))
+        self.assertEqual(c.get("t", "row").fields(), {"born": b"1815", "name": b"ada"})
+        self.assertEqual(c.get("t", "row", fields=["name", "none"]).fields(), {"name": b"ada"})
+        with self.assertRaises(skua.FailedPrecondition):
+            c.get("t", "n", fields=["name"])
+        with self.assertRaises(skua.InvalidArgument):
+            c.get("t", "row", fields=[])
+        with self.assertRaises(skua.InvalidArgument):
+            c.get("t", "row", fields=[""])
+        with self.assertRaises(ValueError):
+            c.get("t", "n").fields()
         c.patch("t", "row", {"born": None, "missing": None})
         self.assertLess(len(c.get("t", "row")), both)
         c.patch("t", "row", {"name": None})
@@ -296,6 +306,7 @@ class AsyncClientTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual([None if v is None else bytes(v) for v in await c.multi_get("t", ["an", "nobody"])], [b"70", None])
         self.assertEqual([row.key for row in await c.scan("t", "an", "ao")], [b"an"])
         await c.patch("t", "arow", {"a": "b"}, create_if_missing=True)
+        self.assertEqual((await c.get("t", "arow", fields=["a"])).fields(), {"a": b"b"})
         await c.patch("t", "arow", {"a": None})
         self.assertIsNone(await c.get("t", "arow"))
         self.assertEqual(await c.batch("one", skua.Batch().add("ab", 1).add("ab", 2)), [1, 3])

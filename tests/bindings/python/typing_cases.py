@@ -12,7 +12,10 @@ import skua
 def blocking(client: skua.Client) -> None:
     value: skua.Value | None = client.get("t", b"key", with_ttl=True, timeout=datetime.timedelta(seconds=1))
     client.get("t", "key").version  # type: ignore[union-attr]
+    client.get("t", "key", fields=3)  # type: ignore[arg-type]
     if value is not None:
+        fields: dict[str, bytes] = value.fields()
+        client.get("t", "key", fields=fields)
         text: str = value.view.tobytes().decode()
         client.put("t", text, value.view, if_version=value.version, durability=skua.Durability.SYNC)
     size: int | None = client.get_into("t", "key", bytearray(10))

@@ -1,6 +1,7 @@
 // A C++17 program without exceptions. usage: consumer CONTROL_ADDRESS TABLE
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -46,6 +47,22 @@ int use_blocking(const char* address, const std::string& table) {
   if (!read || !read->ttl().has_value()) return fail("ttl", read.status());
   if (auto added = client->add(table, "n", 41); !added || added->number != 41) return fail("add", added.status());
   if (auto done = client->append(table, "n", "0"); !done) return fail("append", done.status());
+
+  const auto row = client->patch(table, "row", {{"name", "ada"}, {"born", "1815"}, {"wrong", ""}}, true);
+  if (!row) return fail("patch", row.status());
+  if (auto less = client->patch(table, "row", {{"wrong", std::nullopt}}); !less) return fail("patch", less.status());
+  skua::ReadOptions names;
+  names.fields = {"born", "wrong"};
+  read = client->get(table, "row", names);
+  if (!read || read->field("born") != "1815" || read->field("name")) return fail("get of fields", read.status());
+  read = client->get(table, "row");
+  std::string all;
+  if (read) {
+    for (skua::RowReader reader(read->bytes()); const auto field = reader.next();)
+      all.append(field->name).append(*field->value);
+  }
+  if (all != "nameadaborn1815") return fail("the fields of a row", read.status());
+  if (auto gone = client->remove(table, "row"); !gone) return fail("remove", gone.status());
 
   skua::Batch batch;
   batch.add("n", 5).append("n", "1");

@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "kvstore/c/entry_point.h"
@@ -19,6 +20,70 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+using Fields = std::vector<std::pair<std::string, std::string>>;
+
+Fields fields_of(skua_bytes row) {
+  Fields fields;
+  skua_field field;
+  while (skua_row_next(&row, &field)) fields.emplace_back(str(field.name), str(field.value));
+  EXPECT_EQ(row.length, 0u);
+  return fields;
+}
+
+TEST(Blocking, ReadsFieldsOfARow) {
+  kv::ThreadedCluster cluster(2, 4);
+  const ClientPtr client = blocking_client(cluster);
+  skua_client* const c = client.get();
+  const skua_bytes row = skua_text("row");
+  const skua_field three[] = {{skua_text("name"), skua_text("ada")},
+                              {skua_text("field"), skua_text("mathematics")},
+                              {skua_text("empty"), skua_text("")}};
+  EXPECT_EQ(skua_result_code(ResultPtr(skua_patch(c, "t", row, three, 3, true, nullptr)).get()), SKUA_OK);
+  const ResultPtr whole(skua_get(c, "t", row, nullptr));
+  EXPECT_EQ(fields_of(skua_result_value(whole.get())),
+            (Fields{{"name", "ada"}, {"field", "mathematics"}, {"empty", ""}}));
+
+  const skua_bytes names[] = {skua_text("field"), skua_text("none"), skua_text("name")};
+  skua_read_options some = SKUA_READ_OPTIONS_INIT;
+  some.fields = names;
+  some.field_count = 3;
+  const ResultPtr chosen(skua_get(c, "t", row, &some));
+  EXPECT_EQ(fields_of(skua_result_value(chosen.get())), (Fields{{"name", "ada"}, {"field", "mathematics"}}));
+  const auto code = [](skua_result* result) { return skua_result_code(ResultPtr(result).get()); };
+  EXPECT_EQ(code(skua_multi_get(c, "t", &row, 1, &some)), SKUA_INVALID_ARGUMENT) << "only GET takes names";
+  EXPECT_EQ(code(skua_scan(c, "t", nullptr, &some)), SKUA_INVALID_ARGUMENT);
+  EXPECT_EQ(code(skua_put(c, "t", skua_text("n"), skua_text("42"), nullptr)), SKUA_OK);
+  EXPECT_EQ(code(skua_get(c, "t", skua_text("n"), &some)), SKUA_FAILED_PRECONDITION) << "no row";
+  some.size = 40;
+  const ResultPtr by_old_header(skua_get(c, "t", row, &some));
+  EXPECT_EQ(str(skua_result_value(by_old_header.get())), str(skua_result_value(whole.get())));
+  some.size = sizeof some;
+  some.field_count = 0;
+  const ResultPtr all(skua_get(c, "t", row, &some));
+  EXPECT_EQ(str(skua_result_value(all.get())), str(skua_result_value(whole.get())));
+  some = SKUA_READ_OPTIONS_INIT;
+  some.field_count = 1;
+  EXPECT_EQ(code(skua_get(c, "t", row, &some)), SKUA_INVALID_ARGUMENT) << "a count without names";
+}
+
+TEST(RowNext, OfWhatIsNoRow_TakesWhatComesBefore) {
+  const std::string bytes("\1\0\0\0a\2\0\0\0bcRest", 15);
+  skua_bytes row = {bytes.data(), bytes.size()};
+  skua_field field = {skua_text(""), skua_text("")};
+  EXPECT_TRUE(skua_row_next(&row, &field));
+  EXPECT_EQ(str(field.name), "a");
+  EXPECT_EQ(str(field.value), "bc");
+  EXPECT_FALSE(skua_row_next(&row, &field));
+  EXPECT_EQ(row.length, 4u);
+  EXPECT_EQ(str(field.name), "a") << "unchanged";
+  skua_bytes none = {nullptr, 0};
+  EXPECT_FALSE(skua_row_next(&none, &field));
+  none.length = 5;
+  EXPECT_FALSE(skua_row_next(&none, &field));
+  EXPECT_FALSE(skua_row_next(nullptr, &field));
+  EXPECT_FALSE(skua_row_next(&row, nullptr));
+}
 
 TEST(Blocking, DoesEachOperation) {
   kv::ThreadedCluster cluster(2, 4);
@@ -286,7 +351,8 @@ TEST(Results, NullIsOne) {
 }
 
 TEST(Structs, HaveTheSizesThatProgramsWereCompiledWith) {
-  EXPECT_EQ(sizeof(skua_read_options), 40u);
+  EXPECT_EQ(sizeof(skua_read_options), 56u);
+  EXPECT_EQ(offsetof(skua_read_options, fields), 40u) << "the size in the first version";
   EXPECT_EQ(sizeof(skua_write_options), 40u);
   EXPECT_EQ(sizeof(skua_scan_range), 40u);
   EXPECT_EQ(sizeof(skua_error), 512u);
