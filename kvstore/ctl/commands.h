@@ -11,6 +11,7 @@ namespace skua::kv::ctl {
 // `globals` must outlive Program::run().
 void add_data_commands(app::Program& program, const Globals& globals);
 void add_write_commands(app::Program& program, const Globals& globals);
+void add_fields_command(app::Program& program, const Globals& globals);
 void add_key_list_commands(app::Program& program, const Globals& globals);
 void add_count_command(app::Program& program, const Globals& globals);
 void add_batch_command(app::Program& program, const Globals& globals);

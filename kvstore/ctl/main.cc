@@ -62,6 +62,7 @@ int run_command_line(const std::vector<std::string>& words) {
   ctl::add_status_command(program, globals);
   ctl::add_data_commands(program, globals);
   ctl::add_key_list_commands(program, globals);
+  ctl::add_fields_command(program, globals);
   ctl::add_count_command(program, globals);
   ctl::add_write_commands(program, globals);
   ctl::add_batch_command(program, globals);

@@ -118,6 +118,20 @@ class DataVerbsTest(unittest.TestCase):
         found = json.loads(self.ctl("--output", "json", "exists", self.table, "empty", "no").stdout)
         self.assertEqual([(entry["key"], entry["exists"]) for entry in found], [("empty", True), ("no", False)])
 
+    def test_Fields_OfARow(self):
+        self.ok("batch", self.table, input=b"patch ada name=Ada born=1815 \"tab=a\\tb\" --create\n")
+        self.assertEqual(self.ok("fields", self.table, "ada").decode(), "name\tAda\nborn\t1815\ntab\ta\\x09b\n")
+        self.assertEqual(self.ok("fields", self.table, "ada", "born", "name").decode(), "name\tAda\nborn\t1815\n")
+        done = self.fails(1, ["NOT_FOUND", "the row has no field 'no one', 'nor'"], "fields", self.table, "ada", "no one", "born", "nor")
+        self.assertEqual(done.stdout, b"born\t1815\n")
+        self.fails(1, [f"table {self.table} has no key 'none'"], "fields", self.table, "none", "born")
+        found = json.loads(self.ok("--output", "json", "fields", self.table, "ada", "born"))
+        self.assertEqual(found["fields"], [{"field": "born", "field_encoding": "utf-8", "value": "1815", "encoding": "utf-8"}])
+        self.assertGreater(found["version"], 0)
+        self.ok("put", self.table, "text", "no row")
+        for names in ([], ["born"]):
+            self.fails(1, ["FAILED_PRECONDITION", "not a row of fields"], "fields", self.table, "text", *names)
+
     def test_MgetAndExists_TakeMoreKeysThanOneRequest(self):
         self.ok("put", self.table, "k7", "v")
         keys = [f"k{number}" for number in range(2500)]
