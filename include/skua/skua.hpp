@@ -228,7 +228,7 @@ class RowReader {
     if (!skua_row_next(&rest_, &raw)) return std::nullopt;
     return Field{detail::view_of(raw.name), detail::view_of(raw.value)};
   }
-  /// After next() gave nothing: the bytes are a row.
+  /// After next() gave nothing: the bytes were fields to their end.
   bool ok() const noexcept { return rest_.length == 0; }
 
  private:

@@ -27,10 +27,12 @@ bool is_no_value(const skua_bytes& value) {
   return value.data == nullptr && value.length == SIZE_MAX;
 }
 
-absl::Status read_list(const char* name, const skua_bytes* given, size_t count, std::vector<std::string_view>& to) {
-  absl::Status status = count == 0 ? absl::OkStatus() : check_not_null(name, given);
+/// `list` and `item`: what messages call them.
+absl::Status read_list(const char* list, const char* item, const skua_bytes* given, size_t count,
+                       std::vector<std::string_view>& to) {
+  absl::Status status = count == 0 ? absl::OkStatus() : check_not_null(list, given);
   for (size_t i = 0; status.ok() && i < count; ++i) {
-    status = check_bytes(name, given[i]);
+    status = check_bytes(item, given[i]);
     if (status.ok()) to.push_back(view_of(given[i]));
   }
   return status;
@@ -92,7 +94,7 @@ absl::Status read(const skua_read_options* given, kv::ReadOptions& to, std::vect
                  .shard = from.at_least.shard,
                  .epoch = from.at_least.epoch,
                  .index = from.at_least.index};
-  if (from.field_count > 0) status = read_list("fields", from.fields, from.field_count, names);
+  if (from.field_count > 0) status = read_list("fields", "a field's name", from.fields, from.field_count, names);
   to.fields = names;
   return status;
 }
@@ -143,7 +145,7 @@ absl::Status read(const skua_scan_range* given, kv::ScanRange& to) {
 }
 
 absl::Status read(const skua_bytes* given, size_t count, std::vector<std::string_view>& to) {
-  return read_list("keys", given, count, to);
+  return read_list("keys", "a key", given, count, to);
 }
 
 absl::Status read(const skua_field* given, size_t count, std::vector<kv::FieldUpdate>& to) {

@@ -42,7 +42,8 @@ void OperationRunner::on_given_up(CallOperation& operation, const rpc::CallResul
 
 bool OperationRunner::is_answer(CallOperation& operation, const ReplyHead& head) {
   if (operation.spreads) {
-    const bool answered = head.status == KvStatus::kOk || head.status == KvStatus::kNotFound;
+    const bool answered = head.status == KvStatus::kOk || head.status == KvStatus::kNotFound ||
+                          head.status == KvStatus::kNotARow;  // of a GET of fields
     if (!answered && operation.at_backup) {
       // What this client has no right to is no fault of the backup.
       turn_to_primary(operation, head.status != KvStatus::kUnavailable && head.status != KvStatus::kPermissionDenied);

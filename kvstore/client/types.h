@@ -118,8 +118,8 @@ struct ReadOptions {
   /// GET only: the result has the value's size, and not the value. UNIMPLEMENTED: the node's version is too old.
   bool size_only = false;
   /// GET only: the value is a row, and the result has those of its fields that have one of these names, in the order of
-  /// the row. 1 to 1,024 names; none: the whole value. They must live until the call returns. FAILED_PRECONDITION: the
-  /// value is not a row. UNIMPLEMENTED: the node's version is too old.
+  /// the row. 1 to 1,024 names; none: the whole value. They must live until the client has accepted the call.
+  /// FAILED_PRECONDITION: the value is not a row. UNIMPLEMENTED: the node's version is too old.
   std::span<const std::string_view> fields{};
   /// MULTI_GET only: no key waits for a disk or for another key's large value. RESOURCE_EXHAUSTED for a key: its value
   /// is not in the node's memory, or with it the values of the shard's keys would be more than 64 KiB. Read it with GET

@@ -1,6 +1,8 @@
 // Requests that read. request_mutations.cc has the mutations.
 #include "kvstore/codec/request.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/request_header.h"
@@ -82,6 +84,9 @@ absl::Status encode_field_names(std::span<const std::string_view> names, std::st
   if (names.empty() || names.size() > kFieldsMax) {
     return beyond_limit("a GET of fields", "name", names.size(), kFieldsMax, 1);
   }
+  size_t bytes = names.size() * sizeof(uint16_t);
+  for (const std::string_view name : names) bytes += name.size();
+  encoded.reserve(std::min(bytes, kFieldsMax * (sizeof(uint16_t) + kFieldNameBytesMax)));
   for (const std::string_view name : names) {
     if (absl::Status status = check_field_name(name); !status.ok()) return status;
     std::array<std::byte, sizeof(uint16_t)> length;

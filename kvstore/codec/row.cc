@@ -149,18 +149,6 @@ std::optional<ByteSpan> find_field(ByteSpan row, std::string_view name) {
   return std::nullopt;
 }
 
-bool choose_fields(ByteSpan row, const StringList& names, std::string& chosen) {
-  chosen.clear();
-  if (!check_row(row).ok()) return false;
-  absl::InlinedVector<std::string_view, 16> sorted;
-  for (const std::string_view name : names) sorted.push_back(name);
-  std::sort(sorted.begin(), sorted.end());
-  for (RowReader reader(row); const auto field = reader.next();) {
-    if (std::binary_search(sorted.begin(), sorted.end(), field->name)) append_field(chosen, *field);
-  }
-  return true;
-}
-
 void append_field(std::string& row, const Field& field) {
   append_prefixed(row, field.name);
   if (field.is_removed) return append_length(row, kRemovedField);

@@ -19,7 +19,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kvstore/codec/string_list.h"
 #include "kvstore/types/patch_counts.h"
 #include "rpc/base/bytes.h"
 
@@ -65,10 +64,6 @@ class RowReader {
 
 /// The value of the first field with this name; nullopt if there is none, or if the row is malformed before it.
 [[nodiscard]] std::optional<ByteSpan> find_field(ByteSpan row, std::string_view name);
-
-/// Writes the fields of `row` that have one of the names into `chosen`, which loses its content, in the order of the row.
-/// False: `row` is not a row.
-[[nodiscard]] bool choose_fields(ByteSpan row, const StringList& names, std::string& chosen);
 
 /// Appends one field to `row`, which is an edit if the field is removed. The caller keeps the row within the limits.
 void append_field(std::string& row, const Field& field);

@@ -201,7 +201,10 @@ bool holds_values(const CommandSpec& spec, const CommandArguments& words) {
 
 size_t memory_bytes(const CommandSpec& spec, const CommandArguments& words) {
   const size_t bytes = words.byte_count() + words.size() * kWordOverheadBytes;
-  if (spec.handler == handlers::hset || spec.handler == handlers::hdel) return 2 * bytes;  // the words, and an edit
+  // The words, and an edit or the names as a request has them.
+  const bool is_encoded =
+      spec.handler == handlers::hset || spec.handler == handlers::hdel || spec.handler == handlers::hmget;
+  if (is_encoded) return 2 * bytes;
   if (spec.handler != handlers::setrange) return bytes;
   const int64_t offset = parse_integer(words[2]).value_or(0);
   const size_t room = kValueBytesMax - std::min(words[3].size(), kValueBytesMax);

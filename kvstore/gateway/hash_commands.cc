@@ -1,6 +1,6 @@
 // Commands that change hashes. HSET, HMSET and HDEL are one request each: the store edits the row, and says how many
-// fields came and went. The others read the hash, because what they write depends on it, and write if nobody else wrote
-// meanwhile.
+// fields came and went. The others read their field, because what they write depends on it, and write if nobody else
+// wrote meanwhile. HDEL of more names than an edit may have reads the whole hash.
 #include <cmath>
 #include <cstdint>
 #include <optional>

@@ -96,7 +96,7 @@ class PendingRequest final : public ReadJob {
   GetWishes wishes;             // GET
   uint64_t now_ms = 0;          // MULTI_GET, SCAN: rows that have expired by then are absent
   AppliedWait applied;          // SCAN
-  StringList keys;                 // MULTI_GET
+  StringList keys;              // MULTI_GET
   ScanRequest scan;             // SCAN
   rpc::SessionId session;       // SCAN: the caller's, whose quota pays for what the page reads
   // Filled by a reader thread:

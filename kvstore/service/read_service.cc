@@ -4,7 +4,6 @@
 #include <span>
 #include <utility>
 
-#include "kvstore/codec/row.h"
 #include "kvstore/memory/prefetch.h"
 #include "kvstore/service/service_limits.h"
 #include "rpc/base/check.h"
@@ -115,7 +114,9 @@ void ReadService::answer_get(Get& get, const ItemKey& key, MemoryTier::Lookup& f
       return answer_inline(get.reply, shard, found.value);
     }
     const GetExtras extras = extras_of(get.wishes, found.value, found.expiry);
-    if (get.wishes.fields) return answer_fields(get.reply, shard, found.value, get.request.bytes(), extras);
+    if (get.wishes.fields) {
+      return answer_fields(get.reply, shard, found.value, Place::kMemoryTier, get.request.bytes(), extras);
+    }
     return answer_value(get.reply, shard, found.value, Place::kMemoryTier, extras);
   }
   if (found.found == MemoryTier::Found::kAbsent) {
@@ -181,29 +182,45 @@ void ReadService::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue&
   replies_.send(reply, Method::kGet, KvStatus::kOk, std::move(message));
 }
 
-/// `request`: the GET's bytes. The names are read from them once more, so that a GET without names has no room for them.
-void ReadService::answer_fields(ReplyToken& reply, HeldShard& shard, const PinnedValue& row, ByteSpan request,
+/// Answers with the fields of a row that the GET names. `request`: its bytes. The names are read from them once more, so
+/// that a GET without names has no room for them. Fields that lie side by side are sent as the value is, from where the
+/// row lies, unless that would keep a copy of a row that is much larger.
+void ReadService::answer_fields(ReplyToken& reply, HeldShard& shard, PinnedValue& row, Place place, ByteSpan request,
                                 const GetExtras& extras) {
   const absl::StatusOr<GetRequest> asked = decode_get(request);
-  SKUA_CHECK(asked.ok(), "the request was decoded when it came");
-  auto chosen = std::make_unique<std::string>();
-  if (!choose_fields(row.bytes(), asked->fields, *chosen)) {
+  if (!asked.ok()) return replies_.error(reply, Method::kGet, shard, asked.status());
+  const std::optional<ChosenFields> fields = ChosenFields::of(row.bytes(), asked->fields);
+  if (!fields.has_value()) {
     return replies_.error(reply, Method::kGet, replies_.head_of(shard, KvStatus::kNotARow, row.version()));
   }
-  const ByteSpan bytes = as_byte_span(*chosen);
-  PinnedValue value(bytes, row.version(), chosen.release(),
-                    [](void* owner) { delete static_cast<std::string*>(owner); });
-  answer_value(reply, shard, value, Place::kCopy, extras);
+  const std::optional<ByteSpan> part = fields->one_part();
+  const size_t size = fields->byte_count();
+  const bool may_keep_row = place == Place::kMemoryTier || is_inline(size, extras) || 2 * size >= row.bytes().size();
+  if (!part.has_value() || !may_keep_row) return answer_parts(reply, shard, *fields, row.version(), extras);
+  row.narrow(*part);
+  answer_value(reply, shard, row, place, extras);
+}
+
+/// Puts the fields together in the reply.
+void ReadService::answer_parts(ReplyToken& reply, HeldShard& shard, const ChosenFields& fields, uint64_t version,
+                               const GetExtras& extras) {
+  const size_t size = fields.byte_count();
+  std::optional<rpc::Lease> share = Replies::share_of(reply, size);
+  if (!share.has_value()) return replies_.no_room(reply, Method::kGet, shard);
+  MessagePtr message = reply_head(shard, version, size, extras);
+  ReplyPage& page = replies_.page_for(size);
+  page.share = *std::move(share);
+  page.bytes.clear();
+  page.bytes.reserve(size);
+  fields.append_to(page.bytes);
+  ReplyPagePool::lend(page, as_byte_span(page.bytes), *message);
+  replies_.stats().value_copied_bytes += size;
+  replies_.send(reply, Method::kGet, KvStatus::kOk, std::move(message));
 }
 
 void ReadService::answer_size(ReplyToken& reply, const HeldShard& shard, const PinnedValue& value,
                               const GetExtras& extras) {
-  HeadBuffer buffer;
-  const ReplyHead head = replies_.head_of(shard, KvStatus::kOk, value.version());
-  MessagePtr message = replies_.make_message();
-  const bool fits = message->append_head(encode_get_reply_head(head, value.bytes().size(), buffer, extras));
-  SKUA_CHECK(fits, "a reply head fits a message's head");
-  replies_.send(reply, Method::kGet, KvStatus::kOk, std::move(message));
+  replies_.send(reply, Method::kGet, KvStatus::kOk, reply_head(shard, value.version(), value.bytes().size(), extras));
 }
 
 void ReadService::answer_inline(ReplyToken& reply, const HeldShard& shard, const PinnedValue& value) {
@@ -217,21 +234,27 @@ void ReadService::answer_inline(ReplyToken& reply, const HeldShard& shard, const
   replies_.send(reply, Method::kGet, KvStatus::kOk, std::move(message));
 }
 
-/// A message with the head of a reply, and with the value if it is inline.
+/// A message with the head of a reply whose value has so many bytes.
+MessagePtr ReadService::reply_head(const HeldShard& shard, uint64_t version, size_t bytes, const GetExtras& extras) {
+  HeadBuffer buffer;
+  MessagePtr message = replies_.make_message();
+  const bool fits = message->append_head(
+      encode_get_reply_head(replies_.head_of(shard, KvStatus::kOk, version), bytes, buffer, extras));
+  SKUA_CHECK(fits, "a reply head fits a message's head");
+  return message;
+}
+
+/// The same, and with the value if it is inline.
 MessagePtr ReadService::value_head(const HeldShard& shard, const PinnedValue& value, const GetExtras& extras) {
   const ByteSpan bytes = value.bytes();
-  HeadBuffer buffer;
-  const ByteSpan head =
-      encode_get_reply_head(replies_.head_of(shard, KvStatus::kOk, value.version()), bytes.size(), buffer, extras);
-  MessagePtr message = replies_.make_message();
-  bool fits = message->append_head(head);
+  MessagePtr message = reply_head(shard, value.version(), bytes.size(), extras);
   if (is_inline(bytes.size(), extras)) {
-    fits = message->append_head(bytes) && fits;
+    const bool fits = message->append_head(bytes);
+    SKUA_CHECK(fits, "a reply head and an inline value fit a message's head");
     replies_.stats().value_copied_bytes += bytes.size();
   } else {
     replies_.stats().value_zero_copy_bytes += bytes.size();
   }
-  SKUA_CHECK(fits, "a reply head and an inline value fit a message's head");
   return message;
 }
 
@@ -284,7 +307,7 @@ void ReadService::answer_fetched(PendingRequest& pending) {
   }
   const GetExtras extras = extras_of(pending.wishes, op.value, op.expires_at);
   if (pending.wishes.fields) {
-    answer_fields(pending.reply, shard, op.value, pending.request.bytes(), extras);
+    answer_fields(pending.reply, shard, op.value, Place::kCopy, pending.request.bytes(), extras);
   } else {
     answer_value(pending.reply, shard, op.value, Place::kCopy, extras);
   }

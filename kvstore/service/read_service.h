@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "kvstore/codec/chosen_fields.h"
 #include "kvstore/memory/index.h"
 #include "kvstore/memory/memory_tier.h"
 #include "kvstore/service/admission.h"
@@ -70,11 +71,15 @@ class ReadService final : public RequestService {
   void answer_fetched(PendingRequest& pending);
   [[nodiscard]] GetExtras extras_of(const GetWishes& wishes, const PinnedValue& value, uint64_t expires_at) const;
   void answer_value(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value, Place place, const GetExtras& extras);
-  void answer_fields(rpc::ReplyToken& reply, HeldShard& shard, const PinnedValue& row, ByteSpan request,
+  void answer_fields(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& row, Place place, ByteSpan request,
                      const GetExtras& extras);
+  void answer_parts(rpc::ReplyToken& reply, HeldShard& shard, const ChosenFields& fields, uint64_t version,
+                    const GetExtras& extras);
   void answer_size(rpc::ReplyToken& reply, const HeldShard& shard, const PinnedValue& value, const GetExtras& extras);
   void answer_inline(rpc::ReplyToken& reply, const HeldShard& shard, const PinnedValue& value);
   void answer_copy(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue&& value, const GetExtras& extras);
+  [[nodiscard]] rpc::MessagePtr reply_head(const HeldShard& shard, uint64_t version, size_t bytes,
+                                           const GetExtras& extras);
   [[nodiscard]] rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value, const GetExtras& extras);
   void submit(PendingRequest& pending);
   void finish_read(PendingRequest& pending);

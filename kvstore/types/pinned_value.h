@@ -71,6 +71,9 @@ class PinnedValue {
             mark_};
   }
 
+  /// From now on bytes() shows this part of them only. All of them stay pinned.
+  void narrow(ByteSpan part) { bytes_ = part; }
+
   /// Releases now and becomes empty.
   void reset() {
     if (release_ != nullptr) release_(owner_);

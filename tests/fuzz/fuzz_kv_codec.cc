@@ -5,6 +5,7 @@
 #include <iterator>
 #include <string>
 
+#include "kvstore/codec/chosen_fields.h"
 #include "kvstore/codec/row.h"
 #include "tests/kvstore/codec/codec_testing.h"
 
@@ -26,6 +27,12 @@ void fuzz_row(ByteSpan bytes) {
     if (again != as_string_view(bytes)) std::abort();
   }
   if (bytes.empty()) return;
+  const std::string names("\1\0f\1\0g", 6);
+  if (const auto chosen = ChosenFields::of(bytes, StringList(as_byte_span(names), 2)); chosen.has_value()) {
+    std::string part;
+    chosen->append_to(part);
+    if (part.size() != chosen->byte_count() || !check_row(as_byte_span(part)).ok()) std::abort();
+  }
   const size_t split = static_cast<size_t>(bytes[0]) % bytes.size();
   std::string patched;
   const absl::Status status = patch_row(bytes.subspan(1, split), bytes.subspan(1 + split), patched);

@@ -1,6 +1,8 @@
 #include "tests/fuzz/node_requests.h"
 
 #include <array>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -150,8 +152,15 @@ std::string make_client_request(FuzzInput& in, const Route& route, Method method
       HeadBuffer head;
       const std::string key = make_key(in);
       const uint64_t index = in.flag() ? in.near(1) : 0;
-      const GetWishes wishes{in.flag(), in.flag(), in.flag()};
-      return text_of(encode_get({route, key, index, wishes}, head));
+      GetRequest request{route, key, index, {.ttl = in.flag(), .mark = in.flag()}};
+      request.wishes.fields = in.flag();
+      request.wishes.size_only = !request.wishes.fields && in.flag();
+      if (!request.wishes.fields) return text_of(encode_get(request, head));
+      const std::vector<std::string_view> names(1 + in.pick(3), in.flag() ? "f" : "g");
+      std::string encoded;
+      if (!encode_field_names(names, encoded).ok()) std::abort();
+      request.fields = StringList(as_byte_span(encoded), names.size());
+      return text_of(encode_get(request, head)) + encoded;
     }
     case Method::kPut:
     case Method::kDelete:

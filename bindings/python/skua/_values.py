@@ -150,7 +150,9 @@ class Arguments:
         if at_least is not None:
             options.at_least = tuple(at_least)
         if fields is not None:
-            listed = list(fields)
+            if isinstance(fields, (str, bytes, bytearray, memoryview)):
+                raise InvalidArgument("fields is a list of names: put a single name in brackets", "INVALID_ARGUMENT")
+            listed = [name.encode(errors="surrogateescape") if isinstance(name, str) else name for name in fields]
             if not listed:
                 raise InvalidArgument("fields has no names: leave it out to read the whole value", "INVALID_ARGUMENT")
             names = self.keys(listed)
@@ -170,7 +172,8 @@ class Arguments:
         return ffi.new("skua_bytes[]", [self.bytes(key) for key in keys])
 
     def fields(self, fields: Mapping[str, Bytes | None]) -> Any:
-        return ffi.new("skua_field[]", [{"name": self.bytes(name), "value": NO_VALUE if value is None else self.bytes(value)}
+        return ffi.new("skua_field[]", [{"name": self.bytes(name.encode(errors="surrogateescape")),
+                                         "value": NO_VALUE if value is None else self.bytes(value)}
                                         for name, value in fields.items()])
 
     def range(self, start: Bytes, end: Bytes, limit: int) -> Any:

@@ -82,8 +82,13 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(c.get("t", "row", fields=["name", "none"]).fields(), {"name": b"ada"})
         with self.assertRaises(skua.FailedPrecondition):
             c.get("t", "n", fields=["name"])
-        with self.assertRaises(skua.InvalidArgument):
-            c.get("t", "row", fields=[])
+        for wrong in ([], "name", b"name"):
+            with self.assertRaises(skua.InvalidArgument):
+                c.get("t", "row", fields=wrong)
+        no_text = b"\xff".decode(errors="surrogateescape")
+        c.patch("t", "row", {no_text: "1"})
+        self.assertEqual(c.get("t", "row", fields=[no_text]).fields(), {no_text: b"1"})
+        c.patch("t", "row", {no_text: None})
         with self.assertRaises(skua.InvalidArgument):
             c.get("t", "row", fields=[""])
         with self.assertRaises(ValueError):

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "kvstore/codec/chosen_fields.h"
 #include "kvstore/codec/key_hash.h"
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/row.h"
@@ -81,8 +82,11 @@ void FakeNode::get(rpc::IncomingCall& call) {
                          .mark = wishes.mark ? entry.mark : RecordMark(),
                          .size_only = wishes.size_only};
   std::string value = entry.value;
-  if (wishes.fields && !choose_fields(as_byte_span(entry.value), request->fields, value)) {
-    return reply_error(call, KvStatus::kNotARow, "", entry.version);
+  if (wishes.fields) {
+    const auto chosen = ChosenFields::of(as_byte_span(entry.value), request->fields);
+    if (!chosen.has_value()) return reply_error(call, KvStatus::kNotARow, "", entry.version);
+    value.clear();
+    chosen->append_to(value);
   }
   call.reply.reply(
       copied(encode_get_reply_head(head, value.size(), buffer, extras), wishes.size_only ? std::string() : value));

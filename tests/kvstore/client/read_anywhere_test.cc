@@ -3,6 +3,8 @@
 
 #include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/client/client_core.h"
@@ -59,6 +61,17 @@ TEST_F(ReadAnywhereTest, Get_EveryReplicaAnswersItsShare) {
   EXPECT_EQ(client().counters().backup_reads_refused, 0U);
   EXPECT_GE(client().counters().backup_reads, requests(1) + requests(2));
   EXPECT_EQ(client().counters().retries, 0U);
+}
+
+TEST_F(ReadAnywhereTest, Get_OfFields_OfWhatIsNoRowIsAnAnswer) {
+  start(true);
+  const std::vector<std::string_view> names = {"field"};
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_EQ(get("k", {.fields = names}).status.code(), absl::StatusCode::kFailedPrecondition);
+  }
+  for (uint32_t node = 0; node < 3; ++node) EXPECT_GT(requests(node), 5U) << node;
+  EXPECT_EQ(requests(0) + requests(1) + requests(2), 60U) << "nobody is asked twice";
+  EXPECT_EQ(client().counters().backup_reads_refused, 0U);
 }
 
 TEST_F(ReadAnywhereTest, Get_WhatABackupIsTooOldForIsReadElsewhere) {

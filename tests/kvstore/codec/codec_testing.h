@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kvstore/codec/batch.h"
 #include "kvstore/codec/reply.h"
 #include "kvstore/codec/request.h"
+#include "kvstore/codec/row.h"
 #include "rpc/base/bytes.h"
 #include "rpc/base/check.h"
 #include "rpc/base/rng.h"
@@ -39,6 +41,23 @@ inline std::string random_text(Rng& rng, size_t size) {
 inline RecordMark random_mark(Rng& rng) {
   if (rng.chance(0.5)) return {};
   return {static_cast<uint32_t>(rng.chance(0.3) ? 0 : rng.next()), rng.chance(0.5)};
+}
+
+/// The fields of a row, in their order.
+using Fields = std::vector<std::pair<std::string, std::string>>;
+
+inline std::string make_row(const Fields& fields) {
+  std::string row;
+  for (const auto& [name, value] : fields) append_field(row, {name, as_byte_span(value)});
+  return row;
+}
+
+inline Fields read_row(std::string_view row) {
+  Fields fields;
+  RowReader reader(as_byte_span(row));
+  while (const auto field = reader.next()) fields.emplace_back(field->name, as_string_view(field->value));
+  SKUA_CHECK(reader.ok(), "the bytes are a row");
+  return fields;
 }
 
 /// Head and body as one message, as it travels.

@@ -174,7 +174,8 @@ TEST(RequestTest, Get_OfFields_Refusals) {
   std::string encoded;
   const std::vector<std::string_view> too_many(kFieldsMax + 1, "f");
   EXPECT_EQ(encode_field_names({}, encoded).message(), "a GET of fields has 0 names; 1 to 1,024 are allowed");
-  EXPECT_EQ(encode_field_names(too_many, encoded).message(), "a GET of fields has 1,025 names; at most 1,024 are allowed");
+  EXPECT_EQ(encode_field_names(too_many, encoded).message(),
+            "a GET of fields has 1,025 names; at most 1,024 are allowed");
   const std::string long_name(kFieldNameBytesMax + 1, 'f');
   for (const std::string_view name : {std::string_view(), std::string_view(long_name)}) {
     EXPECT_FALSE(encode_field_names({&name, 1}, encoded).ok()) << name.size();

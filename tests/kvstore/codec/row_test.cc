@@ -2,14 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "kvstore/codec/request.h"
 #include "kvstore/codec/size_limits.h"
 #include "rpc/base/rng.h"
 #include "tests/kvstore/codec/codec_testing.h"
@@ -17,24 +13,11 @@
 namespace skua::kv {
 namespace {
 
+using testing::Fields;
 using testing::hex;
+using testing::make_row;
 using testing::random_text;
-
-using Fields = std::vector<std::pair<std::string, std::string>>;
-
-std::string make_row(const Fields& fields) {
-  std::string row;
-  for (const auto& [name, value] : fields) append_field(row, {name, as_byte_span(value)});
-  return row;
-}
-
-Fields read_row(std::string_view row) {
-  Fields fields;
-  RowReader reader(as_byte_span(row));
-  while (auto field = reader.next()) fields.emplace_back(field->name, as_string_view(field->value));
-  EXPECT_TRUE(reader.ok());
-  return fields;
-}
+using testing::read_row;
 
 std::string patched(const std::string& row, const std::string& patch) {
   std::string out = "left over";
@@ -108,48 +91,6 @@ TEST(RowTest, FindField_PresentAndAbsent) {
   EXPECT_EQ(as_string_view(find_field(as_byte_span(row), "b").value()), "2");
   EXPECT_FALSE(find_field(as_byte_span(row), "c"));
   EXPECT_FALSE(find_field({}, "a"));
-}
-
-/// The fields of `row` that have one of the names; nullopt: it is not a row.
-std::optional<Fields> chosen(const std::string& row, const std::vector<std::string_view>& names) {
-  std::string encoded;
-  EXPECT_TRUE(encode_field_names(names, encoded).ok());
-  std::string out = "left over";
-  if (!choose_fields(as_byte_span(row), StringList(as_byte_span(encoded), names.size()), out)) return std::nullopt;
-  return read_row(out);
-}
-
-TEST(RowTest, ChooseFields_InTheOrderOfTheRow) {
-  const std::string row = make_row({{"a", "1"}, {"b", "2"}, {"c", "3"}});
-  EXPECT_EQ(chosen(row, {"c", "a"}), (Fields{{"a", "1"}, {"c", "3"}}));
-  EXPECT_EQ(chosen(row, {"b", "none", "b"}), (Fields{{"b", "2"}})) << "a name that comes twice is one field";
-  EXPECT_EQ(chosen(row, {"none"}), Fields());
-  EXPECT_EQ(chosen("", {"a"}), Fields()) << "a row without fields";
-}
-
-TEST(RowTest, ChooseFields_OfWhatIsNoRow) {
-  const std::string row = make_row({{"a", "1"}, {"b", "2"}});
-  EXPECT_EQ(chosen(row.substr(0, row.size() - 1), {"a"}), std::nullopt);
-  EXPECT_EQ(chosen("text", {"a"}), std::nullopt);
-  std::string too_many;
-  for (size_t i = 0; i <= kFieldsMax; ++i) append_field(too_many, {"f", {}});
-  EXPECT_EQ(chosen(too_many, {"f"}), std::nullopt);
-}
-
-TEST(RowTest, ChooseFields_AgreesWithTwin) {
-  Rng rng(7);
-  for (int round = 0; round < 500; ++round) {
-    Fields fields;
-    for (size_t i = rng.below(40); i > 0; --i)
-      fields.emplace_back(absl::StrCat("f", rng.below(60)), random_text(rng, 5));
-    std::vector<std::string> texts;
-    for (size_t i = rng.between(1, 40); i > 0; --i) texts.push_back(absl::StrCat("f", rng.below(60)));
-    Fields expected;
-    for (const auto& field : fields) {
-      if (std::find(texts.begin(), texts.end(), field.first) != texts.end()) expected.push_back(field);
-    }
-    EXPECT_EQ(chosen(make_row(fields), {texts.begin(), texts.end()}), expected);
-  }
 }
 
 TEST(RowTest, PatchRow_ReplacesInPlaceAndAppends) {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "kvstore/codec/chosen_fields.h"
 #include "kvstore/codec/request.h"
 #include "kvstore/codec/row.h"
 #include "kvstore/gateway/client_connection.h"
@@ -99,9 +100,11 @@ class FakeStore {
     if (!request.fields.empty()) {
       std::string names;
       SKUA_CHECK(encode_field_names(request.fields, names).ok(), "names that no field can have");
-      if (!choose_fields(as_byte_span(entry.value), StringList(as_byte_span(names), request.fields.size()), value)) {
-        return {.status = StoreResult::Status::kNotARow};
-      }
+      const StringList list(as_byte_span(names), request.fields.size());
+      const auto chosen = ChosenFields::of(as_byte_span(entry.value), list);
+      if (!chosen.has_value()) return {.status = StoreResult::Status::kNotARow};
+      value.clear();
+      chosen->append_to(value);
     }
     StoreResult out{.version = entry.version, .value = memory.lend(value)};
     if (request.with_mark) out.mark = entry.mark;

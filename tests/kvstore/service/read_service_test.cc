@@ -182,28 +182,51 @@ TEST_F(RocksdbServerTest, Get_OfFields_HasOnlyThese) {
   GetRequest request{kRoute, "key", 0, {.ttl = true, .mark = true, .fields = true}};
   request.fields = StringList(as_byte_span(encoded), names.size());
   const std::string asked = std::string(as_string_view(encode_get(request, head).value())) + encoded;
-  // The reply's value is sent in each of the ways that there are, and the row is larger.
-  for (const size_t size : {size_t{0}, size_t{150}, size_t{1000}, size_t{20'000}, size_t{100'000}}) {
-    std::string row;
-    append_field(row, {"first", as_byte_span(std::string(3000, 'v'))});
-    std::string expected;
-    append_field(expected, {"small", as_byte_span("s")});
-    append_field(expected, {"large", as_byte_span(std::string(size, 'l'))});
-    row += expected;
-    Mutation put = Mutation::put("key", as_byte_span(row), {}, 100);
-    put.mark = {.tag = 7, .row = true};
-    world_->ask(Method::kPut, encoded_mutation({kRoute, put}));
-    const auto check = [&](std::string_view from) {
-      const Answer answer = world_->ask(Method::kGet, asked);
-      const GetReply reply = get_reply(answer);
-      EXPECT_EQ(as_string_view(reply.value), expected) << from;
-      EXPECT_EQ(reply.ttl_ms, 100u) << from;
-      EXPECT_EQ(reply.mark, put.mark) << from;
-      EXPECT_NE(reply.head.version, 0u) << from;
-    };
-    check("from memory");
+  // The reply's value is sent in each of the ways that there are: side by side in the row or not, most of it or not.
+  for (const size_t size : {size_t{0}, size_t{150}, size_t{1000}, size_t{20'000}, size_t{100'000}})
+    for (const bool is_one_part : {true, false})
+      for (const size_t other_size : {size_t{10}, size_t{200'000}}) {
+        std::string small;
+        append_field(small, {"small", as_byte_span("s")});
+        std::string large;
+        append_field(large, {"large", as_byte_span(std::string(size, 'l'))});
+        std::string other;
+        append_field(other, {"other", as_byte_span(std::string(other_size, 'o'))});
+        const std::string expected = small + large;
+        const std::string row = is_one_part ? other + expected : small + other + large;
+        Mutation put = Mutation::put("key", as_byte_span(row), {}, 100);
+        put.mark = {.tag = 7, .row = true};
+        world_->ask(Method::kPut, encoded_mutation({kRoute, put}));
+        const auto check = [&](std::string_view from) {
+          const Answer answer = world_->ask(Method::kGet, asked);
+          const GetReply reply = get_reply(answer);
+          EXPECT_TRUE(as_string_view(reply.value) == expected) << from << size << is_one_part << other_size;
+          EXPECT_EQ(reply.ttl_ms, 100u) << from;
+          EXPECT_EQ(reply.mark, put.mark) << from;
+          EXPECT_NE(reply.head.version, 0u) << from;
+        };
+        check("from memory");
+        serve_again();
+        check("from the disk");
+      }
+}
+
+TEST_F(RocksdbServerTest, Get_OfFields_OfNone_IsARowWithoutFields) {
+  HeadBuffer head;
+  const std::string_view name = "none";
+  std::string encoded;
+  ASSERT_TRUE(encode_field_names({&name, 1}, encoded).ok());
+  GetRequest request{kRoute, "key", 0, {.fields = true}};
+  request.fields = StringList(as_byte_span(encoded), 1);
+  const std::string asked = std::string(as_string_view(encode_get(request, head).value())) + encoded;
+  std::string row;
+  append_field(row, {"field", as_byte_span(std::string(1000, 'v'))});
+  put("key", row);
+  for (const char* from : {"from memory", "from the disk"}) {
+    const Answer answer = world_->ask(Method::kGet, asked);
+    EXPECT_EQ(answer.status(), KvStatus::kOk) << from;
+    EXPECT_EQ(get_reply(answer).value.size(), 0u) << from;
     serve_again();
-    check("from the disk");
   }
 }
 
