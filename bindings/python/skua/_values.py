@@ -152,7 +152,7 @@ class Arguments:
         if fields is not None:
             if isinstance(fields, (str, bytes, bytearray, memoryview)):
                 raise InvalidArgument("fields is a list of names: put a single name in brackets", "INVALID_ARGUMENT")
-            listed = [name.encode(errors="surrogateescape") if isinstance(name, str) else name for name in fields]
+            listed: list[Bytes] = [name.encode(errors="surrogateescape") if isinstance(name, str) else name for name in fields]
             if not listed:
                 raise InvalidArgument("fields has no names: leave it out to read the whole value", "INVALID_ARGUMENT")
             names = self.keys(listed)
