@@ -117,10 +117,10 @@ class SmallCalls {
   const ProtocolOptions& options_;
   uint32_t in_flight_ = 0;
   bool in_bundle_ = false;
-  // The last call's time-out, also in ticks and as a record's code.
-  DurationNs timeout_ns_ = 0;
-  Ticks timeout_ticks_ = 0;
-  uint8_t timeout_code_ = 0;
+  // The last call's time-out, also in ticks and as a record's code. Before the first call it is one that calls may have.
+  DurationNs timeout_ns_ = kSmallTimeoutMax;
+  Ticks timeout_ticks_ = to_ticks(kSmallTimeoutMax);
+  uint8_t timeout_code_ = time_code(kSmallTimeoutMax);
   BundleWriter<Driver> writer_;
 };
 

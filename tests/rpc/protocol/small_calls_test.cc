@@ -120,6 +120,15 @@ TEST_F(SmallCallsTest, Start_NothingHappensWhereACallIsNotForHere) {
   EXPECT_EQ(hot.credits, 2);
 }
 
+/// No call before has told what a time-out is.
+TEST_F(SmallCallsTest, Start_TheFirstCallOfAllNeedsATimeToo) {
+  EXPECT_EQ(start(hots_[0], "x", 0), UINT32_MAX);
+  EXPECT_NE(start(hots_[0], "x", 60 * kSecond), UINT32_MAX);
+  calls_.writer().send_all();
+  ASSERT_EQ(driver_.sent.size(), 1u);
+  EXPECT_EQ(driver_.sent[0].records.at(0).head.time, time_code(60 * kSecond));
+}
+
 TEST_F(SmallCallsTest, Start_WhatNoFrameCarriesGoesInPackets) {
   EXPECT_EQ(start(hots_[0], std::string(1056 - 40 + 1, 'x')), UINT32_MAX);
   EXPECT_NE(start(hots_[0], std::string(1056 - 40, 'x')), UINT32_MAX);
