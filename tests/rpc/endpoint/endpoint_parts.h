@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -104,6 +105,7 @@ class TransmittingHost final : public IdleSessionHost {
   IncomingCalls* incoming = nullptr;
   OutgoingCalls* outgoing = nullptr;
   MessageReads* reads = nullptr;
+  ReceiveMemory* memory = nullptr;
 
   void mark_ready(Session& session) override { transmits->mark_ready(session); }
   PacketSink* express(const Session& session) override { return transmits->express(session); }
@@ -112,6 +114,9 @@ class TransmittingHost final : public IdleSessionHost {
   bool keep(const Arrival& arrival, Lease& lease) override {
     lease.fill(arrival.payload, nullptr, 0);
     return true;
+  }
+  std::optional<Assembly> assemble(const Session& /*session*/, size_t bytes) override {
+    return memory == nullptr ? std::nullopt : memory->assemble({}, bytes);
   }
   Announcement announce(const MessageOwner& owner, const MessagePtr& message) override {
     return reads == nullptr ? Announcement() : reads->announce(owner, message);
