@@ -18,6 +18,22 @@ namespace skua::kv {
 /// Resident memory of this process in bytes, without huge pages of hugetlbfs. INTERNAL: /proc cannot be read.
 [[nodiscard]] absl::StatusOr<size_t> resident_bytes();
 
+/// What the watch does at each look. Thread: one.
+class ElasticCache {
+ public:
+  /// `resident_at_start`: bytes, before the node started. `engine`, whose cache has the size `budget.cache`, outlives
+  /// this object.
+  ElasticCache(const MemoryBudget& budget, RocksdbEngine& engine, size_t resident_at_start);
+  /// Resizes the cache, if that is of use. True: it is smaller now.
+  bool look(size_t resident);
+
+ private:
+  const MemoryBudget budget_;
+  RocksdbEngine& engine_;
+  const size_t foreign_bytes_;
+  size_t cache_bytes_;
+};
+
 class MemoryWatch {
  public:
   /// Starts the thread. `engine` outlives the watch. The destructor ends the thread.
@@ -28,10 +44,7 @@ class MemoryWatch {
  private:
   void look();
 
-  const MemoryBudget budget_;
-  RocksdbEngine& engine_;
-  const size_t foreign_bytes_;
-  size_t cache_bytes_;
+  ElasticCache cache_;
   TaskThread thread_{{.name = "memory-watch", .at_intervals = [this] { look(); }}};
 };
 

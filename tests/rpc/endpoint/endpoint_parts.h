@@ -9,17 +9,21 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "rpc/association_joins.h"
+#include "rpc/base/check.h"
 #include "rpc/base/clock.h"
 #include "rpc/bundles.h"
 #include "rpc/endpoint_context.h"
 #include "rpc/incoming_calls.h"
 #include "rpc/mailbox.h"
+#include "rpc/message_reads.h"
+#include "rpc/outgoing_calls.h"
 #include "rpc/receive_memory.h"
 #include "rpc/session_binding.h"
 #include "rpc/session_lives.h"
@@ -93,15 +97,49 @@ class ObedientWire : public Transport {
   TransportCounters counters_;
 };
 
-/// Sessions' surroundings that transmit, and keep time.
+/// Sessions' surroundings that transmit, and keep time. The parts that a test leaves out are null, and then idle.
 class TransmittingHost final : public IdleSessionHost {
  public:
   TransmitScheduler* transmits = nullptr;
   TimerHeap* timers = nullptr;
+  IncomingCalls* incoming = nullptr;
+  OutgoingCalls* outgoing = nullptr;
+  MessageReads* reads = nullptr;
+  ReceiveMemory* memory = nullptr;
 
   void mark_ready(Session& session) override { transmits->mark_ready(session); }
   PacketSink* express(const Session& session) override { return transmits->express(session); }
   void arm_timer(Session& session, TimeNs when) override { timers->set_earlier(session.address().local_index, when); }
+  /// The bytes stay the test's.
+  bool keep(const Arrival& arrival, Lease& lease) override {
+    lease.fill(arrival.payload, nullptr, 0);
+    return true;
+  }
+  std::optional<Assembly> assemble(const Session& /*session*/, size_t bytes) override {
+    return memory == nullptr ? std::nullopt : memory->assemble({}, bytes);
+  }
+  Announcement announce(const MessageOwner& owner, const MessagePtr& message) override {
+    return reads == nullptr ? Announcement() : reads->announce(owner, message);
+  }
+  Fetch fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) override {
+    return reads == nullptr ? Fetch::kImpossible : reads->fetch(owner, list, message_bytes);
+  }
+  void sever(const Session& session) override {
+    if (reads != nullptr) reads->sever(session);
+  }
+  void deliver(Session& session, ArrivedRequest&& request) override {
+    if (incoming != nullptr) incoming->deliver(session, std::move(request));
+  }
+  void complete(Call& call) override {
+    if (outgoing != nullptr) outgoing->complete(call);
+  }
+  bool start_small(Session& session, Call& call) override {
+    return outgoing != nullptr && outgoing->start_small(session, call);
+  }
+  Call& take_over(Session& session) override {
+    SKUA_CHECK(outgoing != nullptr, "only OutgoingCalls makes small calls");
+    return outgoing->take_over(session);
+  }
 };
 
 /// The context and the memory alone. `wire` and `options` must not change afterwards where the parts copy them.
