@@ -72,7 +72,7 @@ void ViewSim::round() {
     if (!node.up) continue;
     if ((round_ + n) % 5 == 0) {
       for (size_t m = 0; m < managers_.size(); ++m) {
-        send(n, m, NodeHeartbeat{node.info.uuid, node.info.incarnation, node.info.instance, 0, false});
+        send_heartbeat(n, m, false);
       }
     }
     act(n);
@@ -326,6 +326,7 @@ void ViewSim::crash(uint64_t node) {
 void ViewSim::restart(uint64_t n, bool loses_writes) {
   Node& node = nodes_.at(n);
   node.up = true;
+  node.yielding = false;
   node.info.incarnation += 1;
   node.info.instance = test_uuid(n * 1000 + node.info.incarnation);
   if (loses_writes) node.info.storage_incarnation += 1;
@@ -370,6 +371,14 @@ void ViewSim::cut_from_control(uint64_t node, bool is_cut) {
   nodes_.at(node).control_cut = is_cut;
 }
 
+void ViewSim::send_heartbeat(uint64_t n, size_t manager, bool stopping) {
+  const Node& node = nodes_.at(n);
+  NodeHeartbeat heartbeat{.uuid = node.info.uuid, .incarnation = node.info.incarnation, .instance = node.info.instance};
+  heartbeat.stopping = stopping;
+  heartbeat.yielding = node.yielding;
+  send(n, manager, heartbeat);
+}
+
 void ViewSim::disturb() {
   disturbed_ = true;
   const uint64_t n = rng_.between(1, options_.nodes);
@@ -377,7 +386,7 @@ void ViewSim::disturb() {
   const uint32_t shard = static_cast<uint32_t>(rng_.below(options_.shards));
   const size_t m = rng_.below(managers_.size());
   commit_trouble_ = rng_.chance(0.3) ? 0.3 : 0;
-  switch (rng_.below(14)) {
+  switch (rng_.below(15)) {
     case 0:
     case 1: return crash(n);
     case 2:
@@ -393,9 +402,8 @@ void ViewSim::disturb() {
     case 10: step(m, MoveShard{"t", shard, test_uuid(n), test_uuid(other)}); return;
     case 11: return lose_power();
     case 12: step(m, TransferPrimary{"t", shard, test_uuid(n)}); return;
-    default:
-      send(n, m,
-           NodeHeartbeat{nodes_.at(n).info.uuid, nodes_.at(n).info.incarnation, nodes_.at(n).info.instance, 0, true});
+    case 13: nodes_.at(n).yielding = !nodes_.at(n).yielding; return;
+    default: send_heartbeat(n, m, true);
   }
 }
 

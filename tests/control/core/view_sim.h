@@ -79,6 +79,7 @@ class ViewSim {
     bool up = true;
     bool lost_power = false;
     bool control_cut = false;
+    bool yielding = false;
     std::map<ShardKey, Copy> copies;
   };
   struct Manager {
@@ -104,6 +105,7 @@ class ViewSim {
   [[nodiscard]] bool connected(uint64_t a, uint64_t b) const;
   [[nodiscard]] uint64_t number_of(const std::string& uuid) const;
   void send(uint64_t n, size_t manager, const Event& event);
+  void send_heartbeat(uint64_t n, size_t manager, bool stopping);
   [[nodiscard]] bool viewed(const Replica& replica) const;
   /// Has the replica, as far as is known to itself, everything?
   [[nodiscard]] bool whole(const Replica& replica, const ShardKey& key) const;
