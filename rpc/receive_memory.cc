@@ -16,7 +16,8 @@ ReceiveMemory::ReceiveMemory(EndpointContext& context)
               .try_huge_pages = true,
               .on_map = [this](MutableByteSpan region) { return context_.transport.register_region(region); },
               .on_unmap = [this](MutableByteSpan region) { context_.transport.unregister_region(region); }}),
-      buffers_(arena_),
+      buffers_(arena_, {.message_bytes_max = context.options.protocol.message_max_bytes,
+                        .keeps_reserve = context.options.keeps_memory_reserve}),
       messages_(kMessagesKept),
       pool_leases_(context),
       lent_watermark_(context.capabilities.lendable_count / 2) {}
@@ -48,14 +49,30 @@ Payer ReceiveMemory::payer_of(const SessionEntry& entry, PeerId from) const {
   return {.peer = from, .host = context_.transport.host_of(from), .is_node = context_.is_kept_for(entry.identity)};
 }
 
+/// A client's request holds its memory until other nodes have what it writes. If all memory were held so, no node could
+/// take what the others send. So what nodes send may take the reserve, which counts in nobody's share, and needs nobody
+/// else to become free.
+std::optional<ReceiveMemory::Taken> ReceiveMemory::take(const Payer& payer, size_t bytes) {
+  if (pool_leases_.shares().may_take(payer, bytes)) {
+    absl::StatusOr<Buffer> buffer = buffers_.allocate(bytes);
+    if (buffer.ok()) {
+      std::byte* const data = buffer->data();
+      return Taken{data, pool_leases_.hold(*std::move(buffer), payer)};
+    }
+  }
+  if (!payer.is_node && payer.peer != kNoPeer) return std::nullopt;
+  absl::StatusOr<Buffer> reserve = buffers_.allocate_reserve(bytes);
+  if (!reserve.ok()) return std::nullopt;
+  std::byte* const data = reserve->data();
+  return Taken{data, pool_leases_.hold(*std::move(reserve), {})};
+}
+
 std::optional<Assembly> ReceiveMemory::assemble(const Payer& payer, size_t bytes) {
-  if (!pool_leases_.shares().may_take(payer, bytes)) return std::nullopt;
-  absl::StatusOr<Buffer> buffer = buffers_.allocate(bytes);
-  if (!buffer.ok()) return std::nullopt;
+  const std::optional<Taken> taken = take(payer, bytes);
+  if (!taken.has_value()) return std::nullopt;
   Assembly out;
-  out.data = buffer->data();
-  const uint64_t cookie = pool_leases_.hold(*std::move(buffer), payer);
-  out.lease = Lease({out.data, bytes}, &pool_leases_, cookie);
+  out.data = taken->data;
+  out.lease = Lease({out.data, bytes}, &pool_leases_, taken->cookie);
   return out;
 }
 
@@ -69,11 +86,11 @@ LeaseParts ReceiveMemory::copy_out(const Payer& payer, ByteSpan bytes) {
 }
 
 RxPlacer::Placement ReceiveMemory::place(const Payer& payer, size_t bytes) {
-  absl::StatusOr<Buffer> buffer = pool_leases_.shares().may_take(payer, bytes) ? buffers_.allocate(bytes) : Buffer();
-  if (!buffer.ok() || buffer->data() == nullptr) return {};
+  const std::optional<Taken> taken = take(payer, bytes);
+  if (!taken.has_value()) return {};
   RxPlacer::Placement out;
-  out.to = buffer->data();
-  out.cookie = pool_leases_.hold(*std::move(buffer), payer);
+  out.to = taken->data;
+  out.cookie = taken->cookie;
   return out;
 }
 

@@ -42,6 +42,8 @@ class ReceiveMemory {
   /// Whose share a message of the session takes that comes from `from`: the peer's that called us. Answers to our own
   /// calls count in nobody's share.
   [[nodiscard]] Payer payer_of(const SessionEntry& entry, PeerId from) const;
+  /// A message above that finds no memory here, whatever others give back.
+  [[nodiscard]] size_t message_bytes_max() const { return buffers_.message_bytes_max(); }
   /// nullopt: there is no memory, or the payer's share is used up.
   std::optional<Assembly> assemble(const Payer& payer, size_t bytes);
   /// A lease of a copy of received bytes, which is counted. No owner: as nullopt of assemble().
@@ -105,6 +107,12 @@ class ReceiveMemory {
     std::vector<uint32_t> free_;
     MemoryShares shares_;
   };
+
+  struct Taken {
+    std::byte* data = nullptr;
+    uint64_t cookie = 0;  // of pool_leases_
+  };
+  [[nodiscard]] std::optional<Taken> take(const Payer& payer, size_t bytes);
 
   EndpointContext& context_;
   // The order matters: buffers and messages return to members that are declared before them.

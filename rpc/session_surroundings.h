@@ -47,6 +47,7 @@ class SessionSurroundings final : public SessionHost {
     const SessionEntry& entry = context_.sessions[session.address().local_index];
     return memory_.assemble(memory_.payer_of(entry, entry.peer), bytes);
   }
+  [[nodiscard]] size_t assembly_bytes_max() const override { return memory_.message_bytes_max(); }
   MessagePtr make_message() override { return memory_.make_message(); }
   Announcement announce(const MessageOwner& owner, const MessagePtr& message) override {
     return reads_.announce(owner, message);

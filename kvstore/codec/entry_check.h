@@ -22,8 +22,10 @@ namespace skua::kv {
 /// The latest time of an entry, in ms of unix time: the year 2109. It is the same on all replicas, because replicas
 /// forget clients by these times.
 inline constexpr uint64_t kEntryTimeMsMax = uint64_t{1} << 42;
+/// What a message has beside the payload of its entry, at most.
+inline constexpr size_t kEntryMessageHeadBytesMax = size_t{4} << 10;
 /// The largest payload of an entry of a replicated shard: the entry and its head travel in one message.
-inline constexpr size_t kReplicatedPayloadBytesMax = kMessageBytesMax - (size_t{4} << 10);
+inline constexpr size_t kReplicatedPayloadBytesMax = kMessageBytesMax - kEntryMessageHeadBytesMax;
 
 /// The time that a replica keeps for an entry that came with `time_ms`.
 [[nodiscard]] constexpr int64_t bounded_entry_ms(int64_t time_ms) {

@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "app/uuid.h"
+#include "kvstore/codec/entry_check.h"
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/node/node_limits.h"
+#include "rpc/memory/buffer_pool.h"
 #include "rpc/protocol/traffic_settings.h"
 
 namespace skua::kv {
@@ -38,6 +40,7 @@ rpc::EndpointOptions endpoint_options(const SkuadOptions& config, const MemoryBu
   endpoint.sessions_per_peer_max = std::min(config.sessions_max, kSessionsPerPeerMax);
   endpoint.sessions_per_host_max = std::max(config.sessions_max / 2, 1u);
   endpoint.memory_limit_bytes = memory.messages;
+  endpoint.keeps_memory_reserve = true;
   endpoint.spin_ns = config.polling == Polling::kBusy ? kTimeNever : config.spin;
   return endpoint;
 }
@@ -105,6 +108,9 @@ NodeOptions node_options(const SkuadOptions& config, const MemoryBudget& memory,
   options.copy_bytes_per_s = config.copy_rate != 0 ? config.copy_rate : copy_bytes_per_s();
   auto& engine = options.server.engine;
   engine.unfinished_bytes_max = std::min(engine.unfinished_bytes_max, memory.messages / 2);
+  // A write that this node takes must find memory at the other nodes, which have as much.
+  engine.replicated_payload_bytes_max =
+      rpc::BufferPool::message_bytes_max(memory.messages, kMessageBytesMax) - kEntryMessageHeadBytesMax;
   engine.durability = config.sync_writes ? Durability::kSync : Durability::kFlush;
   return options;
 }

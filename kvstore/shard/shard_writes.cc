@@ -115,7 +115,8 @@ void Shard::refuse_record(WriteOp& op, size_t bytes) const {
     return op.answer(KvStatus::kInvalidArgument,
                      absl::StrCat("what the write leaves takes at least ", bytes,
                                   " bytes; of a replicated table one write takes up to ", payload_bytes_max(),
-                                  ", what a message between nodes takes; split it"));
+                                  ", what a message between nodes takes; split it, or give all nodes more memory for "
+                                  "messages (--message-memory)"));
   }
   op.answer(KvStatus::kInvalidArgument,
             absl::StrCat("what the write leaves takes at least ", bytes, " bytes of the log, which takes up to ",
@@ -124,7 +125,7 @@ void Shard::refuse_record(WriteOp& op, size_t bytes) const {
 
 size_t Shard::payload_bytes_max() const {
   const size_t log_bytes_max = worker().log->payload_bytes_max();
-  return entries_ == nullptr ? log_bytes_max : std::min(log_bytes_max, kReplicatedPayloadBytesMax);
+  return entries_ == nullptr ? log_bytes_max : std::min(log_bytes_max, worker().options.replicated_payload_bytes_max);
 }
 
 // --- What the log says

@@ -11,6 +11,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "kvstore/codec/entry_check.h"
 #include "kvstore/completions/completions.h"
 #include "kvstore/log/log_writer.h"
 #include "kvstore/memory/memory_tier.h"
@@ -36,7 +37,9 @@ struct EngineOptions {
   size_t unfinished_max = size_t{1} << 15;
   size_t unfinished_bytes_max = size_t{64} << 20;
   size_t batch_read_bytes_max = size_t{64} << 20;  ///< of old values that are read for one batch
-  CompletionLimits completions;                    ///< bounds of what a shard keeps about its clients
+  /// Of the payload of an entry that goes to other nodes, whose message memory must take the entry.
+  size_t replicated_payload_bytes_max = kReplicatedPayloadBytesMax;
+  CompletionLimits completions;  ///< bounds of what a shard keeps about its clients
 };
 
 struct EngineEvents {

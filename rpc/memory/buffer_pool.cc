@@ -20,18 +20,37 @@ constexpr size_t kLooksPerPiece = 64;
 /// freed: a request for a large piece must not wait for others to free pieces.
 constexpr size_t kLooksPerRefusal = 4096;
 
-size_t large_root_bytes(size_t limit_bytes) {
+size_t large_piece_bytes(size_t limit_bytes) {
   return std::max(kSmallRootBytes, std::bit_floor(std::min(BufferPool::kLargest, limit_bytes / kLargeShare)));
+}
+
+/// Of a pool that keeps a reserve.
+size_t large_root_bytes(size_t piece_bytes, size_t message_bytes_max) {
+  const bool needs_more = message_bytes_max > piece_bytes && message_bytes_max <= piece_bytes + kSmallRootBytes;
+  return needs_more ? piece_bytes + kSmallRootBytes : piece_bytes;
+}
+
+/// Two large roots leave room for small ones.
+bool has_room_for_reserve(size_t limit_bytes) {
+  return limit_bytes >= 4 * kSmallRootBytes;
+}
+
+size_t small_roots_bytes_max(size_t limit_bytes, size_t large_root, bool keeps_reserve) {
+  if (keeps_reserve) return limit_bytes - 2 * large_root;
+  return large_root == kSmallRootBytes ? limit_bytes : limit_bytes - limit_bytes / kLargeShare;
 }
 
 }  // namespace
 
-BufferPool::BufferPool(Arena& arena)
+BufferPool::BufferPool(Arena& arena, const Options& options)
     : arena_(arena),
-      large_root_bytes_(large_root_bytes(arena.limit_bytes())),
-      small_roots_bytes_max_(large_root_bytes_ == kSmallRootBytes
-                                 ? arena.limit_bytes()
-                                 : arena.limit_bytes() - arena.limit_bytes() / kLargeShare) {}
+      options_({.message_bytes_max = options.message_bytes_max,
+                .keeps_reserve = options.keeps_reserve && has_room_for_reserve(arena.limit_bytes())}),
+      large_piece_bytes_(large_piece_bytes(arena.limit_bytes())),
+      large_root_bytes_(options_.keeps_reserve ? large_root_bytes(large_piece_bytes_, options.message_bytes_max)
+                                               : large_piece_bytes_),
+      small_roots_bytes_max_(small_roots_bytes_max(arena.limit_bytes(), large_root_bytes_, options_.keeps_reserve)),
+      reserve_room_(options_.keeps_reserve ? large_root_bytes_ : 0) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   if (this != &other) {
@@ -61,18 +80,77 @@ absl::StatusOr<Buffer> BufferPool::allocate(size_t bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a message buffer of ", bytes, " bytes was asked for; the limit is ", kLargest));
   }
+  if (bytes > large_piece_bytes_ && bytes <= large_root_bytes_) return allocate_large_root();
+  if (options_.keeps_reserve && bytes > large_root_bytes_) {
+    return absl::ResourceExhaustedError(
+        "a message buffer above what the pool can give back; raise the endpoint's limit");
+  }
   const size_t size_class = class_of(bytes);
   if (free_[size_class].empty()) {
     if (absl::Status status = refill(size_class); !status.ok()) return status;
   }
+  std::byte* const data = free_[size_class].back();
+  free_[size_class].pop_back();
+  return take(data, kSmallest << size_class);
+}
+
+Buffer BufferPool::take(std::byte* data, size_t capacity) {
   Buffer buffer;
   buffer.pool_ = this;
-  buffer.data_ = free_[size_class].back();
-  buffer.capacity_ = kSmallest << size_class;
-  free_[size_class].pop_back();
+  buffer.data_ = data;
+  buffer.capacity_ = capacity;
   ++outstanding_count_;
-  outstanding_bytes_ += buffer.capacity_;
+  outstanding_bytes_ += capacity;
   return buffer;
+}
+
+/// A message of more than a large root's one piece takes the root as a whole.
+absl::StatusOr<Buffer> BufferPool::allocate_large_root() {
+  const size_t size_class = class_of(large_piece_bytes_);
+  std::vector<std::byte*>& pieces = free_[size_class];
+  const auto find = [&] { return std::ranges::find_if(pieces, [&](std::byte* at) { return is_large_root(at); }); };
+  auto found = find();
+  absl::Status mapped;
+  if (found == pieces.end()) {
+    mapped = map_large_root();
+    if (!mapped.ok() && joining_pays(large_piece_bytes_)) join(size_class);
+    found = find();
+  }
+  if (found == pieces.end()) {
+    looks_ += kLooksPerRefusal;
+    return mapped;
+  }
+  std::byte* const data = *found;
+  pieces.erase(found);
+  return take(data, large_root_bytes_);
+}
+
+bool BufferPool::is_large_root(const std::byte* piece) const {
+  const auto root = std::ranges::lower_bound(roots_, piece, {}, &Root::data);
+  return root != roots_.end() && root->data == piece && root->bytes == large_root_bytes_;
+}
+
+absl::StatusOr<Buffer> BufferPool::allocate_reserve(size_t bytes) {
+  if (!options_.keeps_reserve || is_reserve_in_use_ || bytes > large_root_bytes_) {
+    return absl::ResourceExhaustedError("the reserve of message memory is in use, or too small");
+  }
+  if (reserve_ == nullptr) {
+    absl::StatusOr<MutableByteSpan> mapping = arena_.map(large_root_bytes_);
+    if (!mapping.ok()) return mapping.status();
+    reserve_ = mapping->data();
+    reserve_room_ = 0;
+  }
+  is_reserve_in_use_ = true;
+  return take(reserve_, large_root_bytes_);
+}
+
+size_t BufferPool::message_bytes_max() const {
+  return options_.keeps_reserve ? std::min(options_.message_bytes_max, large_root_bytes_) : kLargest;
+}
+
+size_t BufferPool::message_bytes_max(size_t limit_bytes, size_t message_bytes_max) {
+  if (!has_room_for_reserve(limit_bytes)) return message_bytes_max;
+  return std::min(message_bytes_max, large_root_bytes(large_piece_bytes(limit_bytes), message_bytes_max));
 }
 
 /// If this succeeds, the class has a free piece.
@@ -80,14 +158,14 @@ absl::Status BufferPool::refill(size_t size_class) {
   const size_t piece = kSmallest << size_class;
   const size_t small_root = std::max(piece, kSmallRootBytes);
   if (small_root == kSmallRootBytes && small_roots_bytes_ + small_root <= small_roots_bytes_max_ &&
-      map_root(small_root).ok()) {
+      map_root(small_root, small_root).ok()) {
     small_roots_bytes_ += small_root;
     cut_small_root(size_class);
     return absl::OkStatus();
   }
   if (split(size_class)) return absl::OkStatus();
-  absl::Status mapped = map_root(std::max(piece, large_root_bytes_));
-  if (!mapped.ok() && small_root < large_root_bytes_) mapped = map_root(small_root);
+  absl::Status mapped = piece <= large_piece_bytes_ ? map_large_root() : map_root(piece, piece);
+  if (!mapped.ok() && small_root < large_piece_bytes_) mapped = map_root(small_root, small_root);
   if (!mapped.ok() && joining_pays(piece)) join(size_class);
   if (!free_[size_class].empty() || split(size_class)) return absl::OkStatus();
   looks_ += kLooksPerRefusal;
@@ -106,13 +184,21 @@ void BufferPool::cut_small_root(size_t size_class) {
   note_pieces(kSmallRootBytes / piece);
 }
 
-absl::Status BufferPool::map_root(size_t bytes) {
+/// The root has one free piece then.
+absl::Status BufferPool::map_root(size_t bytes, size_t piece) {
+  if (reserve_room_ > 0 && !arena_.has_room(bytes + reserve_room_)) {
+    return absl::ResourceExhaustedError("message memory is used up, but for a reserve; raise the endpoint's limit");
+  }
   absl::StatusOr<MutableByteSpan> mapping = arena_.map(bytes);
   if (!mapping.ok()) return mapping.status();
   const Root root{mapping->data(), mapping->size()};
   roots_.insert(std::ranges::upper_bound(roots_, root.data, {}, &Root::data), root);
-  free_[class_of(root.bytes)].push_back(root.data);
+  free_[class_of(piece)].push_back(root.data);
   return absl::OkStatus();
+}
+
+absl::Status BufferPool::map_large_root() {
+  return map_root(large_root_bytes_, large_piece_bytes_);
 }
 
 /// Halves the smallest free piece that is larger than the class, until it fits. False: there is none.
@@ -165,10 +251,15 @@ void BufferPool::join(size_t wanted) {
 }
 
 void BufferPool::free(std::byte* data, size_t capacity) {
-  free_[class_of(capacity)].push_back(data);
-  note_pieces(1);
   --outstanding_count_;
   outstanding_bytes_ -= capacity;
+  if (data == reserve_) {
+    is_reserve_in_use_ = false;
+    return;
+  }
+  const bool is_root = capacity == large_root_bytes_;
+  free_[class_of(is_root ? large_piece_bytes_ : capacity)].push_back(data);
+  note_pieces(1);
 }
 
 }  // namespace skua::rpc

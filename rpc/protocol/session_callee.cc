@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "rpc/protocol/association.h"
 #include "rpc/protocol/protocol_mutants.h"
 #include "rpc/protocol/session.h"
@@ -279,6 +280,14 @@ void CalleeHalf::on_unplaceable(const PacketHeader& header, TimeNs now) {
 }
 
 void CalleeHalf::refuse_for_memory(Slot& slot, TimeNs now) {
+  const size_t bytes_max = context_.host.assembly_bytes_max();
+  if (slot.message_bytes > bytes_max) {
+    return refuse(
+        slot, absl::StatusCode::kInvalidArgument,
+        absl::StrCat("the request has ", slot.message_bytes, " bytes, and the peer's message memory takes up to ",
+                     bytes_max, " at once: send less, or give the peer more message memory"),
+        now);
+  }
   refuse(slot, absl::StatusCode::kResourceExhausted,
          "the peer has no memory for a request of this size now: try again later", now);
 }

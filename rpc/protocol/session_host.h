@@ -80,6 +80,8 @@ class SessionHost {
   virtual bool keep(const Arrival& arrival, Lease& lease) = 0;
   /// Memory for a message of `bytes` from the session's peer. nullopt: there is none, or none left for this peer.
   virtual std::optional<Assembly> assemble(const Session& session, size_t bytes) = 0;
+  /// A message above that finds no memory, whatever others give back.
+  [[nodiscard]] virtual size_t assembly_bytes_max() const = 0;
   virtual MessagePtr make_message() = 0;
   /// Lends `message` to the peer, which can then read it. Empty: the message has to go in packets. If the announcement
   /// is pending, the session's on_lent() is called later.

@@ -68,6 +68,7 @@ class Surroundings final : public SessionHost, public PacketSink, public LeaseOw
     if (scarce) return std::nullopt;
     return lend(std::vector<std::byte>(bytes));
   }
+  [[nodiscard]] size_t assembly_bytes_max() const override { return SIZE_MAX; }
   MessagePtr make_message() override { return messages.make(); }
   Announcement announce(const MessageOwner&, const MessagePtr& message) override {
     if (!reads || message->size() > kReadHeadMax) return {};

@@ -16,6 +16,7 @@ class IdleSessionHost : public SessionHost {
   void arm_timer(Session& /*session*/, TimeNs /*when*/) override {}
   bool keep(const Arrival& /*arrival*/, Lease& /*lease*/) override { return false; }
   std::optional<Assembly> assemble(const Session& /*session*/, size_t /*bytes*/) override { return std::nullopt; }
+  [[nodiscard]] size_t assembly_bytes_max() const override { return SIZE_MAX; }
   MessagePtr make_message() override { return messages_.make(); }
   Announcement announce(const MessageOwner& /*owner*/, const MessagePtr& /*message*/) override { return {}; }
   Fetch fetch(const MessageOwner& /*owner*/, const ReadList& /*list*/, uint32_t /*message_bytes*/) override {

@@ -86,6 +86,43 @@ TEST_F(ReceiveMemoryTest, AMessageCountsInItsPayersShare) {
   EXPECT_EQ(parts.memory.buffer_count(), 0u);
 }
 
+TEST_F(ReceiveMemoryTest, TheReserveIsForNodesAndForAnswers) {
+  EndpointOptions options = parts.context.options;
+  options.keeps_memory_reserve = true;
+  testing::ContextAndMemory kept{wire, options};
+  const size_t largest = kept.memory.message_bytes_max();
+  EXPECT_EQ(largest, options.protocol.message_max_bytes);
+  std::vector<Buffer> all;
+  for (auto buffer = kept.memory.allocate(1 << 20); buffer.ok(); buffer = kept.memory.allocate(1 << 20)) {
+    all.push_back(*std::move(buffer));
+  }
+  const Payer node{.peer = 3, .host = 4, .is_node = true};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(kept.memory.assemble({.peer = 9, .host = 9}, largest).has_value()) << "a stranger's message";
+    EXPECT_EQ(kept.memory.place({.peer = 9, .host = 9}, largest).to, nullptr);
+    std::optional<Assembly> message = kept.memory.assemble(node, largest);
+    ASSERT_TRUE(message.has_value());
+    EXPECT_FALSE(kept.memory.assemble(node, 1).has_value()) << "one at a time";
+    message.reset();
+    EXPECT_TRUE(kept.memory.assemble({}, largest).has_value()) << "an answer";
+    const RxPlacer::Placement placed = kept.memory.place(node, largest);
+    ASSERT_NE(placed.to, nullptr);
+    kept.memory.abandon(placed.cookie);
+  }
+  EXPECT_FALSE(kept.memory.assemble(node, 2 * largest).has_value());
+}
+
+/// A node whose share is used up does not wait for what it holds itself.
+TEST_F(ReceiveMemoryTest, TheReserveIsInNobodysShare) {
+  EndpointOptions options = parts.context.options;
+  options.keeps_memory_reserve = true;
+  testing::ContextAndMemory kept{wire, options};
+  const Payer node{.peer = 3, .host = 4, .is_node = true};
+  const std::optional<Assembly> share = kept.memory.assemble(node, options.memory_limit_bytes / 8);
+  ASSERT_TRUE(share.has_value());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(kept.memory.assemble(node, kept.memory.message_bytes_max()).has_value());
+}
+
 TEST_F(ReceiveMemoryTest, ACopyIsCounted) {
   const Lease copy(parts.memory.copy_out({.peer = 3, .host = 4}, as_byte_span(text)));
   EXPECT_EQ(as_string_view(copy.bytes()), text);

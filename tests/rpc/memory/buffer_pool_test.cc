@@ -151,6 +151,71 @@ TEST(BufferPool, Allocate_ManyThatAreKeptDoNotKeepALargeOneWaiting) {
   EXPECT_TRUE(found);
 }
 
+constexpr size_t kMessageMax = 16 * kMiB + (size_t{64} << 10);
+
+/// Of each size all that there are, one size after the other.
+void use_all_sizes(BufferPool& pool) {
+  for (size_t bytes = 4096; bytes <= pool.message_bytes_max(); bytes *= 2) take_all(pool, bytes).clear();
+}
+
+TEST(Reserve, TheLargestMessageFindsRoomAfterAllOthers) {
+  for (const size_t limit : {16 * kMiB, 34 * kMiB, 66 * kMiB, 125 * kMiB, 512 * kMiB}) {
+    Arena arena({.limit_bytes = limit, .try_huge_pages = false});
+    BufferPool pool(arena, {.message_bytes_max = kMessageMax, .keeps_reserve = true});
+    const size_t largest = pool.message_bytes_max();
+    EXPECT_EQ(largest, BufferPool::message_bytes_max(limit, kMessageMax));
+    EXPECT_GE(largest, std::min(limit / 8, kMessageMax));
+    use_all_sizes(pool);
+    const auto general = pool.allocate(largest);
+    ASSERT_TRUE(general.ok()) << limit << ": " << general.status();
+    const auto reserve = pool.allocate_reserve(largest);
+    ASSERT_TRUE(reserve.ok()) << limit << ": " << reserve.status();
+    std::memset(general->data(), 1, largest);
+    std::memset(reserve->data(), 2, largest);
+    EXPECT_FALSE(pool.allocate(largest + 1).ok()) << "never, instead of for as long as there is room";
+    EXPECT_LE(arena.mapped_bytes(), limit);
+  }
+}
+
+TEST(Reserve, MessagesOfSixteenMebibytesNeedNoTwiceAsMuch) {
+  EXPECT_EQ(BufferPool::message_bytes_max(66 * kMiB, kMessageMax), kMessageMax);
+  EXPECT_EQ(BufferPool::message_bytes_max(34 * kMiB, kMessageMax), 8 * kMiB);
+}
+
+TEST(Reserve, IsThereWhenAllElseIsTaken) {
+  Arena arena({.limit_bytes = 34 * kMiB, .try_huge_pages = false});
+  BufferPool pool(arena, {.message_bytes_max = kMessageMax, .keeps_reserve = true});
+  const std::vector<Buffer> all = take_all(pool, 4096);
+  EXPECT_FALSE(pool.allocate(256).ok());
+  for (int i = 0; i < 3; ++i) {
+    const auto reserve = pool.allocate_reserve(8 * kMiB);
+    ASSERT_TRUE(reserve.ok()) << reserve.status();
+    EXPECT_FALSE(pool.allocate_reserve(256).ok()) << "it serves one at a time";
+  }
+  EXPECT_FALSE(pool.allocate_reserve(8 * kMiB + 1).ok());
+  EXPECT_EQ(pool.outstanding_count(), all.size());
+}
+
+TEST(Reserve, IsNotKeptWithoutTheOption) {
+  Arena arena({.limit_bytes = 34 * kMiB, .try_huge_pages = false});
+  BufferPool pool(arena);
+  EXPECT_FALSE(pool.allocate_reserve(256).ok());
+  EXPECT_EQ(pool.message_bytes_max(), BufferPool::kLargest);
+}
+
+/// A message that takes a large root as a whole, and smaller ones that are cut from it, in turn.
+TEST(Reserve, ALargeRootIsUsedAsAWholeAndInPieces) {
+  Arena arena({.limit_bytes = 66 * kMiB, .try_huge_pages = false});
+  BufferPool pool(arena, {.message_bytes_max = kMessageMax, .keeps_reserve = true});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(pool.allocate(kMessageMax).ok());
+    EXPECT_GE(take_all(pool, 16 * kMiB).size(), 1u);
+    EXPECT_GE(take_all(pool, 8 * kMiB).size(), 2u);
+    EXPECT_GE(take_all(pool, kMiB).size(), 16u);
+  }
+  EXPECT_EQ(pool.outstanding_count(), 0u);
+}
+
 TEST(Buffer, Move_OneOwnerAtATime) {
   Arena arena({});
   BufferPool pool(arena);
@@ -185,9 +250,9 @@ TEST(BufferPoolDeathTest, Destructor_BufferOutlivesIt) {
 
 // Every live buffer is filled with its own number; an overlap would show as a foreign number.
 // With little memory, pieces are split and joined.
-void run_random_operations(size_t limit_bytes, uint64_t seed) {
+void run_random_operations(size_t limit_bytes, uint64_t seed, const BufferPool::Options& options = {}) {
   Arena arena({.limit_bytes = limit_bytes});
-  BufferPool pool(arena);
+  BufferPool pool(arena, options);
   Rng rng(seed);
   struct Held {
     Buffer buffer;
@@ -201,7 +266,9 @@ void run_random_operations(size_t limit_bytes, uint64_t seed) {
   };
   for (int i = 0; i < 6000; ++i) {
     if (held.empty() || rng.chance(0.55)) {
-      auto buffer = pool.allocate(rng.below(size_t{1} << rng.between(1, 16)));
+      const bool is_large = options.keeps_reserve && rng.chance(0.02);
+      const size_t wanted = is_large ? pool.message_bytes_max() : rng.below(size_t{1} << rng.between(1, 16));
+      auto buffer = options.keeps_reserve && rng.chance(0.05) ? pool.allocate_reserve(wanted) : pool.allocate(wanted);
       if (!buffer.ok()) {
         ASSERT_EQ(buffer.status().code(), absl::StatusCode::kResourceExhausted);
         continue;
@@ -221,13 +288,22 @@ void run_random_operations(size_t limit_bytes, uint64_t seed) {
   }
   for (const Held& h : held) EXPECT_TRUE(intact(h));
   held.clear();
-  EXPECT_EQ(take_all(pool, 2 * kMiB).size(), limit_bytes / (2 * kMiB));
+  if (options.keeps_reserve) {
+    EXPECT_TRUE(pool.allocate(pool.message_bytes_max()).ok());
+    EXPECT_TRUE(pool.allocate_reserve(pool.message_bytes_max()).ok());
+  } else {
+    EXPECT_EQ(take_all(pool, 2 * kMiB).size(), limit_bytes / (2 * kMiB));
+  }
 }
 
 TEST(BufferPool, RandomOperations_BuffersNeverOverlapAndCountsAgree) {
   run_random_operations(64 * kMiB, 1);
   for (uint64_t seed = 2; seed < 6; ++seed) run_random_operations(4 * kMiB, seed);
   run_random_operations(10 * kMiB, 6);
+  // 4 MiB and a little more: large roots have 6 MiB.
+  for (uint64_t seed = 7; seed < 10; ++seed) {
+    run_random_operations(22 * kMiB, seed, {.message_bytes_max = 4 * kMiB + 1000, .keeps_reserve = true});
+  }
 }
 
 }  // namespace

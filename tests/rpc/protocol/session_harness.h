@@ -69,6 +69,7 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner, pub
   void arm_timer(Session& session, TimeNs when) override;
   bool keep(const Arrival& arrival, Lease& lease) override;
   std::optional<Assembly> assemble(const Session& /*session*/, size_t bytes) override;
+  [[nodiscard]] size_t assembly_bytes_max() const override { return memory_max; }
   MessagePtr make_message() override { return messages.make(); }
   Announcement announce(const MessageOwner& owner, const MessagePtr& message) override;
   Fetch fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) override;
@@ -122,6 +123,7 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner, pub
   size_t room = SIZE_MAX;
   /// Bytes assemble() still gives.
   size_t memory = SIZE_MAX;
+  size_t memory_max = SIZE_MAX;
   bool keep_fails = false;
   bool ready = false;
   /// express() lets single packets out ahead of transmit().

@@ -533,6 +533,22 @@ TEST(Session, OnUnplaceable_RequestIsRefusedWithoutRunning) {
   harness.expect_rest();
 }
 
+TEST(Session, OnUnplaceable_RequestThatNeverFitsIsRefusedForGood) {
+  Harness harness({.reliable = true});
+  harness.server.memory_max = 1;
+  harness.client.call("xx");
+  harness.transmit();
+  const std::vector<Flight> wire = harness.take_wire();
+  ASSERT_EQ(wire.size(), 1u);
+  harness.server.session->on_unplaceable(wire[0].header, harness.now);
+  harness.run(kMillisecond);
+  ASSERT_TRUE(harness.client.calls[0].done());
+  EXPECT_EQ(harness.client.calls[0].code(), absl::StatusCode::kInvalidArgument) << "nobody shall try again";
+  EXPECT_FALSE(harness.client.calls[0].outcome.may_have_executed);
+  EXPECT_EQ(harness.server.delivered, 0);
+  harness.expect_rest();
+}
+
 TEST(Session, OnUnplaceable_RepeatedRequestIsAnsweredAgain) {
   Harness harness({.reliable = true});
   harness.serve(10);
