@@ -63,6 +63,7 @@ absl::Status check_all_there(const std::vector<std::string>& names, const std::v
 int fields(const Globals& globals, const FieldsArguments& arguments) {
   const std::string key = key_of(globals, "KEY", arguments.key);
   std::vector<std::string> names;
+  names.reserve(arguments.names.size());
   for (const std::string& text : arguments.names) names.push_back(key_of(globals, "FIELD", text));
   const std::vector<std::string_view> wanted(names.begin(), names.end());
   return with_client(globals, arguments.table, [&](Client& client) {
