@@ -82,7 +82,10 @@ class ShardServer {
   /// The revision of the newest map whose changes have been made here.
   void set_map_revision(uint64_t revision) { replies_.set_map_revision(revision); }
   /// See WriteService.
-  void set_growth(absl::Status growth) { writes_.set_growth(std::move(growth)); }
+  void set_growth(absl::Status growth) {
+    engine_->set_short_of_room(!growth.ok());
+    writes_.set_growth(std::move(growth));
+  }
   /// See Admission.
   void on_newer_map(absl::AnyInvocable<void()> observer) { admission_.on_newer_map(std::move(observer)); }
 

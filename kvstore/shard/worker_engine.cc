@@ -45,8 +45,15 @@ void WorkerEngine::stop() {
   worker_.log->stop();
 }
 
+void WorkerEngine::set_short_of_room(bool is_short) {
+  is_short_of_room_ = is_short;
+  room_made_ms_ = worker_.steady_ms;
+  worker_.applier->set_short_of_room(is_short);
+}
+
 void WorkerEngine::tick() {
   if (!worker_.stalled.empty()) retry_stalled();
+  if (is_short_of_room_ && worker_.has_passed(room_made_ms_, kMakeRoomMs)) set_short_of_room(true);
   if (!worker_.applier->is_held_up() || !worker_.has_passed(applied_again_ms_, kApplyAgainMs)) return;
   applied_again_ms_ = worker_.steady_ms;
   worker_.applier->try_again();

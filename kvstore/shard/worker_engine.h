@@ -99,6 +99,9 @@ class WorkerEngine {
     worker_.steady_ms = std::max(worker_.steady_ms, steady_ms);
   }
   [[nodiscard]] uint64_t now_ms() const { return worker_.now_ms; }
+  /// The disk is short of room for what grows, or has room again. While it is short, what deletes leave is given back to
+  /// the disk every kMakeRoomMs.
+  void set_short_of_room(bool is_short);
   /// Call now and then. Tries again writes that wait for memory, because a release of a pinned value does not wake
   /// them, and databases whose disk was full.
   void tick();
@@ -141,6 +144,8 @@ class WorkerEngine {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<ClosingShard> unclosed_;  // shards that the engine has let go of, but whose databases lack something
   uint64_t applied_again_ms_ = 0;
+  bool is_short_of_room_ = false;
+  uint64_t room_made_ms_ = 0;
 };
 
 }  // namespace skua::kv

@@ -143,6 +143,12 @@ void Applier::try_again() {
   wake_up_.signal();
 }
 
+void Applier::set_short_of_room(bool is_short) {
+  is_short_of_room_.store(is_short, std::memory_order_relaxed);
+  makes_room_.store(true, std::memory_order_release);
+  wake_up_.signal();
+}
+
 Applier::Counters Applier::counters() const {
   return {effects_.load(std::memory_order_relaxed), effects_written_.load(std::memory_order_relaxed),
           batches_.load(std::memory_order_relaxed), flushes_.load(std::memory_order_relaxed)};
@@ -168,21 +174,24 @@ void Applier::run() {
 /// Something is to be done now.
 bool Applier::is_due() const {
   return taken_count_ < due_count_.load(std::memory_order_acquire) || hurries_.load(std::memory_order_relaxed) ||
-         free_log_.load(std::memory_order_relaxed) || try_again_.load(std::memory_order_relaxed);
+         free_log_.load(std::memory_order_relaxed) || try_again_.load(std::memory_order_relaxed) ||
+         makes_room_.load(std::memory_order_relaxed);
 }
 
 bool Applier::step() {
   // Read before the queue, so that what was added before these calls is in it.
   const bool frees_log = free_log_.exchange(false, std::memory_order_acq_rel);
   const bool tries_again = try_again_.exchange(false, std::memory_order_acq_rel);
+  const bool makes_room = makes_room_.exchange(false, std::memory_order_acq_rel);
   hurries_.exchange(false, std::memory_order_acq_rel);
   const bool took = take_round();
   give_reports();
   const bool applied = apply_due();
-  if (!took && !applied && !frees_log && !tries_again) return false;
+  if (!took && !applied && !frees_log && !tries_again && !makes_room) return false;
   for (AppliedShard* shard : std::exchange(keeping_, {})) keep_in_round(*shard);
   for (AppliedShard* shard : std::exchange(closing_, {})) close_in_round(*shard);
   if (tries_again) try_held_up();
+  if (makes_room) make_room();
   give_reports();
   if (frees_log) {
     for (AppliedShard* shard : attached_) flush_outside_of_round(*shard);
@@ -404,6 +413,14 @@ void Applier::try_held_up() {
     }
     if (shard->keeping) keep_in_round(*shard);
     if (shard->closing) close_in_round(*shard);
+  }
+}
+
+void Applier::make_room() {
+  const bool is_short = is_short_of_room_.load(std::memory_order_relaxed);
+  for (AppliedShard* shard : std::vector(attached_)) {
+    if (is_short) flush_outside_of_round(*shard);
+    shard->db->set_short_of_room(is_short);
   }
 }
 

@@ -173,6 +173,9 @@ class Applier {
   /// True if a shard waits for room on its disk. Then call try_again() now and then. Thread: any.
   [[nodiscard]] bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
   void try_again();
+  /// The disk is short of room, or has room again. While it is short, call this every few seconds: what was applied is
+  /// made durable, so that the log and the databases give back the space of what was deleted. Thread: any.
+  void set_short_of_room(bool is_short);
 
   /// Applies and flushes everything, reports, and ends the thread. A second call does nothing. Thread: any, while no
   /// thread adds.
@@ -217,6 +220,7 @@ class Applier {
   void tell_pinning();
   void write_waiting(AppliedShard& shard);
   void flush_outside_of_round(AppliedShard& shard);
+  void make_room();
   Report& report_of(AppliedShard& shard);
 
   const Options options_;
@@ -227,6 +231,8 @@ class Applier {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> free_log_{false};
   std::atomic<bool> try_again_{false};
+  std::atomic<bool> makes_room_{false};  // set_short_of_room() was called
+  std::atomic<bool> is_short_of_room_{false};
   std::atomic<bool> is_held_up_{false};
   std::atomic<bool> hurries_{false};
   // Of all items that there ever were, so many are to be taken now; and the effects among so many are to be written.

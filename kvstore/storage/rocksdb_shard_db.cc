@@ -2,6 +2,7 @@
 // then the expiry and the mark if there are any, then the bytes. The record about the shard itself, with the applied
 // index, lies at the empty key and is in every batch (rocksdb_internal.h). So whatever prefix of the batches a crash
 // leaves, the database knows its applied index.
+#include <rocksdb/experimental.h>
 #include <rocksdb/perf_level.h>
 #include <rocksdb/sst_file_writer.h>
 #include <rocksdb/utilities/checkpoint.h>
@@ -32,6 +33,10 @@ constexpr uint64_t kRoomBytesMin = uint64_t{2} << 20;
 /// A checkpoint makes no flush of its own, because that would wait inside RocksDB (rocksdb_background.h). What is
 /// written after our flush need not be in it.
 constexpr uint64_t kNoFlush = UINT64_MAX;
+
+// RocksDB's defaults of level0_file_num_compaction_trigger and blob_garbage_collection_age_cutoff.
+constexpr const char* kLevel0Files = "4";
+constexpr const char* kBlobAgeCutoff = "0.25";
 
 /// While a table file is written, this many effects ahead are fetched into the cache.
 constexpr size_t kPrefetchEffects = 8;
@@ -143,6 +148,18 @@ class RocksdbShardDb final : public ShardDb {
     return index;
   }
 
+  /// RocksDB compacts when there is more data. Deletes are few bytes, so without this a full disk would stay full. First
+  /// the deleted rows go, with the first tables that are flushed; then blob files of which little is left, if there is
+  /// room to write that little anew.
+  void set_short_of_room(bool is_short) override {
+    set_option("level0_file_num_compaction_trigger", is_short ? "1" : kLevel0Files, level0_files_);
+    set_option("blob_garbage_collection_age_cutoff", is_short && blobs_are_garbage() ? "1" : kBlobAgeCutoff, blob_age_);
+    // The levels below the first are compacted if they are asked to.
+    if (is_short && std::exchange(has_deleted_, false)) {
+      (void)rocksdb::experimental::SuggestCompactRange(db_.get(), nullptr, nullptr);
+    }
+  }
+
   [[nodiscard]] absl::Status checkpoint(const std::string& path) override {
     rocksdb::Status status = with_room([&] { return background_->flush(*db_); });
     if (!status.ok()) return to_status(status, "flushing", db_->GetName());
@@ -238,6 +255,22 @@ class RocksdbShardDb final : public ShardDb {
   }
 
  private:
+  /// `now`: what it is set to. An option that the disk has no room for is set the next time.
+  void set_option(const char* name, const char* value, const char*& now) {
+    if (now != value && db_->SetOptions({{name, value}}).ok()) now = value;
+  }
+
+  /// More than half of all blobs are garbage, and the disk has room for the others once more.
+  [[nodiscard]] bool blobs_are_garbage() const {
+    uint64_t all = 0;
+    uint64_t garbage = 0;
+    uint64_t free_bytes = 0;
+    (void)db_->GetIntProperty(rocksdb::DB::Properties::kTotalBlobFileSize, &all);
+    (void)db_->GetIntProperty(rocksdb::DB::Properties::kLiveBlobFileGarbageSize, &garbage);
+    if (!db_->GetEnv()->GetFreeSpace(db_->GetName(), &free_bytes).ok()) return false;
+    return garbage > all / 2 && free_bytes > kRoomBytesMin + (all - garbage);
+  }
+
   /// Runs `operation`. If the disk was full before, first checks that there is room, and resumes the database.
   /// Afterwards clears the error of a compaction that found no room.
   template <typename Operation>
@@ -284,7 +317,10 @@ class RocksdbShardDb final : public ShardDb {
 
   rocksdb::Status add_to_batch(const AppliedEffect& effect) {
     const rocksdb::Slice key = to_slice(effect.key);
-    if (!effect.value) return batch_.Delete(key);
+    if (!effect.value) {
+      has_deleted_ = true;
+      return batch_.Delete(key);
+    }
     std::array<char, kValuePrefixBytesMax> prefix;
     const std::array<rocksdb::Slice, 2> value = {
         to_slice(encode_value_prefix(effect.version, effect.expires_at, effect.mark, prefix)),
@@ -312,6 +348,9 @@ class RocksdbShardDb final : public ShardDb {
   rocksdb::WriteOptions write_options_;
   rocksdb::WriteBatch batch_;  // used by apply()
   uint32_t format_;            // used by apply() and ingest()
+  bool has_deleted_ = false;   // since set_short_of_room() last looked
+  const char* level0_files_ = kLevel0Files;
+  const char* blob_age_ = kBlobAgeCutoff;
   std::vector<InternalRow> internal_rows_;
   std::atomic<uint64_t> applied_index_;
 };

@@ -74,7 +74,7 @@ struct InternalRow {
   uint64_t version = 0;  ///< as in AppliedEffect
 };
 
-/// Thread: apply(), ingest() and flush() one at a time; all other methods any thread, also during these.
+/// Thread: apply(), ingest(), flush() and set_short_of_room() one at a time; all other methods any thread, also during these.
 class ShardDb {
  public:
   virtual ~ShardDb() = default;
@@ -92,6 +92,10 @@ class ShardDb {
   /// Makes everything durable that was applied; waits for the disk. Returns the index up to which everything is
   /// durable.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> flush() = 0;
+
+  /// The disk is short of room, or has room again. While it is short, the space of rows that were deleted and flushed goes
+  /// back to the file system soon, in the background, and not only when the database grows. Repeat it after deletes.
+  virtual void set_short_of_room(bool /*is_short*/) {}
 
   /// Makes a copy of the database in the directory `path`, an absolute path on the same file system. The copy is as the
   /// database was after some apply(), not older than the last one before the call. It shares its table files with the

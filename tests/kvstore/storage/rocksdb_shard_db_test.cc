@@ -3,11 +3,13 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "kvstore/codec/size_limits.h"
@@ -196,6 +198,28 @@ TEST(ScanRangeTest, ScanRange_RefusesForeignTokens) {
   ScanRequest request;
   request.resume_token = "made up";
   EXPECT_FALSE(key_range_of(request).ok());
+}
+
+/// Deletes are few bytes, and RocksDB compacts when there are many.
+TEST_F(RocksdbShardDbTest, SetShortOfRoom_GivesBackTheSpaceOfDeletedRows) {
+  const std::string value(100 << 10, 'v');
+  for (int i = 0; i < 40; ++i) put("key" + std::to_string(i), value);
+  put("kept", value);
+  ASSERT_TRUE(db_->flush().ok());
+  for (int i = 0; i < 40; ++i) remove("key" + std::to_string(i));
+  ASSERT_TRUE(db_->flush().ok());
+  EXPECT_GT(db_->stats().disk_bytes, 40 * value.size());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (db_->stats().disk_bytes > 3 * value.size() && std::chrono::steady_clock::now() < end) {
+    db_->set_short_of_room(true);
+    std::this_thread::yield();
+  }
+  EXPECT_LE(db_->stats().disk_bytes, 3 * value.size());
+  EXPECT_EQ(get(*db_, "key7"), "(none)");
+  EXPECT_EQ(get(*db_, "kept"), value + "@41");
+  db_->set_short_of_room(false);
+  put("more", value);
+  EXPECT_TRUE(db_->flush().ok());
 }
 
 TEST_F(RocksdbShardDbTest, Stats_CountKeysAndIndex) {
