@@ -1,4 +1,6 @@
 // skua-gateway: lets clients of Redis and memcached read and write tables of a cluster.
+#include <malloc.h>
+
 #include <csignal>
 #include <iostream>
 #include <memory>
@@ -75,7 +77,18 @@ std::string shown_address(const GatewayOptions& options, const Gateway& gateway,
   return "";
 }
 
+/// Values of slow clients come and go in any order. glibc would soon take even values of many MiB from its heap, where
+/// each that lives keeps what others beside it have left: the process would grow to several times what it holds. So
+/// large values have mappings of their own, which go back to the system.
+void give_back_large_values() {
+#ifdef __GLIBC__
+  static_cast<void>(mallopt(M_MMAP_THRESHOLD, 128 << 10));
+  static_cast<void>(mallopt(M_TRIM_THRESHOLD, 1 << 20));
+#endif
+}
+
 int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::StopSignal& stop) {
+  give_back_large_values();
   const app::Logger logger(options.log);
   app::ServiceReporter reporter(app::Notifier::from_environment());
   const uint64_t files = app::open_files_max();
