@@ -82,8 +82,8 @@ std::string shown_address(const GatewayOptions& options, const Gateway& gateway,
 /// large values have mappings of their own, which go back to the system.
 void give_back_large_values() {
 #ifdef __GLIBC__
-  static_cast<void>(mallopt(M_MMAP_THRESHOLD, 128 << 10));
-  static_cast<void>(mallopt(M_TRIM_THRESHOLD, 1 << 20));
+  static_cast<void>(mallopt(M_MMAP_THRESHOLD, 128 << 10));  // NOLINT(concurrency-mt-unsafe): no thread allocates yet
+  static_cast<void>(mallopt(M_TRIM_THRESHOLD, 1 << 20));    // NOLINT(concurrency-mt-unsafe)
 #endif
 }
 

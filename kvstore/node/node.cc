@@ -140,6 +140,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered re
     worker.links.node_uuid = options_.node_uuid;
     worker.links.seed = mix64(incarnation_ << 8 | i);  // randomizes pauses only
     worker.links.bytes_max = kPeerBytesMax;
+    worker.links.append_bytes_max = worker.server.engine.replicated_payload_bytes_max;
     worker.replication = replication_events(i);
     worker.copying = copies_->resources();
     worker.server.replica.hold_bytes = std::min(worker.server.replica.hold_bytes, options_.memory_bytes / 8);

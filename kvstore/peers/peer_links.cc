@@ -22,7 +22,12 @@ std::string describe(PeerAddress peer, const std::string& uuid) {
 
 PeerLinks::PeerLinks(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, PeerLinksHost& host,
                      const PeerLinksOptions& options)
-    : endpoint_(endpoint), bootstrap_(bootstrap), host_(host), options_(options), peers_(options.cluster_id) {
+    : endpoint_(endpoint),
+      bootstrap_(bootstrap),
+      host_(host),
+      options_(options),
+      builder_(buffers_, options.append_bytes_max),
+      peers_(options.cluster_id) {
   SKUA_CHECK(parse_uuid(options.node_uuid).ok(), "a node's own id is a uuid");
   // Writes of clients hold their places until replicas have them, so replicas must not need the same places.
   const rpc::ServeOptions for_nodes{.may_have_reserved = true};

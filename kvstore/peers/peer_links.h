@@ -106,6 +106,8 @@ struct PeerLinksOptions {
   DurationNs timeout_ns = 10 * kSecond;
   control::BackoffOptions pause = {2 * kPeerPauseMinNs, kPeerPauseMaxNs};
   uint64_t seed = 1;
+  /// Of an Append of several entries: what the peers' message memory takes at once.
+  size_t append_bytes_max = kAppendBytesMax;
 };
 
 struct PeerLinksCounters {
@@ -263,7 +265,7 @@ class PeerLinks {
   PeerLinksHost& host_;
   const PeerLinksOptions options_;
   AppendBuffers buffers_;
-  AppendBuilder builder_{buffers_};
+  AppendBuilder builder_;  // uses buffers_
   KnownPeers peers_;
   std::map<PeerAddress, Link> links_;
   PeerProofs proofs_;

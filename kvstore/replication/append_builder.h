@@ -9,6 +9,7 @@
 #ifndef SKUA_KVSTORE_REPLICATION_APPEND_BUILDER_H_
 #define SKUA_KVSTORE_REPLICATION_APPEND_BUILDER_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <vector>
@@ -52,7 +53,9 @@ class AppendBuffers {
 /// Thread: that of the buffers.
 class AppendBuilder {
  public:
-  explicit AppendBuilder(AppendBuffers& buffers) : buffers_(buffers) {}
+  /// `bytes_max`: of an Append of several entries, at most kAppendBytesMax.
+  explicit AppendBuilder(AppendBuffers& buffers, size_t bytes_max = kAppendBytesMax)
+      : buffers_(buffers), bytes_max_(std::min(bytes_max, kAppendBytesMax)) {}
   ~AppendBuilder();
   AppendBuilder(const AppendBuilder&) = delete;
   AppendBuilder& operator=(const AppendBuilder&) = delete;
@@ -81,6 +84,7 @@ class AppendBuilder {
   void copy(ByteSpan bytes, bool into_head);
 
   AppendBuffers& buffers_;
+  const size_t bytes_max_;
   rpc::MessagePtr message_;
   AppendBuffers::Buffer* buffer_ = nullptr;
   std::array<Piece, rpc::Message::kBodiesMax> pieces_;

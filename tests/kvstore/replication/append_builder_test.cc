@@ -97,6 +97,25 @@ TEST(AppendBuilderTest, Full_IsSaidAtEachBound) {
   EXPECT_EQ(filled(kAppendBytesMax + 1), 1U);  // alone it goes
 }
 
+/// Peers with little message memory do not take more at once.
+TEST(AppendBuilderTest, SeveralEntries_KeepTheLimitThatWasGiven) {
+  AppendBuffers buffers;
+  constexpr size_t kBytesMax = size_t{1} << 20;
+  AppendBuilder builder(buffers, kBytesMax);
+  const auto filled = [&](size_t payload_bytes) {
+    const std::string payload(payload_bytes, 'x');
+    builder.begin(kEnvelope, {}, rpc::MessagePtr::make());
+    while (builder.add({.payload = as_byte_span(payload)})) {
+    }
+    const rpc::MessagePtr message = builder.finish();
+    EXPECT_TRUE(message->size() <= kBytesMax || builder.count() == 1);
+    return builder.count();
+  };
+  EXPECT_EQ(filled(kBytesMax / 2 - 200), 2U);
+  EXPECT_EQ(filled(kBytesMax / 2), 1U);
+  EXPECT_EQ(filled(kBytesMax), 1U) << "alone it goes";
+}
+
 TEST(AppendBuilderTest, Unfinished_LetsGo) {
   AppendBuffers buffers;
   const std::string payload(kAppendCopyBytesMax + 1, 'x');

@@ -99,7 +99,7 @@ TEST_F(OutgoingCallsTest, CompletionsRunInTheOrderOfTheirAnswers) {
   parts.transmits.transmit();
   const std::vector<uint32_t> numbers = large_numbers(entry);
   ASSERT_EQ(numbers.size(), 3u);
-  for (const size_t i : {2, 0, 1}) answer_large(entry, numbers[i], "");
+  for (const size_t i : {2U, 0U, 1U}) answer_large(entry, numbers[i], "");
   EXPECT_EQ(calls.run_completions(), 3u);
   EXPECT_EQ(ended[0].call, 2u);
   EXPECT_EQ(ended[1].call, 0u);
