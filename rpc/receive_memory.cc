@@ -52,7 +52,7 @@ Payer ReceiveMemory::payer_of(const SessionEntry& entry, PeerId from) const {
 /// A client's request holds its memory until other nodes have what it writes. If all memory were held so, no node could
 /// take what the others send. So what nodes send may take the reserve, which counts in nobody's share, and needs nobody
 /// else to become free.
-std::optional<ReceiveMemory::Taken> ReceiveMemory::take(const Payer& payer, size_t bytes) {
+std::optional<ReceiveMemory::Taken> ReceiveMemory::take(const Payer& payer, size_t bytes, bool may_take_reserve) {
   if (pool_leases_.shares().may_take(payer, bytes)) {
     absl::StatusOr<Buffer> buffer = buffers_.allocate(bytes);
     if (buffer.ok()) {
@@ -60,7 +60,7 @@ std::optional<ReceiveMemory::Taken> ReceiveMemory::take(const Payer& payer, size
       return Taken{data, pool_leases_.hold(*std::move(buffer), payer)};
     }
   }
-  if (!payer.is_node && payer.peer != kNoPeer) return std::nullopt;
+  if (!may_take_reserve || (!payer.is_node && payer.peer != kNoPeer)) return std::nullopt;
   absl::StatusOr<Buffer> reserve = buffers_.allocate_reserve(bytes);
   if (!reserve.ok()) return std::nullopt;
   std::byte* const data = reserve->data();
@@ -77,12 +77,13 @@ std::optional<Assembly> ReceiveMemory::assemble(const Payer& payer, size_t bytes
 }
 
 LeaseParts ReceiveMemory::copy_out(const Payer& payer, ByteSpan bytes) {
-  std::optional<Assembly> copy = assemble(payer, bytes.size());
+  // A packet that is not copied can be lent. The reserve is for messages.
+  const std::optional<Taken> copy = take(payer, bytes.size(), false);
   if (!copy.has_value()) return {};
   copy_bytes(copy->data, bytes);
   context_.counters.rx_copied_bytes += bytes.size();
   ++context_.counters.leases_copied_out;
-  return copy->lease.leak();
+  return Lease({copy->data, bytes.size()}, &pool_leases_, copy->cookie).leak();
 }
 
 RxPlacer::Placement ReceiveMemory::place(const Payer& payer, size_t bytes) {

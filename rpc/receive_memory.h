@@ -112,7 +112,7 @@ class ReceiveMemory {
     std::byte* data = nullptr;
     uint64_t cookie = 0;  // of pool_leases_
   };
-  [[nodiscard]] std::optional<Taken> take(const Payer& payer, size_t bytes);
+  [[nodiscard]] std::optional<Taken> take(const Payer& payer, size_t bytes, bool may_take_reserve = true);
 
   EndpointContext& context_;
   // The order matters: buffers and messages return to members that are declared before them.

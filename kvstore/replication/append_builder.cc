@@ -58,8 +58,8 @@ bool AppendBuilder::add(const AppendEntry& entry, rpc::BodyReleaseFn release, vo
   const bool copies = entry.payload.size() <= kAppendCopyBytesMax;
   const size_t copied = kAppendEntryHeadBytes + (copies ? entry.payload.size() : 0);
   const size_t added = kAppendEntryHeadBytes + entry.payload.size();
-  if (count_ > 0 && (count_ == kAppendEntriesMax || bytes_ + added > bytes_max_ ||
-                     copied_bytes_ + copied > kAppendCopiedBytesMax)) {
+  if (count_ > 0 &&
+      (count_ == kAppendEntriesMax || bytes_ + added > bytes_max_ || copied_bytes_ + copied > kAppendCopiedBytesMax)) {
     return false;
   }
   const bool into_head = piece_count_ == 0 && rpc::Message::kHeadMax - message_->head().size() >= copied;

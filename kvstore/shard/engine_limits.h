@@ -14,7 +14,7 @@ inline constexpr size_t kCopiedByReaderBytes = size_t{64} << 10;
 /// Pause between two attempts to write to a database whose disk was full.
 inline constexpr uint64_t kApplyAgainMs = 500;
 /// How often a node whose disk is short of room gives back what deletes leave.
-inline constexpr uint64_t kMakeRoomMs = 5000;
+inline constexpr uint64_t kMakeRoomMs = 1000;
 
 /// A batch reads at most this many values from the database at a time; its other reads follow. Together with the values
 /// that a batch keeps (WorkerEngine::Options::batch_read_bytes_max) this bounds the memory of a batch before it is

@@ -416,12 +416,19 @@ void Applier::try_held_up() {
   }
 }
 
+/// One database at a time, because a compaction needs room itself. The one whose deletes are the newest comes first.
 void Applier::make_room() {
-  const bool is_short = is_short_of_room_.load(std::memory_order_relaxed);
-  for (AppliedShard* shard : std::vector(attached_)) {
-    if (is_short) flush_outside_of_round(*shard);
-    shard->db->set_short_of_room(is_short);
+  if (!is_short_of_room_.load(std::memory_order_relaxed)) {
+    for (AppliedShard* shard : attached_) shard->db->set_short_of_room(false);
+    return;
   }
+  for (AppliedShard* shard : std::vector(attached_)) write_waiting(*shard);  // deletes may be among them
+  const auto rounds = [](const AppliedShard* shard) { return shard->db->room_rounds_left(); };
+  const auto most = std::ranges::max_element(attached_, {}, rounds);
+  if (most == attached_.end() || rounds(*most) == 0 || !(*most)->held_up.ok()) return;
+  AppliedShard& shard = **most;
+  flush_outside_of_round(shard);
+  if (shard.failure.ok() && !shard.no_room) shard.db->set_short_of_room(true);
 }
 
 /// Keeps the log's window small: flushes the shards that pin its oldest segment.

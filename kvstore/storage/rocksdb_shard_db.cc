@@ -35,8 +35,10 @@ constexpr uint64_t kRoomBytesMin = uint64_t{2} << 20;
 constexpr uint64_t kNoFlush = UINT64_MAX;
 
 // RocksDB's defaults of level0_file_num_compaction_trigger and blob_garbage_collection_age_cutoff.
-constexpr const char* kLevel0Files = "4";
-constexpr const char* kBlobAgeCutoff = "0.25";
+constexpr std::string_view kLevel0Files = "4";
+constexpr std::string_view kBlobAgeCutoff = "0.25";
+/// As many as RocksDB has levels.
+constexpr int kRoomRounds = 7;
 
 /// While a table file is written, this many effects ahead are fetched into the cache.
 constexpr size_t kPrefetchEffects = 8;
@@ -152,13 +154,16 @@ class RocksdbShardDb final : public ShardDb {
   /// the deleted rows go, with the first tables that are flushed; then blob files of which little is left, if there is
   /// room to write that little anew.
   void set_short_of_room(bool is_short) override {
-    set_option("level0_file_num_compaction_trigger", is_short ? "1" : kLevel0Files, level0_files_);
-    set_option("blob_garbage_collection_age_cutoff", is_short && blobs_are_garbage() ? "1" : kBlobAgeCutoff, blob_age_);
-    // The levels below the first are compacted if they are asked to.
-    if (is_short && std::exchange(has_deleted_, false)) {
-      (void)rocksdb::experimental::SuggestCompactRange(db_.get(), nullptr, nullptr);
-    }
+    set_option("level0_file_num_compaction_trigger", is_short ? std::string_view("1") : kLevel0Files, level0_files_);
+    const bool is_garbage = is_short && blobs_are_garbage();
+    set_option("blob_garbage_collection_age_cutoff", is_garbage ? std::string_view("1") : kBlobAgeCutoff, blob_age_);
+    // The levels below the first are compacted if they are asked to: each time, deletes get one level further.
+    if (!is_short || room_rounds_left_ == 0) return;
+    --room_rounds_left_;
+    (void)rocksdb::experimental::SuggestCompactRange(db_.get(), nullptr, nullptr);
   }
+
+  [[nodiscard]] int room_rounds_left() const override { return room_rounds_left_; }
 
   [[nodiscard]] absl::Status checkpoint(const std::string& path) override {
     rocksdb::Status status = with_room([&] { return background_->flush(*db_); });
@@ -256,8 +261,8 @@ class RocksdbShardDb final : public ShardDb {
 
  private:
   /// `now`: what it is set to. An option that the disk has no room for is set the next time.
-  void set_option(const char* name, const char* value, const char*& now) {
-    if (now != value && db_->SetOptions({{name, value}}).ok()) now = value;
+  void set_option(const char* name, std::string_view value, std::string_view& now) {
+    if (now != value && db_->SetOptions({{name, std::string(value)}}).ok()) now = value;
   }
 
   /// More than half of all blobs are garbage, and the disk has room for the others once more.
@@ -318,7 +323,7 @@ class RocksdbShardDb final : public ShardDb {
   rocksdb::Status add_to_batch(const AppliedEffect& effect) {
     const rocksdb::Slice key = to_slice(effect.key);
     if (!effect.value) {
-      has_deleted_ = true;
+      room_rounds_left_ = kRoomRounds;
       return batch_.Delete(key);
     }
     std::array<char, kValuePrefixBytesMax> prefix;
@@ -348,9 +353,9 @@ class RocksdbShardDb final : public ShardDb {
   rocksdb::WriteOptions write_options_;
   rocksdb::WriteBatch batch_;  // used by apply()
   uint32_t format_;            // used by apply() and ingest()
-  bool has_deleted_ = false;   // since set_short_of_room() last looked
-  const char* level0_files_ = kLevel0Files;
-  const char* blob_age_ = kBlobAgeCutoff;
+  int room_rounds_left_ = 0;
+  std::string_view level0_files_ = kLevel0Files;
+  std::string_view blob_age_ = kBlobAgeCutoff;
   std::vector<InternalRow> internal_rows_;
   std::atomic<uint64_t> applied_index_;
 };

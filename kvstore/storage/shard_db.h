@@ -94,8 +94,10 @@ class ShardDb {
   [[nodiscard]] virtual absl::StatusOr<uint64_t> flush() = 0;
 
   /// The disk is short of room, or has room again. While it is short, the space of rows that were deleted and flushed goes
-  /// back to the file system soon, in the background, and not only when the database grows. Repeat it after deletes.
+  /// back to the file system soon, in the background, and not only when the database grows. It takes several calls.
   virtual void set_short_of_room(bool /*is_short*/) {}
+  /// How many calls of set_short_of_room(true) may still bring something, after deletes.
+  [[nodiscard]] virtual int room_rounds_left() const { return 0; }
 
   /// Makes a copy of the database in the directory `path`, an absolute path on the same file system. The copy is as the
   /// database was after some apply(), not older than the last one before the call. It shares its table files with the

@@ -36,7 +36,7 @@ bool has_room_for_reserve(size_t limit_bytes) {
 }
 
 size_t small_roots_bytes_max(size_t limit_bytes, size_t large_root, bool keeps_reserve) {
-  if (keeps_reserve) return limit_bytes - 2 * large_root;
+  if (keeps_reserve) return limit_bytes - std::max(2 * large_root, limit_bytes / kLargeShare);
   return large_root == kSmallRootBytes ? limit_bytes : limit_bytes - limit_bytes / kLargeShare;
 }
 

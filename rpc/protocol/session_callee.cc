@@ -167,7 +167,12 @@ void CalleeHalf::accept_request_piece(Slot& slot, const Arrival& arrival, TimeNs
   }
   if (slot.request.data == nullptr) {
     std::optional<Assembly> assembly = context_.host.assemble(context_.session, header.message_bytes);
-    if (!assembly.has_value()) return context_.drop(DropReason::kNoMemory);
+    if (!assembly.has_value()) {
+      context_.drop(DropReason::kNoMemory);
+      // What never fits is not waited for.
+      if (header.message_bytes > context_.host.assembly_bytes_max()) refuse_for_memory(slot, now);
+      return;
+    }
     slot.request = std::move(*assembly);
     slot.deadline_ns = now + context_.options.request_timeout_ns * (1 + header.message_bytes / (10 << 20));
     half_due_ns_ = std::min(half_due_ns_, slot.deadline_ns);

@@ -549,6 +549,20 @@ TEST(Session, OnUnplaceable_RequestThatNeverFitsIsRefusedForGood) {
   harness.expect_rest();
 }
 
+TEST(Session, RequestOfSeveralPiecesThatNeverFitsIsRefusedForGood) {
+  Harness harness;
+  harness.server.memory = 0;
+  harness.server.memory_max = 5000;
+  harness.client.call(std::string(20'000, 'x'));
+  harness.run(kSecond);
+  ASSERT_TRUE(harness.client.calls[0].done());
+  EXPECT_EQ(harness.client.calls[0].code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(harness.client.calls[0].outcome.may_have_executed);
+  EXPECT_EQ(harness.server.delivered, 0);
+  harness.server.memory = SIZE_MAX;
+  harness.expect_rest();
+}
+
 TEST(Session, OnUnplaceable_RepeatedRequestIsAnsweredAgain) {
   Harness harness({.reliable = true});
   harness.serve(10);
