@@ -226,7 +226,8 @@ struct EndpointOptions {
   /// Limit for message memory: the assembly of large messages, and copies of lent packets.
   size_t memory_limit_bytes = size_t{1} << 30;
   /// Part of message memory is kept for what peers send that keep_for() accepts, and for answers to this endpoint's own
-  /// calls: one message of any size that the memory has room for at all. Requests beyond that size are refused for good.
+  /// calls: one message of any size that the memory has room for at all. Requests beyond that size are refused for
+  /// good.
   bool keeps_memory_reserve = false;
   /// Limit for the memory of answers that their callers do not have yet. Counts only what handlers reserve
   /// (ReplyToken::reserve).

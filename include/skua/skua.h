@@ -241,8 +241,8 @@ static inline skua_bytes skua_no_value(void) {
   return bytes;
 }
 
-/* Takes the first field off the front of a row: of the value of a get or of an entry. Copies nothing; `field` points into
- * the row. False: there is none. If `row->length` is not 0 then, what is left is no field.
+/* Takes the first field off the front of a row: of the value of a get or of an entry. Copies nothing; `field` points
+ * into the row. False: there is none. If `row->length` is not 0 then, what is left is no field.
  *
  *   skua_bytes row = skua_result_value(result);
  *   skua_field field;

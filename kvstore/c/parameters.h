@@ -1,6 +1,6 @@
 // Parameter structs of the C library, read. Each begins with its size, which tells the version of the header that its
-// program was compiled with: a smaller struct lacks fields, which have their defaults then; a larger one has fields that
-// this library does not know, which must be zero.
+// program was compiled with: a smaller struct lacks fields, which have their defaults then; a larger one has fields
+// that this library does not know, which must be zero.
 #ifndef SKUA_KVSTORE_C_PARAMETERS_H_
 #define SKUA_KVSTORE_C_PARAMETERS_H_
 
@@ -15,8 +15,8 @@
 
 namespace skua::c {
 
-// Each writes to `to` what `given` says, or the defaults if `given` is null. INVALID_ARGUMENT names what makes no sense.
-// Views in `to` point to what views in `given` point to.
+// Each writes to `to` what `given` says, or the defaults if `given` is null. INVALID_ARGUMENT names what makes no
+// sense. Views in `to` point to what views in `given` point to.
 
 /// `names` gets the names of fields that `to` points to.
 [[nodiscard]] absl::Status read(const skua_read_options* given, kv::ReadOptions& to,

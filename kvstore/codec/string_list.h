@@ -1,5 +1,5 @@
-// StringList: strings of a decoded request, each with its length in front (u16): the keys of a MULTI_GET, the names of a
-// GET's fields.
+// StringList: strings of a decoded request, each with its length in front (u16): the keys of a MULTI_GET, the names of
+// a GET's fields.
 #ifndef SKUA_KVSTORE_CODEC_STRING_LIST_H_
 #define SKUA_KVSTORE_CODEC_STRING_LIST_H_
 

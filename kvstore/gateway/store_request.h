@@ -1,6 +1,6 @@
 // What a command asks of the store, and what the store says. Values: the commands do not know who carries them out.
-// That is StoreClient in the gateway, and a map in tests. Whether a password is right (kPassword) is asked in the same way,
-// and PasswordChecker answers.
+// That is StoreClient in the gateway, and a map in tests. Whether a password is right (kPassword) is asked in the same
+// way, and PasswordChecker answers.
 #ifndef SKUA_KVSTORE_GATEWAY_STORE_REQUEST_H_
 #define SKUA_KVSTORE_GATEWAY_STORE_REQUEST_H_
 

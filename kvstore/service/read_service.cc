@@ -182,9 +182,9 @@ void ReadService::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue&
   replies_.send(reply, Method::kGet, KvStatus::kOk, std::move(message));
 }
 
-/// Answers with the fields of a row that the GET names. `request`: its bytes. The names are read from them once more, so
-/// that a GET without names has no room for them. Fields that lie side by side are sent as the value is, from where the
-/// row lies, unless that would keep a copy of a row that is much larger.
+/// Answers with the fields of a row that the GET names. `request`: its bytes. The names are read from them once more,
+/// so that a GET without names has no room for them. Fields that lie side by side are sent as the value is, from where
+/// the row lies, unless that would keep a copy of a row that is much larger.
 void ReadService::answer_fields(ReplyToken& reply, HeldShard& shard, PinnedValue& row, Place place, ByteSpan request,
                                 const GetExtras& extras) {
   const absl::StatusOr<GetRequest> asked = decode_get(request);

@@ -100,8 +100,8 @@ void Shard::take_effect(WriteOp& op) {
   queue_.enter(op);
 }
 
-/// Why what the write leaves may have no mark. Empty: it has none, or all replicas take it. An entry that a replica does
-/// not take would block all later writes.
+/// Why what the write leaves may have no mark. Empty: it has none, or all replicas take it. An entry that a replica
+/// does not take would block all later writes.
 std::string Shard::why_no_marks(const WriteOp& op) const {
   const auto is_marked = [](const Effect& effect) { return !effect.mark.empty(); };
   if (entries_ == nullptr || std::ranges::none_of(op.effects(), is_marked)) return {};

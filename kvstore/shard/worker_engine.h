@@ -99,8 +99,8 @@ class WorkerEngine {
     worker_.steady_ms = std::max(worker_.steady_ms, steady_ms);
   }
   [[nodiscard]] uint64_t now_ms() const { return worker_.now_ms; }
-  /// The disk is short of room for what grows, or has room again. While it is short, what deletes leave is given back to
-  /// the disk every kMakeRoomMs.
+  /// The disk is short of room for what grows, or has room again. While it is short, what deletes leave is given back
+  /// to the disk every kMakeRoomMs.
   void set_short_of_room(bool is_short);
   /// Call now and then. Tries again writes that wait for memory, because a release of a pinned value does not wake
   /// them, and databases whose disk was full.

@@ -150,9 +150,9 @@ class RocksdbShardDb final : public ShardDb {
     return index;
   }
 
-  /// RocksDB compacts when there is more data. Deletes are few bytes, so without this a full disk would stay full. First
-  /// the deleted rows go, with the first tables that are flushed; then blob files of which little is left, if there is
-  /// room to write that little anew.
+  /// RocksDB compacts when there is more data. Deletes are few bytes, so without this a full disk would stay full.
+  /// First the deleted rows go, with the first tables that are flushed; then blob files of which little is left, if
+  /// there is room to write that little anew.
   void set_short_of_room(bool is_short) override {
     set_option("level0_file_num_compaction_trigger", is_short ? std::string_view("1") : kLevel0Files, level0_files_);
     const bool is_garbage = is_short && blobs_are_garbage();

@@ -74,7 +74,8 @@ struct InternalRow {
   uint64_t version = 0;  ///< as in AppliedEffect
 };
 
-/// Thread: apply(), ingest(), flush() and set_short_of_room() one at a time; all other methods any thread, also during these.
+/// Thread: apply(), ingest(), flush() and set_short_of_room() one at a time; all other methods any thread, also during
+/// these.
 class ShardDb {
  public:
   virtual ~ShardDb() = default;
@@ -93,8 +94,9 @@ class ShardDb {
   /// durable.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> flush() = 0;
 
-  /// The disk is short of room, or has room again. While it is short, the space of rows that were deleted and flushed goes
-  /// back to the file system soon, in the background, and not only when the database grows. It takes several calls.
+  /// The disk is short of room, or has room again. While it is short, the space of rows that were deleted and flushed
+  /// goes back to the file system soon, in the background, and not only when the database grows. It takes several
+  /// calls.
   virtual void set_short_of_room(bool /*is_short*/) {}
   /// How many calls of set_short_of_room(true) may still bring something, after deletes.
   [[nodiscard]] virtual int room_rounds_left() const { return 0; }

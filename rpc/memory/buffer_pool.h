@@ -14,9 +14,10 @@
 //    roots      |  2 MiB  |  2 MiB  | ...  up to 3/4  |            32 MiB            | ...
 //    pieces     |4k|4k|4k|| 1 MiB |1|                 |      16 MiB     |8 MiB |4 |4 |
 //
-// A pool may keep a reserve (Options). It is one large root that is never cut: messages on which others wait always find
-// memory, one after the other. Then there is room for one more large root at least. A large root may have 2 MiB more than
-// its one piece, so that the largest message, which is a little more than a power of two, does not need twice as much:
+// A pool may keep a reserve (Options). It is one large root that is never cut: messages on which others wait always
+// find memory, one after the other. Then there is room for one more large root at least. A large root may have 2 MiB
+// more than its one piece, so that the largest message, which is a little more than a power of two, does not need twice
+// as much:
 //
 //    roots      |  2 MiB  | ...  what the two others leave  | 16 MiB + 2 MiB, cut as above | reserve: 16 MiB + 2 MiB |
 //
@@ -81,8 +82,8 @@ class BufferPool {
   /// As allocate(), but takes the reserve. RESOURCE_EXHAUSTED: there is none, it is in use, or it is too small.
   absl::StatusOr<Buffer> allocate_reserve(size_t bytes);
 
-  /// The largest message for which there is a piece as soon as others are freed. A pool without a reserve does not tell:
-  /// kLargest.
+  /// The largest message for which there is a piece as soon as others are freed. A pool without a reserve does not
+  /// tell: kLargest.
   [[nodiscard]] size_t message_bytes_max() const;
   /// The same of a pool that keeps a reserve, over an arena of this limit.
   [[nodiscard]] static size_t message_bytes_max(size_t limit_bytes, size_t message_bytes_max);

@@ -117,7 +117,7 @@ class SmallCalls {
   const ProtocolOptions& options_;
   uint32_t in_flight_ = 0;
   bool in_bundle_ = false;
-  // The last call's time-out, also in ticks and as a record's code. Before the first call it is one that calls may have.
+  // The last call's time-out, also in ticks and as a record's code. Before the first call: one that calls may have.
   DurationNs timeout_ns_ = kSmallTimeoutMax;
   Ticks timeout_ticks_ = to_ticks(kSmallTimeoutMax);
   uint8_t timeout_code_ = time_code(kSmallTimeoutMax);

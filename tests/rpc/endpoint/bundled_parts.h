@@ -1,5 +1,5 @@
-// The parts of an endpoint whose sessions share bundles with a peer: the peer is the test, which reads what was sent and
-// writes records by hand.
+// The parts of an endpoint whose sessions share bundles with a peer: the peer is the test, which reads what was sent
+// and writes records by hand.
 #ifndef SKUA_TESTS_RPC_ENDPOINT_BUNDLED_PARTS_H_
 #define SKUA_TESTS_RPC_ENDPOINT_BUNDLED_PARTS_H_
 
