@@ -110,13 +110,15 @@ class TransmittingHost final : public IdleSessionHost {
   void mark_ready(Session& session) override { transmits->mark_ready(session); }
   PacketSink* express(const Session& session) override { return transmits->express(session); }
   void arm_timer(Session& session, TimeNs when) override { timers->set_earlier(session.address().local_index, when); }
-  /// The bytes stay the test's.
+  /// A copy: the test's packet may go before the call ends.
   bool keep(const Arrival& arrival, Lease& lease) override {
-    lease.fill(arrival.payload, nullptr, 0);
-    return true;
+    if (arrival.payload.empty()) return true;
+    const LeaseParts copy = memory->copy_out({}, arrival.payload);
+    lease = Lease(copy);
+    return copy.owner != nullptr;
   }
   std::optional<Assembly> assemble(const Session& /*session*/, size_t bytes) override {
-    return memory == nullptr ? std::nullopt : memory->assemble({}, bytes);
+    return memory->assemble({}, bytes);
   }
   Announcement announce(const MessageOwner& owner, const MessagePtr& message) override {
     return reads == nullptr ? Announcement() : reads->announce(owner, message);
@@ -157,6 +159,7 @@ struct SessionParts : ContextAndMemory {
   explicit SessionParts(Transport& wire, const EndpointOptions& options = {}) : ContextAndMemory(wire, options) {
     host.transmits = &transmits;
     host.timers = &context.timers;
+    host.memory = &memory;
     lives.observe([this](const SessionEvent& event) { events.push_back(event); });
   }
   ~SessionParts() {

@@ -78,7 +78,6 @@ class MessageReadsTest : public ::testing::Test {
   MessageReadsTest() {
     parts.host.reads = &reads;
     parts.host.outgoing = &outgoing;
-    parts.host.memory = &parts.memory;
   }
   ~MessageReadsTest() override {
     parts.lives.abort_all(absl::CancelledError("the test is over"));
