@@ -4,17 +4,13 @@
 #ifndef SKUA_TESTS_CONTROL_ETCD_PROCESS_H_
 #define SKUA_TESTS_CONTROL_ETCD_PROCESS_H_
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +19,7 @@
 #include "control/security/credential_files.h"
 #include "control/store/etcd_address.h"
 #include "rpc/base/check.h"
+#include "tests/app/free_port.h"
 #include "tests/control/temp_dir.h"
 
 namespace skua::control {
@@ -38,15 +35,15 @@ class EtcdProcess {
   /// With limits as Skua wants them, unless `arguments` says otherwise.
   explicit EtcdProcess(std::vector<std::string> arguments = {absl::StrCat("--max-txn-ops=", kEtcdTransactionOps),
                                                              absl::StrCat("--max-request-bytes=", kEtcdRequestBytes)})
-      : arguments_(std::move(arguments)), client_port_(free_port()), peer_port_(free_port()) {
+      : arguments_(std::move(arguments)), client_port_(app::free_port()), peer_port_(app::free_port()) {
     start();
   }
   /// With TLS for clients: shows `files`, and wants certificates of their authority if `wants_certificates`.
   EtcdProcess(const CredentialFiles& files, bool wants_certificates)
       : tls_(true),
         arguments_({"--cert-file=" + files.certificate, "--key-file=" + files.key}),
-        client_port_(free_port()),
-        peer_port_(free_port()) {
+        client_port_(app::free_port()),
+        peer_port_(app::free_port()) {
     if (wants_certificates) {
       arguments_.insert(arguments_.end(), {"--client-cert-auth=true", "--trusted-ca-file=" + files.authorities});
     }
@@ -94,23 +91,6 @@ class EtcdProcess {
 
   [[nodiscard]] std::string endpoint() const { return absl::StrCat("127.0.0.1:", client_port_); }
   [[nodiscard]] EtcdAddress address(const std::string& prefix) const { return {{endpoint()}, prefix, tls_}; }
-
-  /// Below what the kernel gives to connections: one of those could take it before etcd does.
-  [[nodiscard]] static int free_port() {
-    std::random_device random;
-    std::uniform_int_distribution<int> ports(10'000, 30'000);
-    while (true) {
-      const int port = ports(random);
-      const int fd = socket(AF_INET, SOCK_STREAM, 0);
-      sockaddr_in address{};
-      address.sin_family = AF_INET;
-      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      address.sin_port = htons(static_cast<uint16_t>(port));
-      const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
-      close(fd);
-      if (free) return port;
-    }
-  }
 
  private:
   /// Of memory, where the machine has such a directory.

@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/app/free_port.h"
+
 namespace skua::ycsb {
 
 class StoreServer {
@@ -55,7 +57,7 @@ class StoreServer {
     directory_ = directory;
     // Between choosing a free port and the server binding it, somebody else may take it: try again.
     for (int attempt = 0; attempt < 5 && pid_ <= 0; ++attempt) {
-      const int port = free_port();
+      const int port = app::free_port();
       start(port, words_of(std::to_string(port)));
     }
   }
@@ -67,16 +69,6 @@ class StoreServer {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(static_cast<uint16_t>(port));
     return address;
-  }
-
-  static int free_port() {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = loopback(0);
-    socklen_t size = sizeof address;
-    const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                       getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-    close(fd);
-    return bound ? ntohs(address.sin_port) : 0;
   }
 
   void start(int port, std::vector<std::string> words) {

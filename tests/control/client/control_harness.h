@@ -11,6 +11,7 @@
 #include "control/client/node_agent.h"
 #include "control/server/control_server.h"
 #include "control/store/embedded_store.h"
+#include "tests/app/free_port.h"
 #include "tests/control/core/core_fixture.h"
 #include "tests/control/fake_probe.h"
 #include "tests/control/temp_dir.h"
@@ -34,7 +35,6 @@ class ControlHarness {
     auto server = ControlServer::start(options, *std::move(store));
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
-    address_ = server_->address();
   }
   void stop() { server_.reset(); }
   /// Comes back empty, as another cluster.
@@ -49,7 +49,7 @@ class ControlHarness {
  private:
   const uint32_t suspect_after_ms_;
   TempDir dir_;
-  std::string address_ = "127.0.0.1:0";
+  const std::string address_ = app::free_address();
   std::string fresh_id_ = kClusterId;
   std::unique_ptr<ControlServer> server_;
 };

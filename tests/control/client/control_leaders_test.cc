@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/client/shard_map_cache.h"
 #include "control/store/etcd_election.h"
+#include "tests/app/free_port.h"
 #include "tests/control/client/control_harness.h"
 #include "tests/control/etcd_process.h"
 
@@ -18,7 +19,7 @@ class ControlLeadersTest : public testing::Test {
     if (!EtcdProcess::is_installed()) GTEST_SKIP() << kNoEtcd;
     etcd_.emplace();
     for (size_t i = 0; i < servers_.size(); ++i) {
-      addresses_[i] = absl::StrCat("127.0.0.1:", EtcdProcess::free_port());
+      addresses_[i] = app::free_address();
       start(i);
     }
   }

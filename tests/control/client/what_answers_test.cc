@@ -18,6 +18,7 @@
 #include "control/security/first_words.h"
 #include "control/server/bootstrap_server.h"
 #include "control/store/etcd_store.h"
+#include "tests/app/free_port.h"
 #include "tests/control/client/control_harness.h"
 #include "tests/control/etcd_process.h"
 
@@ -144,7 +145,7 @@ TEST(WhatAnswers, SpeaksNoTls) {
 }
 
 TEST(WhatAnswers, NobodyIsNobody) {
-  EXPECT_EQ(what_answers(absl::StrCat("127.0.0.1:", EtcdProcess::free_port())), Answerer::kNobody);
+  EXPECT_EQ(what_answers(app::free_address()), Answerer::kNobody);
   for (const char* address : {"", "nonsense", ":1", "127.0.0.1:", "[::1", "127.0.0.1:none"}) {
     EXPECT_EQ(what_answers(address), Answerer::kNobody) << address;
   }
@@ -155,7 +156,7 @@ TEST(ExplainControlFailure, LeavesAloneWhatItHasNothingToSayOf) {
   ControlHarness control;
   const absl::Status lost = absl::UnavailableError("lost");
   EXPECT_EQ(explain_control_failure(lost, control.address()), lost);
-  const std::string nobody = absl::StrCat("127.0.0.1:", EtcdProcess::free_port());
+  const std::string nobody = app::free_address();
   EXPECT_EQ(explain_control_failure(lost, nobody), lost);
   RawServer web("HTTP/1.1 400 Bad Request\r\n\r\n", true);
   const absl::Status missing = absl::NotFoundError("no table");

@@ -23,6 +23,7 @@
 #include "control/server/control_server.h"
 #include "control/store/embedded_store.h"
 #include "rpc/base/clock.h"
+#include "tests/app/free_port.h"
 #include "tests/control/certificate_office.h"
 #include "tests/control/fake_probe.h"
 #include "tests/control/temp_dir.h"
@@ -68,8 +69,6 @@ class JoiningTest : public testing::Test {
     auto control = ControlServer::start(options, *std::move(store));
     ASSERT_TRUE(control.ok()) << control.status();
     control_ = *std::move(control);
-    address_ = control_->address();
-    if (issues) join_address_ = control_->join_address();
     admin_.emplace(address_, 20 * kSecond, loaded(office_.issue(Role::kAdmin, "ada")));
   }
 
@@ -107,8 +106,8 @@ class JoiningTest : public testing::Test {
   TempDir directory_;
   SteadyClock clock_;
   CertificateOffice office_{directory_.path(), "office"};
-  std::string address_ = "127.0.0.1:0";
-  std::string join_address_ = "127.0.0.1:0";
+  const std::string address_ = app::free_address();
+  const std::string join_address_ = app::free_address();
   std::shared_ptr<Auditor> auditor_;
   std::unique_ptr<ControlServer> control_;
   std::optional<AdminClient> admin_;

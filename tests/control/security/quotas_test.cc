@@ -13,6 +13,7 @@
 #include "control/server/control_server.h"
 #include "control/store/embedded_store.h"
 #include "control/store/memory_store.h"
+#include "tests/app/free_port.h"
 #include "tests/control/certificate_office.h"
 #include "tests/control/temp_dir.h"
 #include "tests/control/wait.h"
@@ -37,7 +38,7 @@ class QuotasOfAClusterTest : public testing::Test {
 
   void start_control() {
     ControlServerOptions options;
-    options.listen_address = control_ == nullptr ? "127.0.0.1:0" : control_->address();
+    options.listen_address = address_;
     options.cluster.id = kClusterOfQuotas;
     options.credentials = loaded(office_.issue(Role::kControl, "c1"));
     control_.reset();
@@ -52,6 +53,7 @@ class QuotasOfAClusterTest : public testing::Test {
 
   TempDir directory_;
   CertificateOffice office_{directory_.path(), "office", kClusterOfQuotas};
+  const std::string address_ = app::free_address();
   std::unique_ptr<ControlServer> control_;
   std::optional<AdminClient> admin_;
 };

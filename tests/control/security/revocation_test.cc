@@ -20,6 +20,7 @@
 #include "control/server/control_server.h"
 #include "control/store/embedded_store.h"
 #include "control/store/memory_store.h"
+#include "tests/app/free_port.h"
 #include "tests/control/certificate_office.h"
 #include "tests/control/fake_probe.h"
 #include "tests/control/temp_dir.h"
@@ -70,7 +71,7 @@ class RevocationTest : public testing::Test {
 
   void start_control() {
     ControlServerOptions options;
-    options.listen_address = control_ == nullptr ? "127.0.0.1:0" : control_->address();
+    options.listen_address = address_;
     options.cluster.id = kOurs;
     options.credentials = loaded(office_.issue(Role::kControl, "c1"));
     options.make_probe = [] { return std::make_unique<AgreeableProbe>(); };
@@ -91,6 +92,7 @@ class RevocationTest : public testing::Test {
   TempDir directory_;
   CertificateOffice office_{directory_.path(), "office", kOurs};
   RememberingAcceptor acceptor_;
+  const std::string address_ = app::free_address();
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<BootstrapServer> node_;
   std::optional<AdminClient> admin_;

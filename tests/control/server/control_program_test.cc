@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/client/admin_client.h"
 #include "control/store/etcd_store.h"
+#include "tests/app/free_port.h"
 #include "tests/control/certificate_office.h"
 #include "tests/control/etcd_process.h"
 #include "tests/control/temp_dir.h"
@@ -197,7 +198,7 @@ TEST_F(ControlProgramTest, MissingMetadata) {
 
 TEST_F(ControlProgramTest, MetadataElsewhere) {
   expect_refusal(arguments({"--metadata", "zookeeper"}), "Give etcd://HOST:PORT");
-  expect_refusal(arguments({"--metadata", absl::StrCat("etcd://127.0.0.1:", EtcdProcess::free_port(), "/p")}),
+  expect_refusal(arguments({"--metadata", absl::StrCat("etcd://127.0.0.1:", app::free_port(), "/p")}),
                  "cannot be reached. Start it there, or give its addresses", 1);
 }
 

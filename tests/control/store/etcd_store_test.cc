@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/store/memory_store.h"
 #include "rpc/base/rng.h"
+#include "tests/app/free_port.h"
 #include "tests/control/etcd_process.h"
 #include "tests/control/wait.h"
 
@@ -54,8 +55,7 @@ class EtcdStoreTest : public testing::Test {
 };
 
 TEST_F(EtcdStoreTest, Open_UnreachableIsOneLineWithTheWayOut) {
-  const auto store = EtcdStore::open({.address = {{absl::StrCat("127.0.0.1:", EtcdProcess::free_port())}, "p"},
-                                      .open_timeout_ns = 300 * kMillisecond});
+  const auto store = EtcdStore::open({.address = {{app::free_address()}, "p"}, .open_timeout_ns = 300 * kMillisecond});
   EXPECT_EQ(store.status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(text(store.status()),
               AllOf(HasSubstr("127.0.0.1:"), HasSubstr("cannot be reached"), HasSubstr("--metadata")));
@@ -64,7 +64,7 @@ TEST_F(EtcdStoreTest, Open_UnreachableIsOneLineWithTheWayOut) {
 TEST_F(EtcdStoreTest, Open_GoesOnToTheMemberThatAnswers) {
   EtcdProcess etcd;
   EtcdAddress address = etcd.address("p");
-  address.endpoints.insert(address.endpoints.begin(), absl::StrCat("127.0.0.1:", EtcdProcess::free_port()));
+  address.endpoints.insert(address.endpoints.begin(), app::free_address());
   const auto store = open(address);
   ASSERT_NE(store, nullptr);
   put(*store, "a", "1");

@@ -13,6 +13,7 @@
 #include "kvstore/client/client.h"
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/node/node.h"
+#include "tests/app/free_port.h"
 #include "tests/control/temp_dir.h"
 #include "tests/control/wait.h"
 #include "tests/kvstore/node/test_node.h"
@@ -39,7 +40,6 @@ class Control {
     auto server = control::ControlServer::start(options, *std::move(store));
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
-    address_ = server_->address();
   }
   void stop() { server_.reset(); }
   /// Comes back as the control plane of another cluster.
@@ -52,7 +52,7 @@ class Control {
 
  private:
   control::TempDir directory_;
-  std::string address_ = "127.0.0.1:0";
+  const std::string address_ = app::free_address();
   std::string fresh_cluster_id_ = app::random_uuid();
   std::unique_ptr<control::ControlServer> server_;
 };

@@ -1,4 +1,5 @@
 #include "tests/kvstore/node/test_node.h"
+#include "tests/app/free_port.h"
 
 #include <filesystem>
 #include <mutex>
@@ -16,7 +17,7 @@ struct TestNode::Impl {
   control::TempDir directory;
   std::string control_address;
   uint32_t workers = 1;
-  std::string grpc_address = "127.0.0.1:0";
+  const std::string grpc_address = app::free_address();
   std::function<control::CredentialsPtr(const std::string&)> issue;
   std::mutex mutex;
   absl::Status fatal;  // guarded by mutex
@@ -90,7 +91,6 @@ absl::Status TestNode::start() {
   auto node = Node::start(impl_->options(*identity));
   if (!node.ok()) return node.status();
   impl_->node = *std::move(node);
-  impl_->grpc_address = impl_->node->grpc_address();
   return absl::OkStatus();
 }
 
