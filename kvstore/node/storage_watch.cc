@@ -48,6 +48,16 @@ std::string slow_to_leave(const std::vector<LeavingShard>& leaving, uint64_t now
   return all;
 }
 
+std::string refused_by_peers(const std::vector<std::string>& refusals) {
+  if (refusals.empty()) return "";
+  std::string all = refusals.front();
+  if (refusals.size() > 1) absl::StrAppend(&all, "; so do ", refusals.size() - 1, " more workers");
+  absl::StrAppend(&all,
+                  "; writes of the shards that need it wait. Start that node with as much --message-memory as the "
+                  "others, and with the same version");
+  return all;
+}
+
 std::string troubled_databases(const std::vector<TroubledShard>& troubled) {
   std::string all;
   for (size_t i = 0; i < troubled.size(); ++i) {
@@ -116,6 +126,7 @@ StorageWatch::StorageWatch(Options options, std::vector<Worker*> workers)
       log_failures_(workers_.size()),
       slow_leavers_(workers_.size()),
       database_troubles_(workers_.size()),
+      refusals_(workers_.size()),
       others_(options_.others.size()),
       held_up_(workers_.size()),
       failed_(workers_.size()) {
@@ -138,16 +149,16 @@ void StorageWatch::look() {
                  growth->ok() ? "the disk has room again; writes are taken" : std::string(growth->message()));
   }
   for (size_t i = 0; i < others_.size(); ++i) {
-    const std::string before = std::exchange(others_[i], options_.others[i]());
-    if (before.empty() && !others_[i].empty()) options_.log(LogSeverity::kError, others_[i]);
+    note(others_[i], options_.others[i]());
   }
   if (options_.unserved) unserved_ = options_.unserved();
   const uint64_t now_ms = MachineClock::system().unix_ms();
   for (size_t i = 0; i < workers_.size(); ++i) {
     const auto stats = workers_[i]->stats();
-    note_silence(i, stats.status());
+    note(silent_[i], stats.ok() ? std::string() : std::string(stats.status().message()));
     if (!stats.ok()) continue;
     slow_leavers_[i] = slow_to_leave(stats->leaving, now_ms);
+    note(refusals_[i], refused_by_peers(stats->refusals));
     look_at_databases(i, stats->troubled);
     if (!log_failures_[i].empty() || stats->storage.log_health.ok()) continue;
     log_failures_[i] =
@@ -179,16 +190,15 @@ void StorageWatch::look_at_databases(size_t worker, const std::vector<TroubledSh
   failed_[worker] = std::move(failed);
 }
 
-void StorageWatch::note_silence(size_t worker, const absl::Status& status) {
-  const std::string before =
-      std::exchange(silent_[worker], status.ok() ? std::string() : std::string(status.message()));
-  if (before.empty() && !silent_[worker].empty()) options_.log(LogSeverity::kError, silent_[worker]);
+void StorageWatch::note(std::string& text, std::string now) const {
+  const std::string before = std::exchange(text, std::move(now));
+  if (before.empty() && !text.empty()) options_.log(LogSeverity::kError, text);
 }
 
 std::string StorageWatch::trouble() const {
   std::string all(growth_.message());
   if (!unserved_.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", unserved_shards(unserved_));
-  for (const auto* troubles : {&others_, &silent_, &log_failures_, &database_troubles_, &slow_leavers_}) {
+  for (const auto* troubles : {&others_, &silent_, &log_failures_, &database_troubles_, &slow_leavers_, &refusals_}) {
     for (const std::string& one : *troubles) {
       if (!one.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", one);
     }

@@ -51,6 +51,9 @@ class GrowthGate {
 /// Text for people: shards that have been leaving their worker for too long, and what each waits for. Empty: none.
 [[nodiscard]] std::string slow_to_leave(const std::vector<LeavingShard>& leaving, uint64_t now_ms);
 
+/// Text for people: workers of other nodes that refuse replication (WorkerStats::refusals), and the way out. Empty: none.
+[[nodiscard]] std::string refused_by_peers(const std::vector<std::string>& refusals);
+
 /// Text for people: shards whose databases take no writes, why, and the way out. Empty: none.
 [[nodiscard]] std::string troubled_databases(const std::vector<TroubledShard>& troubled);
 
@@ -86,7 +89,8 @@ class StorageWatch {
 
  private:
   void look();
-  void note_silence(size_t worker, const absl::Status& status);
+  /// Replaces `text`. Logs the new text if there was none before.
+  void note(std::string& text, std::string now) const;
   void look_at_databases(size_t worker, const std::vector<TroubledShard>& troubled);
   [[nodiscard]] std::string trouble() const;
 
@@ -98,6 +102,7 @@ class StorageWatch {
   std::vector<std::string> log_failures_;       // the same
   std::vector<std::string> slow_leavers_;       // the same
   std::vector<std::string> database_troubles_;  // the same
+  std::vector<std::string> refusals_;           // the same; of workers of other nodes
   std::vector<std::string> others_;             // of Options::others
   std::map<ShardId, UnservedShard> unserved_;
   std::vector<std::set<ShardId>> held_up_;  // by worker: shards that the node's log was told of

@@ -196,6 +196,7 @@ void PeerLinks::reset(Link& link) {
   link.requests = link.bytes = link.questions = 0;
   link.was_answered = false;
   link.was_full = false;
+  link.refuses_until_ns = 0;
   dirty_ = true;
 }
 
@@ -341,6 +342,10 @@ void PeerLinks::on_done(Pending& pending, rpc::CallResult&& result) {
     if (done) done(std::move(result));
     return;
   }
+  if (current && absl::IsInvalidArgument(result.status)) {
+    link->refusal = result.status;
+    link->refuses_until_ns = endpoint_.now_ns() + kPeerRefusesNs;
+  }
   // Answers of an earlier session of the link are of no use.
   if (current && result.status.ok() && result.response.size() > 0) on_reply(to, std::move(result.response));
 }
@@ -461,6 +466,16 @@ absl::Status PeerLinks::last_error(PeerAddress peer) const {
   if (absl::Status status = peers_.check(peer); !status.ok()) return status;
   const auto found = links_.find(peer);
   return found == links_.end() ? absl::OkStatus() : found->second.last_error;
+}
+
+std::vector<std::string> PeerLinks::refusals() const {
+  std::vector<std::string> out;
+  for (const auto& [peer, link] : links_) {
+    if (endpoint_.now_ns() >= link.refuses_until_ns) continue;
+    out.push_back(absl::StrCat(describe(peer, peers_.find(peer.node)->uuid),
+                               " refuses what is replicated to it: ", link.refusal.message()));
+  }
+  return out;
 }
 
 }  // namespace skua::kv

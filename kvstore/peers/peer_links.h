@@ -183,6 +183,9 @@ class PeerLinks {
   /// Error of the last attempt to open the link, or of its loss. OK while the link is open. NOT_FOUND,
   /// FAILED_PRECONDITION: there is no such node or worker.
   [[nodiscard]] absl::Status last_error(PeerAddress peer) const;
+  /// A text for people about each open link whose peer refused a frame for good (INVALID_ARGUMENT) a short time ago.
+  /// Such a peer lives, and what it refuses reaches no majority through it, however often it is sent.
+  [[nodiscard]] std::vector<std::string> refusals() const;
 
  private:
   using Notice = PeerNotices::Kind;
@@ -202,6 +205,8 @@ class PeerLinks {
     bool was_answered = false;  // the peer has answered a request of this opening
     bool was_full = false;
     absl::Status last_error;
+    absl::Status refusal;         // of the last frame that the peer refused for good
+    TimeNs refuses_until_ns = 0;  // when that refusal is no news any more
     control::Backoff backoff;
 
     [[nodiscard]] size_t requests_max(const PeerLinksOptions& options) const {

@@ -81,6 +81,8 @@ struct WorkerStats {
   WorkerEngine::Counters storage;
   std::vector<LeavingShard> leaving;
   std::vector<TroubledShard> troubled;
+  /// Texts about workers of other nodes that refuse what this worker replicates to them.
+  std::vector<std::string> refusals;
 };
 
 /// The counters in Prometheus' text format: names begin with `skua_`, and each metric has HELP and TYPE.

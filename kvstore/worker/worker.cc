@@ -233,6 +233,7 @@ WorkerStats Worker::collect_stats() const {
   stats.sessions = endpoint_->session_count();
   stats.endpoint = endpoint_->counters();
   stats.transport = transport_->counters();
+  if (replication_ != nullptr) stats.refusals = replication_->refusals();
   return stats;
 }
 

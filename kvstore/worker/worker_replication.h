@@ -92,6 +92,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
 
   [[nodiscard]] ReplicaId self() const { return self_; }
   [[nodiscard]] const PeerLinksCounters& counters() const { return links_->counters(); }
+  [[nodiscard]] std::vector<std::string> refusals() const { return links_->refusals(); }
 
  private:
   /// An Append from a primary. It is answered when its entries are as safe as each of them asks for.

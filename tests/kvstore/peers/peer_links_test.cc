@@ -10,6 +10,7 @@
 
 #include "control/core/cluster_limits.h"
 #include "kvstore/peers/peer_identity.h"
+#include "kvstore/peers/peer_limits.h"
 #include "rpc/base/rng.h"
 #include "rpc/base/tsc_clock.h"
 #include "rpc/transport/tcp/tcp_transport.h"
@@ -18,6 +19,11 @@
 namespace skua::kv {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using testing::FakeBootstrap;
 using testing::kPeerCluster;
 using testing::PeerNode;
@@ -329,6 +335,47 @@ TEST(PeerLinksTest, TooMuchForAMessageIsCounted) {
   for (NodeId node = 1; node <= kViewMembersMax + 1; ++node) view.members.push_back({node, 1});
   EXPECT_FALSE(world.node(0).send(world.node(1), StartView{view}));
   EXPECT_EQ(world.node(0).links().counters().dropped_refused, 1U);
+}
+
+TEST(PeerLinksTest, Refusal_OfAPeerWithTooLittleMemoryIsToldForAWhile) {
+  PeerWorld world(2);
+  world.stop(1);
+  world.endpoint_options.memory_limit_bytes = 8 << 20;
+  world.endpoint_options.keeps_memory_reserve = true;
+  world.start(1, 2);
+  world.introduce_all();
+  ASSERT_TRUE(world.connect(0, 1));
+  PeerLinks& links = world.node(0).links();
+  EXPECT_THAT(links.refusals(), IsEmpty());
+  const std::string large(size_t{6} << 20, 'v');
+  AppendBuilder& builder = links.append_builder();
+  builder.begin(world.node(0).envelope(), {.epoch = 4, .prev = {8, 3}, .epochs = {}}, links.make_message());
+  ASSERT_TRUE(builder.add(
+      {.epoch = 4, .time = 5, .payload = as_byte_span(large)}, [](void*) {}, nullptr));
+  ASSERT_TRUE(links.send(PeerNode::address(1), builder.finish()));
+  ASSERT_TRUE(world.run_until([&] { return links.counters().requests_failed == 1; }));
+  EXPECT_THAT(links.refusals(), ElementsAre(AllOf(HasSubstr("worker 0 of node " + PeerNode::uuid(1)),
+                                                  HasSubstr("give the peer more message memory"))));
+  // What fits goes on, and does not hide the refusal.
+  ASSERT_TRUE(world.node(0).send(world.node(1), Confirm{1, 1}));
+  ASSERT_TRUE(world.run_until([&] { return world.node(1).received.size() == 1; }));
+  EXPECT_THAT(links.refusals(), SizeIs(1));
+  world.run_for(kPeerRefusesNs);
+  EXPECT_THAT(links.refusals(), IsEmpty());
+  world.expect_balance();
+}
+
+TEST(PeerLinksTest, Refusal_ForNowIsNotTold) {
+  PeerWorld world(2);
+  ASSERT_TRUE(world.connect(0, 1));
+  world.node(1).answer = nullptr;
+  ASSERT_TRUE(world.node(0).send(world.node(1), Confirm{1, 1}));
+  ASSERT_TRUE(world.run_until([&] { return world.node(1).tokens.size() == 1; }));
+  world.node(1).tokens[0].fail(absl::ResourceExhaustedError("no memory now"));
+  world.node(1).tokens.clear();
+  world.node(1).leases.clear();
+  ASSERT_TRUE(world.run_until([&] { return world.node(0).links().counters().requests_failed == 1; }));
+  EXPECT_THAT(world.node(0).links().refusals(), IsEmpty());
 }
 
 TEST(PeerLinksTest, Opening_ToAnotherEndpointThanAskedForFails) {
