@@ -52,9 +52,10 @@ std::string refused_by_peers(const std::vector<std::string>& refusals) {
   if (refusals.empty()) return "";
   std::string all = refusals.front();
   if (refusals.size() > 1) absl::StrAppend(&all, "; so do ", refusals.size() - 1, " more workers");
-  absl::StrAppend(&all,
-                  "; writes of the shards that need it wait. Start that node with as much --message-memory as the "
-                  "others, and with the same version");
+  absl::StrAppend(
+      &all,
+      "; shards go on without that replica while others suffice, and wait for it otherwise. Start that node with "
+      "as much --message-memory as the others, and with the same version");
   return all;
 }
 

@@ -42,10 +42,10 @@ TEST(SlowToLeave, TellsWhatAShardWaitsForAfterAWhile) {
 TEST(RefusedByPeers, TellsTheFirstAndHowManyMoreAndTheWayOut) {
   EXPECT_EQ(refused_by_peers({}), "");
   const std::string one = refused_by_peers({"worker 1 of node abc refuses"});
-  EXPECT_EQ(one.find("worker 1 of node abc refuses; writes"), 0U) << one;
+  EXPECT_EQ(one.find("worker 1 of node abc refuses; shards go on"), 0U) << one;
   EXPECT_NE(one.find("--message-memory"), std::string::npos);
   const std::string many = refused_by_peers({"worker 1 of node abc refuses", "worker 2", "worker 3"});
-  EXPECT_EQ(many.find("worker 1 of node abc refuses; so do 2 more workers; writes"), 0U) << many;
+  EXPECT_EQ(many.find("worker 1 of node abc refuses; so do 2 more workers; shards go on"), 0U) << many;
 }
 
 TEST(TroubledDatabases, TellsWhichAndWhyAndTheWayOut) {
