@@ -82,8 +82,19 @@ class ShellTest(unittest.TestCase):
         return terminal
 
     def script(self, text, *options):
+        """`text`: the commands, or an open file with them."""
         return subprocess.run([f"{cluster_test.BIN}/skuactl", "--control-address", self.cluster.control_address, "shell", *options],
-                              input=text, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+                              capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                              **({"input": text} if isinstance(text, str) else {"stdin": text}))
+
+    def test_Script_InAFileRunsEachLineOnce(self):
+        path = os.path.join(self.home.name, "commands.txt")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("add numbers visits 1\n" * 3 + "get numbers visits\n")
+        with open(path, encoding="utf-8") as file:
+            result = self.script(file)
+        self.assertEqual(result.stdout.split()[-1], "3", result)
+        self.assertEqual(result.returncode, 0, result)
 
     def test_Terminal_CompletesCommandsTablesAndNodesAndRunsThem(self):
         terminal = self.terminal()
