@@ -83,7 +83,7 @@ struct Client::Impl {
     } wait;
     const bool posted = async->post([&wait, &submit, this] {
       absl::Status status = submit(*async, [&wait](auto&& outcome) {
-        take(wait.result, std::forward<decltype(outcome)>(outcome));
+        take_or_refuse(wait.result, std::forward<decltype(outcome)>(outcome));
         wait.done.set();
       });
       if (status.ok()) return;
@@ -103,6 +103,17 @@ struct Client::Impl {
   Result carry_out(Call&& call) {
     return wait_for<Result>(
         [&call](AsyncClient& client, auto done) { return client.run(std::forward<Call>(call), std::move(done)); });
+  }
+
+  /// The copy of what was read may be larger than the memory that is left. That exception would end the process, too.
+  template <typename Result, typename From>
+  static void take_or_refuse(Result& to, From&& from) {
+    try {
+      take(to, std::forward<From>(from));
+    } catch (const std::bad_alloc&) {
+      to = Result();
+      to.status = absl::ResourceExhaustedError("no memory for the result");
+    }
   }
 
   // Results are copied out of received memory here, on the client's thread: leases must end on that thread.

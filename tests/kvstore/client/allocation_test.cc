@@ -1,19 +1,25 @@
 // A GET in steady state takes no memory from the heap on the client's thread: operations, calls, messages and callbacks
-// are recycled.
+// are recycled. And a result for which there is no memory is an error.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <string>
 
+#include "kvstore/client/client.h"
 #include "tests/kvstore/client/threaded_cluster.h"
 
 namespace {
 
 thread_local size_t allocation_count = 0;
+/// Allocations of so many bytes fail, on threads that have set it.
+thread_local size_t refused_bytes = SIZE_MAX;
 
 void* counted(size_t bytes) {
   ++allocation_count;
+  if (bytes >= refused_bytes) throw std::bad_alloc();
   void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) std::abort();
   return memory;
@@ -95,6 +101,22 @@ TEST(Get, AllocatesNothingInSteadyState) {
   const size_t allocated = allocation_count - before;
   EXPECT_EQ(found, 1000 * kInFlight);
   EXPECT_EQ(allocated, 0u);
+}
+
+TEST(BlockingClient, AResultWithoutMemoryIsAnError) {
+  constexpr size_t kLarge = size_t{1} << 20;
+  ThreadedCluster cluster(1, 4);
+  const auto client = Client::create_over([&]() -> absl::StatusOr<std::unique_ptr<AsyncClient>> {
+    refused_bytes = kLarge;  // this is the client's thread
+    return cluster.make_client();
+  });
+  ASSERT_TRUE(client.ok()) << client.status();
+  ASSERT_TRUE((*client)->put("t", "large", std::string(kLarge, 'v')).ok());
+  ASSERT_TRUE((*client)->put("t", "small", "v").ok());
+  const ReadResult large = (*client)->get("t", "large");
+  EXPECT_TRUE(absl::IsResourceExhausted(large.status)) << large.status;
+  EXPECT_TRUE(absl::IsResourceExhausted((*client)->scan("t", {}).status));
+  EXPECT_EQ((*client)->get("t", "small").value, "v") << "the client goes on";
 }
 
 }  // namespace
