@@ -2,10 +2,14 @@
 #ifndef SKUA_KVSTORE_GATEWAY_GLOB_H_
 #define SKUA_KVSTORE_GATEWAY_GLOB_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace skua::kv::gateway {
+
+/// Steps of glob_matches() that may be done at a time. More would keep a thread for seconds.
+inline constexpr size_t kMatchStepsMax = size_t{64} << 20;
 
 /// Takes at most pattern.size() * text.size() steps.
 [[nodiscard]] bool glob_matches(std::string_view pattern, std::string_view text);

@@ -52,9 +52,6 @@ CommandTask read_all(CommandRun& run, HashPart part) {
   }
 }
 
-/// A pattern may be compared with each byte of each name. More steps would keep the thread for seconds.
-constexpr size_t kMatchStepsMax = size_t{64} << 20;
-
 void reply_hash_page(CommandRun& run, std::string_view row, std::string_view pattern) {
   std::vector<std::pair<std::string_view, std::string_view>> found;
   size_t match_steps = 0;

@@ -29,6 +29,12 @@ constexpr uint32_t kPageRows = 1000;
 constexpr int64_t kScanRowsPerCallMax = 10'000;
 constexpr size_t kKeysBytesMax = size_t{64} << 20;
 
+/// So many rows or fewer, that the pattern can be compared with their keys without a pause.
+uint32_t rows_to_match(std::string_view pattern, int64_t rows_max) {
+  const size_t steps_per_row = kKeyBytesMax * std::max<size_t>(pattern.size(), 1);
+  return static_cast<uint32_t>(std::min<int64_t>(rows_max, kMatchStepsMax / steps_per_row));
+}
+
 /// Whether SCAN gives a key, by its type: rows have marks if the options name one.
 bool is_wanted_type(const ScanOptions& options, const Row& row) {
   if (!options.type.has_value()) return true;
@@ -117,7 +123,7 @@ CommandTask scan(CommandRun& run) {
                           .key = std::max(*start, prefix),
                           .with_mark = options->type.has_value(),
                           .end = end,
-                          .rows_max = static_cast<uint32_t>(std::min(options->count, kScanRowsPerCallMax)),
+                          .rows_max = rows_to_match(options->pattern, std::min(options->count, kScanRowsPerCallMax)),
                           .keys_only = true});
   if (!reply_failure(run, page)) reply_page(run, *page.scan, *options);
 }
@@ -136,8 +142,11 @@ CommandTask keys(CommandRun& run) {
   size_t count = 0;
   std::string start = prefix;
   for (bool has_more = true; has_more;) {
-    const StoreResult page =
-        co_await run.store({.kind = Kind::kScan, .key = start, .end = end, .rows_max = kPageRows, .keys_only = true});
+    const StoreResult page = co_await run.store({.kind = Kind::kScan,
+                                                 .key = start,
+                                                 .end = end,
+                                                 .rows_max = rows_to_match(pattern, kPageRows),
+                                                 .keys_only = true});
     if (reply_failure(run, page)) co_return;
     for (const Row& row : page.scan->rows) {
       if (!glob_matches(pattern, row.key)) continue;

@@ -80,10 +80,6 @@ void reply_absent(CommandRun& run, const SumCommand& command) {
   MemcachedReply(run, false).line(meta_line({.code = "NF"}, command.flags, run.arg(1)));
 }
 
-std::optional<uint64_t> ttl_ms_of(const MemcachedExpiry& expiry) {
-  return expiry.ttl_ms > 0 || expiry.is_past ? std::optional(expiry.ttl_ms) : std::nullopt;
-}
-
 }  // namespace
 
 CommandTask sum(CommandRun& run) {
@@ -103,7 +99,10 @@ CommandTask sum(CommandRun& run) {
       reply.line(meta_line({.code = "EX"}, flags, run.arg(1)));
       co_return;
     }
-    const std::optional<uint64_t> before = old.ok() ? parse_memcached_u64(old.value.bytes()) : 0;
+    const bool is_short = old.value_bytes <= kMemcachedNumberBytesMax;
+    const std::optional<uint64_t> before = !old.ok()  ? 0
+                                           : is_short ? parse_memcached_u64(old.value.bytes())
+                                                      : std::nullopt;
     if (!before.has_value()) {
       reply.line(memcached_errors::kNotANumber);
       co_return;
@@ -119,7 +118,7 @@ CommandTask sum(CommandRun& run) {
     if (exptime.has_value()) {
       const MemcachedExpiry expiry = memcached_expiry(*exptime, run.now_ms());
       request = memcached_put(run.arg(1), text, old.mark.tag, expiry);
-      ttl_ms = ttl_ms_of(expiry);
+      ttl_ms = memcached_ttl_ms(expiry);
     }
     const bool is_nothing = request.kind == Kind::kRemove && !old.ok();
     StoreResult written;

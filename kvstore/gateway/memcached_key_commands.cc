@@ -59,6 +59,36 @@ std::vector<StoreRequest> gets_from(const CommandRun& run, size_t first) {
   return requests;
 }
 
+/// GETs of the same keys, which tell what there is and no values.
+std::vector<StoreRequest> looks_at(std::vector<StoreRequest> gets) {
+  for (StoreRequest& get : gets) get.drops_value = true;
+  return gets;
+}
+
+/// Of each key that is there and that clients of memcached see. False: the client has been told of a failure.
+bool touches_of(const MemcachedReply& reply, std::span<const StoreRequest> looks, std::span<StoreResult> looked,
+                const MemcachedExpiry& expiry, std::vector<StoreRequest>& touches) {
+  touches.clear();
+  for (size_t i = 0; i < looked.size(); ++i) {
+    if (reply.failure(looked[i])) return false;
+    hide_hash(looked[i]);
+    if (looked[i].ok()) touches.push_back(unless_changed(looked[i], memcached_touch(looks[i].key, expiry)));
+  }
+  return true;
+}
+
+/// The keys that somebody else wrote meanwhile, to be looked at again. False: the client has been told of a failure.
+bool changed_ones(const MemcachedReply& reply, std::span<const StoreRequest> touches,
+                  std::span<const StoreResult> touched, std::vector<StoreRequest>& looks) {
+  looks.clear();
+  for (size_t i = 0; i < touched.size(); ++i) {
+    if (reply.failure(touched[i])) return false;
+    if (touched[i].ok()) continue;
+    looks.push_back({.kind = Kind::kGet, .key = touches[i].key, .with_mark = true, .drops_value = true});
+  }
+  return true;
+}
+
 void reply_one(CommandRun& run, StoreResult&& got) {
   const StoreRequest request{.key = run.arg(1)};
   if (reply_values(run, {&request, 1}, {&got, 1})) run.reply_bytes().append("END\r\n");
@@ -78,7 +108,8 @@ CommandTask get(CommandRun& run) {
 }
 
 /// A time to live is set before the value is read, because setting it gives the key another version. A key that expires
-/// at once is read first.
+/// at once is read first. The key is looked at before it is written: a hash must neither expire nor go by a command that
+/// does not find it.
 CommandTask gat(CommandRun& run) {
   const MemcachedReply reply(run, false);
   const std::optional<int64_t> exptime = parse_memcached_i64(run.arg(1));
@@ -89,21 +120,21 @@ CommandTask gat(CommandRun& run) {
   const MemcachedExpiry expiry = memcached_expiry(*exptime, run.now_ms());
   for (size_t i = 2; i < run.size(); i += kRequestsPerCommandMax) {
     const std::vector<StoreRequest> requests = gets_from(run, i);
+    run.gateway().identity.memcached.touches.fetch_add(requests.size(), std::memory_order_relaxed);
+    if (expiry.is_past && !reply_values(run, requests, co_await run.store_all(requests))) co_return;
+    std::vector<StoreRequest> looks = looks_at(requests);
     std::vector<StoreRequest> touches;
-    touches.reserve(requests.size());
-    for (const StoreRequest& request : requests) touches.push_back(memcached_touch(request.key, expiry));
-    run.gateway().identity.memcached.touches.fetch_add(touches.size(), std::memory_order_relaxed);
-    if (!expiry.is_past) {
-      for (const StoreResult& touched : co_await run.store_all(touches)) {
-        if (reply.failure(touched)) co_return;
+    while (!looks.empty()) {
+      if (!run.may_contest()) {
+        run.reply_bytes().clear();
+        reply.line(memcached_errors::kChangesTooOften);
+        co_return;
       }
+      if (!touches_of(reply, looks, co_await run.store_all(looks), expiry, touches)) co_return;
+      if (touches.empty()) break;
+      if (!changed_ones(reply, touches, co_await run.store_all(touches), looks)) co_return;
     }
-    if (!reply_values(run, requests, co_await run.store_all(requests))) co_return;
-    if (expiry.is_past) {
-      for (const StoreResult& touched : co_await run.store_all(touches)) {
-        if (reply.failure(touched)) co_return;
-      }
-    }
+    if (!expiry.is_past && !reply_values(run, requests, co_await run.store_all(requests))) co_return;
   }
   run.reply_bytes().append("END\r\n");
 }

@@ -31,6 +31,7 @@ std::string_view read_flag(std::string_view word, MetaFlags& flags) {
     case 'b': flags.is_key_encoded = true; break;
     case 'v': flags.wants_value = true; break;
     case 't': flags.wants_ttl = true; break;
+    case 'c': flags.wants_version = true; break;
     case 'q': flags.is_quiet = true; break;
     case 'T': return take(parse_memcached_i64(value), flags.expiry);
     case 'N': return take(parse_memcached_i64(value), flags.expiry_of_new);

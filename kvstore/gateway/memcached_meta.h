@@ -18,6 +18,7 @@ struct MetaFlags {
   std::vector<std::string_view> words = {};
   bool wants_value = false;                   // v
   bool wants_ttl = false;                     // t
+  bool wants_version = false;                 // c
   bool is_quiet = false;                      // q
   bool is_key_encoded = false;                // b
   std::optional<int64_t> expiry = {};         // T, as of memcached's exptime

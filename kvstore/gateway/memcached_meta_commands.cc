@@ -2,6 +2,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/gateway/handler_support.h"
 #include "kvstore/gateway/memcached_errors.h"
 #include "kvstore/gateway/memcached_handlers.h"
 #include "kvstore/gateway/memcached_support.h"
@@ -37,24 +38,32 @@ CommandTask meta_get(CommandRun& run) {
   const MemcachedExpiry expiry = memcached_expiry(flags.expiry.value_or(0), run.now_ms());
   const StoreRequest touch = memcached_touch(run.arg(1), expiry);
   MemcachedCounters& counters = run.gateway().identity.memcached;
-  // Setting the time gives the key another version: it comes first, unless nothing would be left to read.
-  if (flags.expiry.has_value() && !expiry.is_past) {
-    counters.touches.fetch_add(1, std::memory_order_relaxed);
-    if (reply.failure(co_await run.store(touch))) co_return;
-  }
-  StoreResult got = co_await run.store({.kind = Kind::kGet,
-                                        .key = run.arg(1),
-                                        .with_ttl = flags.wants_ttl,
-                                        .with_mark = true,
-                                        .drops_value = !flags.wants_value});
-  if (reply.failure(got)) co_return;
-  hide_hash(got);
   counters.gets.fetch_add(1, std::memory_order_relaxed);
-  (got.ok() ? counters.hits : counters.misses).fetch_add(1, std::memory_order_relaxed);
-  if (flags.expiry.has_value() && expiry.is_past && got.ok()) {
-    got.ttl_ms = 0;
-    if (reply.failure(co_await run.store(touch))) co_return;
+  if (flags.expiry.has_value()) counters.touches.fetch_add(1, std::memory_order_relaxed);
+  StoreResult got;
+  for (;;) {
+    got = co_await run.store({.kind = Kind::kGet,
+                              .key = run.arg(1),
+                              .with_ttl = flags.wants_ttl,
+                              .with_mark = true,
+                              .drops_value = !flags.wants_value});
+    if (reply.failure(got)) co_return;
+    hide_hash(got);
+    if (!got.ok() || !flags.expiry.has_value()) break;
+    // Only what was read gets the time: a hash must neither expire nor go by a command that does not find it.
+    const StoreResult touched = co_await run.store(unless_changed(got, touch));
+    if (reply.failure(touched)) co_return;
+    if (touched.ok()) {
+      got.ttl_ms = memcached_ttl_ms(expiry);
+      if (!expiry.is_past) got.version = touched.version;
+      break;
+    }
+    if (!run.may_contest()) {
+      reply.line(memcached_errors::kChangesTooOften);
+      co_return;
+    }
   }
+  (got.ok() ? counters.hits : counters.misses).fetch_add(1, std::memory_order_relaxed);
   reply_got(run, flags, std::move(got));
 }
 

@@ -131,6 +131,7 @@ StoreRequest request_of(const CommandRun& run, const StoreCommand& command) {
     out.if_present =
         (command.mode == StoreMode::kReplace && out.kind == Kind::kPut) || command.mode == StoreMode::kAppend;
   }
+  out.tells_version = command.flags.wants_version;
   return out;
 }
 

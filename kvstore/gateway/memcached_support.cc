@@ -64,6 +64,10 @@ MemcachedExpiry memcached_expiry(int64_t exptime, int64_t now_ms) {
   return {.ttl_ms = std::min(static_cast<uint64_t>(ttl_ms), kTtlMsMax)};
 }
 
+std::optional<uint64_t> memcached_ttl_ms(const MemcachedExpiry& expiry) {
+  return expiry.ttl_ms > 0 || expiry.is_past ? std::optional(expiry.ttl_ms) : std::nullopt;
+}
+
 StoreRequest memcached_put(std::string_view key, std::string_view value, uint32_t tag, const MemcachedExpiry& expiry) {
   if (expiry.is_past) return {.kind = StoreRequest::Kind::kRemove, .key = key};
   return {.kind = StoreRequest::Kind::kPut, .key = key, .value = value, .mark = {.tag = tag}, .ttl_ms = expiry.ttl_ms};

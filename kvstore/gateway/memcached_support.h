@@ -2,6 +2,7 @@
 #ifndef SKUA_KVSTORE_GATEWAY_MEMCACHED_SUPPORT_H_
 #define SKUA_KVSTORE_GATEWAY_MEMCACHED_SUPPORT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,10 @@ namespace skua::kv::gateway {
 
 /// The version of memcached whose replies these are. Clients look at it to know what they may send.
 inline constexpr std::string_view kMemcachedVersion = "1.6.18";
+
+/// A longer value is no number, whatever stands in it: incr and decr keep the length of a value, and many that wait for
+/// the store would hold much memory.
+inline constexpr size_t kMemcachedNumberBytesMax = 4096;
 
 /// The reply of one command. With noreply nothing is written.
 class MemcachedReply {
@@ -45,6 +50,8 @@ struct MemcachedExpiry {
 };
 /// `exptime`: 0 never; up to 30 days in seconds from now; more: seconds since 1970; below 0: at once.
 [[nodiscard]] MemcachedExpiry memcached_expiry(int64_t exptime, int64_t now_ms);
+/// The time to live that a key then has: 0 if it goes at once; nothing if it does not expire.
+[[nodiscard]] std::optional<uint64_t> memcached_ttl_ms(const MemcachedExpiry& expiry);
 /// Sets a value, or removes the key if it would have expired already.
 [[nodiscard]] StoreRequest memcached_put(std::string_view key, std::string_view value, uint32_t tag,
                                          const MemcachedExpiry& expiry);

@@ -31,7 +31,7 @@ StoreResult result_of_group(const Outcome& outcome) {
 PutGroups::PutGroups(AsyncClient& client, DoneFn on_done) : client_(client), on_done_(std::move(on_done)) {}
 
 bool PutGroups::add(const std::string& table, const StoreRequest& request, uint32_t place) {
-  if (!request.is_blind_put() || !fits(request)) return false;
+  if (!request.is_blind_put() || request.tells_version || !fits(request)) return false;
   const std::optional<uint32_t> shard = client_.shard_of(table, request.key);
   if (!shard.has_value()) return false;
   Group& group = groups_.open(table, *shard);

@@ -33,13 +33,14 @@ struct StoreRequest {
   std::optional<uint64_t> if_version = {};
   bool if_absent = false;
   bool if_present = false;
-  uint64_t ttl_ms = 0;       ///< PUT, EXPIRE; 0: the key does not expire
-  bool keep_ttl = false;     ///< PUT: the key keeps the time to live that it has; ttl_ms is 0
-  int64_t delta = 0;         ///< ADD
-  bool creates = false;      ///< EDIT: an absent key counts as a row without fields
-  bool with_ttl = false;     ///< GET: the result has ttl_ms
-  bool with_mark = false;    ///< GET, SCAN: the result has the record's mark, or the marks of the rows
-  bool drops_value = false;  ///< GET: the result has value_bytes, but not the value
+  uint64_t ttl_ms = 0;         ///< PUT, EXPIRE; 0: the key does not expire
+  bool keep_ttl = false;       ///< PUT: the key keeps the time to live that it has; ttl_ms is 0
+  bool tells_version = false;  ///< PUT: the client is told the version, so that no other write may have the same one
+  int64_t delta = 0;           ///< ADD
+  bool creates = false;        ///< EDIT: an absent key counts as a row without fields
+  bool with_ttl = false;       ///< GET: the result has ttl_ms
+  bool with_mark = false;      ///< GET, SCAN: the result has the record's mark, or the marks of the rows
+  bool drops_value = false;    ///< GET: the result has value_bytes, but not the value
   /// GET: the value is a row, and the result has at least those of its fields that have these names; none: all of it.
   std::span<const std::string_view> fields = {};
   /// GET with_mark: the command needs the value only until it has the result (OneRequest::reply).

@@ -19,16 +19,24 @@ using Kind = StoreRequest::Kind;
 struct GetexOptions {
   bool persists = false;
   std::optional<ExpiryOption> expiry;
+  size_t expiry_index = 0;  // of the word behind it
 };
 
 std::optional<GetexOptions> parse_getex_options(const CommandRun& run) {
   GetexOptions options;
-  if (run.size() == 2) return options;
-  options.persists = absl::EqualsIgnoreCase(absl_view(run.arg(2)), "persist");
-  options.expiry = expiry_option(run.arg(2));
-  const size_t words = options.persists ? 3 : 4;
-  const bool is_known = options.persists || options.expiry.has_value();
-  return is_known && run.size() == words ? std::optional(options) : std::nullopt;
+  for (size_t i = 2; i < run.size(); ++i) {
+    if (absl::EqualsIgnoreCase(absl_view(run.arg(i)), "persist") && !options.expiry.has_value()) {
+      options.persists = true;
+      continue;
+    }
+    const std::optional<ExpiryOption> expiry = expiry_option(run.arg(i));
+    const bool is_known = expiry.has_value() && options.expiry.value_or(*expiry) == *expiry;
+    if (!is_known || options.persists || i + 1 == run.size()) return std::nullopt;
+    // The same option may come again, as in Redis: the last one counts.
+    options.expiry = expiry;
+    options.expiry_index = ++i;
+  }
+  return options;
 }
 
 void reply_string(CommandRun& run, StoreResult&& got) {
@@ -88,15 +96,16 @@ CommandTask getex(CommandRun& run) {
     run.reply().error(errors::kSyntax);
     co_return;
   }
-  std::optional<int64_t> expires_at;
-  if (options->expiry.has_value()) {
-    expires_at = expiry_arg(run, 3, options->expiry->unit, options->expiry->base);
-    if (!expires_at.has_value()) co_return;
-  }
   for (;;) {
     StoreResult old =
         co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = options->persists, .with_mark = true});
     if (reply_not_string(run, old)) co_return;
+    // As in Redis the time is looked at only if there is a value.
+    std::optional<int64_t> expires_at;
+    if (old.ok() && options->expiry.has_value()) {
+      expires_at = expiry_arg(run, options->expiry_index, options->expiry->unit, options->expiry->base);
+      if (!expires_at.has_value()) co_return;
+    }
     const bool changes = expires_at.has_value() || (options->persists && old.ttl_ms.has_value());
     if (old.ok() && changes) {
       StoreRequest request{.kind = Kind::kExpire, .key = run.arg(1)};

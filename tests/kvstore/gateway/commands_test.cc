@@ -7,7 +7,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "kvstore/codec/size_limits.h"
 #include "kvstore/gateway/command_table.h"
+#include "kvstore/gateway/glob.h"
 #include "tests/kvstore/gateway/fake_store.h"
 
 namespace skua::kv::gateway {
@@ -106,6 +108,21 @@ TEST_F(Commands, Expiry) {
   EXPECT_EQ(ask("TTL a"), ":9\r\n");
   EXPECT_EQ(ask("GETEX a PXAT 1"), "$1\r\nv\r\n");
   EXPECT_EQ(ask("GETEX a"), "$-1\r\n");
+}
+
+TEST_F(Commands, GetexOptions) {
+  for (const char* line : {"GETEX none EX 0", "GETEX none EX x", "GETEX none PERSIST PERSIST"}) {
+    EXPECT_EQ(ask(line), "$-1\r\n") << line << ": the time is looked at only if there is a value";
+  }
+  ask("SET a v");
+  EXPECT_EQ(ask("GETEX a EX 9 EX 7"), "$1\r\nv\r\n");
+  EXPECT_EQ(ask("TTL a"), ":7\r\n");
+  EXPECT_EQ(ask("GETEX a EX 0"), "-ERR invalid expire time in 'getex' command\r\n");
+  EXPECT_EQ(ask("GETEX a PERSIST PERSIST"), "$1\r\nv\r\n");
+  EXPECT_EQ(ask("TTL a"), ":-1\r\n");
+  for (const char* line : {"GETEX a PERSIST EX 1", "GETEX a EX 1 PERSIST", "GETEX a EX 1 PX 1", "GETEX a EX"}) {
+    EXPECT_EQ(ask(line), "-ERR syntax error\r\n") << line;
+  }
 }
 
 TEST_F(Commands, TimesBeyondBounds) {
@@ -349,6 +366,17 @@ TEST_F(Commands, ThatCostTheGatewaysTime_AreBounded) {
   const std::string pattern(4097, '*');
   EXPECT_EQ(ask("KEYS " + pattern), "-ERR a pattern must have at most 4096 bytes\r\n");
   EXPECT_EQ(ask("SCAN 0 MATCH " + pattern), "-ERR a pattern must have at most 4096 bytes\r\n");
+  // Comparing them must not keep the thread.
+  size_t scans = 0;
+  gateway.store.on_request = [&](const StoreRequest& request) -> std::optional<StoreResult> {
+    EXPECT_LE(request.rows_max * kKeyBytesMax * (pattern.size() - 1), kMatchStepsMax);
+    EXPECT_GT(request.rows_max, 0u);
+    ++scans;
+    return std::nullopt;
+  };
+  ask("SCAN 0 COUNT 10000 MATCH *" + pattern.substr(2));
+  ask("KEYS *" + pattern.substr(2));
+  EXPECT_EQ(scans, 2u);
   EXPECT_EQ(ask("CONFIG GET save " + pattern), "-ERR a pattern must have at most 4096 bytes\r\n");
   EXPECT_EQ(ask("KEYS " + pattern.substr(1)), "*0\r\n");
   std::string words;

@@ -120,9 +120,10 @@ TEST_F(HashCommands, Scan) {
 
 TEST_F(HashCommands, CommandsOfStringsRefuseAHash) {
   ask("HSET h a 1");
-  for (const char* line : {"GET h", "GETSET h x", "GETDEL h", "GETEX h", "GETEX h PERSIST", "SET h x GET",
-                           "SET h x NX GET", "APPEND h x", "STRLEN h", "GETRANGE h 0 -1", "SETRANGE h 0 x",
-                           "SETRANGE h 0 \"\"", "INCR h", "DECR h", "INCRBY h 2", "DECRBY h 2", "INCRBYFLOAT h 1"}) {
+  for (const char* line :
+       {"GET h", "GETSET h x", "GETDEL h", "GETEX h", "GETEX h PERSIST", "GETEX h EX 0", "SET h x GET",
+        "SET h x NX GET", "APPEND h x", "STRLEN h", "GETRANGE h 0 -1", "SETRANGE h 0 x", "SETRANGE h 0 \"\"", "INCR h",
+        "DECR h", "INCRBY h 2", "DECRBY h 2", "INCRBYFLOAT h 1"}) {
     EXPECT_EQ(ask(line), kWrongTypeLine) << line;
   }
   EXPECT_EQ(ask("HGETALL h"), "*2\r\n$1\r\na\r\n$1\r\n1\r\n") << "and change nothing";

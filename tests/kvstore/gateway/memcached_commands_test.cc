@@ -5,8 +5,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kvstore/gateway/memcached_protocol.h"
+#include "kvstore/gateway/memcached_support.h"
 #include "tests/kvstore/gateway/fake_store.h"
 
 namespace skua::kv::gateway {
@@ -99,6 +101,47 @@ TEST_F(MemcachedCommands, Numbers) {
   EXPECT_EQ(ask("ma nosuch k q"), "NF knosuch\r\n");
   EXPECT_EQ(ask("ma made N0 q\r\nma made N0 q\r\nmn"), "HD\r\nMN\r\n");
   EXPECT_EQ(ask("ma m q\r\nma m Mx"), "CLIENT_ERROR invalid mode for ma M token\r\n");
+  gateway.store.tables[0]["long"] = {"9" + std::string(kMemcachedNumberBytesMax - 1, ' '), 7, {}};
+  EXPECT_EQ(ask("incr long 1"), "10\r\n");
+  gateway.store.tables[0]["long"].value += ' ';
+  EXPECT_EQ(ask("incr long 1"), "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
+}
+
+TEST_F(MemcachedCommands, WhatDoesNotFindAHashDoesNotChangeIt) {
+  gateway.store.tables[0]["h"] = {"row", 7, {}, {.row = true}};
+  for (const char* line : {"gat 1 h", "gats -1 h", "gat 1 h h none", "get h"}) EXPECT_EQ(ask(line), "END\r\n") << line;
+  for (const char* line : {"mg h T1", "mg h T-1 v", "mg h v"}) EXPECT_EQ(ask(line), "EN\r\n") << line;
+  EXPECT_EQ(gateway.store.tables[0]["h"].version, 7u);
+  EXPECT_FALSE(gateway.store.tables[0]["h"].expires_at_ms.has_value());
+  ask("set a 0 0 1\r\nx");
+  EXPECT_EQ(ask("gat 100 h a"), "VALUE a 0 1\r\nx\r\nEND\r\n");
+  EXPECT_EQ(ask("mg a t"), "HD t100\r\n");
+}
+
+TEST_F(MemcachedCommands, TouchesThatOthersComeBefore) {
+  ask("set a 0 0 1\r\nx");
+  for (const char* line : {"gat 100 a", "mg a T100 v"}) {
+    int tries = 0;
+    gateway.store.on_request = [&](const StoreRequest& request) -> std::optional<StoreResult> {
+      if (request.kind != StoreRequest::Kind::kExpire || tries++ > 0) return std::nullopt;
+      gateway.store.tables[0]["a"].value += 'y';
+      gateway.store.tables[0]["a"].version += 1000;
+      return std::nullopt;
+    };
+    EXPECT_THAT(ask(line), HasSubstr(gateway.store.tables[0]["a"].value));
+    EXPECT_EQ(tries, 2) << line;
+  }
+  EXPECT_EQ(ask("mg a v t"), "VA 3 t100\r\nxyy\r\n");
+}
+
+TEST_F(MemcachedCommands, AToldVersionIsOfOneWrite) {
+  std::vector<bool> told;
+  gateway.store.on_request = [&](const StoreRequest& request) -> std::optional<StoreResult> {
+    told.push_back(request.tells_version);
+    return std::nullopt;
+  };
+  ask("ms a 1 c\r\nx\r\nms a 1\r\nx\r\nset a 0 0 1\r\nx");
+  EXPECT_EQ(told, (std::vector<bool>{true, false, false}));
 }
 
 TEST_F(MemcachedCommands, Meta) {

@@ -101,6 +101,7 @@ TEST_F(PutGroupsTest, WhatDependsOnTheKeyOrIsLargeGoesAlone) {
   EXPECT_FALSE(add({.kind = Kind::kPut, .key = "a", .if_absent = true}));
   EXPECT_FALSE(add({.kind = Kind::kPut, .key = "a", .if_present = true}));
   EXPECT_FALSE(add({.kind = Kind::kPut, .key = "a", .keep_ttl = true}));
+  EXPECT_FALSE(add({.kind = Kind::kPut, .key = "a", .tells_version = true})) << "a batch has one version for all";
   EXPECT_FALSE(add({.kind = Kind::kRemove, .key = "a"}));
   EXPECT_TRUE(add({.kind = Kind::kPut, .key = "a", .value = "1", .ttl_ms = 60'000}));
 }

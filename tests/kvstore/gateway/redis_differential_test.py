@@ -72,7 +72,8 @@ class Streams:
         return [unit, self.key(), when, *flags], EXACT
 
     def getex(self):
-        return ["GETEX", self.key(), *self.random.choice([[], ["PERSIST"], self.expiry(), ["EX"], ["FOO"], ["PXAT", 1]])], EXACT
+        return ["GETEX", self.key(), *self.random.choice([[], ["PERSIST"], self.expiry(), ["EX"], ["FOO"], ["PXAT", 1], ["EX", 0], ["EX", "x"],
+                                                              ["EX", 5, "EX", 100_000], ["PERSIST", "PERSIST"], ["EX", 1, "PX", 1]])], EXACT
 
     def field(self):
         return self.random.choice(["a", "b", "c", "n", "m", "field:1", "field:2", "x" * 100])
