@@ -55,7 +55,7 @@ ReplicaStart EntryLog::start() const {
 // --- Leading
 
 void EntryLog::lead(uint64_t epoch) {
-  leading_ = true;
+  if (!std::exchange(leading_, true)) ++term_;
   on_hold_ = false;
   epoch_ = epoch;
 }

@@ -133,7 +133,8 @@ class Shard {
   /// memory (checked).
   void lead(uint64_t entry_epoch);
   /// From now on the shard refuses writes. Writes under way that are not committed are answered ABORTED; their entries
-  /// may still be committed later.
+  /// may still be committed later. Writes that are no entries yet, because they wait for the database, are refused when
+  /// their reads are done, whoever leads then.
   void follow();
   /// Entries up to `index` are committed: the shard applies them and answers their writes.
   void commit_entries(uint64_t index);

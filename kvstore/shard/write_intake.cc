@@ -36,8 +36,8 @@ void WriteIntake::fetched(KeyFetch& fetch) {
 
 // --- One mutation
 
-/// `known`: the state of the key in the database; null: it was not read.
-void WriteIntake::evaluate_one(WriteOp& op, const CurrentState* known) {
+/// `read`: null: the key was not read.
+void WriteIntake::evaluate_one(WriteOp& op, const Read* read) {
   if (shard_.shard.refuse(op)) return;
   CurrentState current;
   PinnedValue pin;
@@ -45,12 +45,13 @@ void WriteIntake::evaluate_one(WriteOp& op, const CurrentState* known) {
     if (const auto pending = queue_.pending(op.mutation.key)) {
       current = *pending;
     } else {
-      // Memory is asked also if the database was read: an earlier write that waited for the same read may be committed
-      // by now.
+      // Memory is asked also if the database was read: a write that came before may be committed by now, and have left
+      // memory again.
       MemoryTier::Lookup found = shard_.get(op.mutation.key);
-      if (found.found == MemoryTier::Found::kMiss && known == nullptr) return park(op, found.ticket);
+      const bool is_read = read != nullptr && read->ticket == found.ticket;
+      if (found.found == MemoryTier::Found::kMiss && !is_read) return park(op, found.ticket);
       pin = std::move(found.value);
-      if (found.found == MemoryTier::Found::kMiss) current = *known;
+      if (found.found == MemoryTier::Found::kMiss) current = read->state;
       if (found.found == MemoryTier::Found::kHit) current = {pin.version(), pin.bytes(), found.expiry, pin.mark()};
     }
   }
@@ -81,20 +82,20 @@ void WriteIntake::park(WriteOp& op, MemoryTier::Ticket ticket) {
   parked_.emplace(fetch.key, &fetch);
 }
 
-/// Evaluates the parked writes. Nothing wrote to the key since it was parked, so the state that was read is still
-/// right.
+/// Evaluates the parked writes. If the key was written since it was read (this replica followed another primary
+/// meanwhile), it is read once more, and the other writes wait behind that read.
 void WriteIntake::unpark(KeyFetch& fetch) {
   parked_.erase(fetch.key);
-  CurrentState known;
-  const PinnedValue& read_value = fetch.value;
-  if (fetch.status.ok()) {
-    known = {read_value.version(), read_value.bytes(), read_value.expires_at(), read_value.mark()};
-  }
-  const bool read = fetch.status.ok() || absl::IsNotFound(fetch.status);
+  Read read{.state = {}, .ticket = fetch.ticket};
+  const PinnedValue& value = fetch.value;
+  if (fetch.status.ok()) read.state = {value.version(), value.bytes(), value.expires_at(), value.mark()};
+  const bool is_read = fetch.status.ok() || absl::IsNotFound(fetch.status);
   while (!fetch.writes.empty()) {
     WriteOp& op = fetch.writes.pop();
-    if (read) {
-      evaluate_one(op, &known);
+    if (const auto again = parked_.find(fetch.key); again != parked_.end()) {
+      again->second->writes.push(op);
+    } else if (is_read) {
+      evaluate_one(op, &read);
     } else {
       op.answer(from_status_code(fetch.status.code()), std_view(fetch.status.message()));
       shard_.shard.finish(op);

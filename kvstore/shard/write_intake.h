@@ -38,7 +38,12 @@ class WriteIntake {
 
  private:
   void dispatch(WriteOp& op);
-  void evaluate_one(WriteOp& op, const CurrentState* known);
+  /// What the database said of a key. The key is in that state as long as memory gives the same ticket for it.
+  struct Read {
+    CurrentState state;
+    MemoryTier::Ticket ticket;
+  };
+  void evaluate_one(WriteOp& op, const Read* read);
   void park(WriteOp& op, MemoryTier::Ticket ticket);
   void unpark(KeyFetch& fetch);
 

@@ -88,6 +88,50 @@ TEST_F(EntryLogTest, StopLeading_WhatWasProposedIsAborted) {
   EXPECT_EQ(world_.read(0, "key0").value, "one") << "the entry was committed all the same";
 }
 
+/// The state of the keys is only in the database.
+class ColdEntryLogTest : public EntryLogTest {
+ protected:
+  ColdEntryLogTest() {
+    world_.stop();
+    world_.start();
+    for (const char* key : {"key0", "key1", "key2"}) world_.put(0, key, "1");
+    world_.stop();
+    world_.start();
+    shard().replicate();
+    entries().set_observer(this);
+    shard().lead(2);
+  }
+  /// Another primary leads, and then this replica again.
+  void lead_again() {
+    shard().follow();
+    shard().lead(3);
+  }
+};
+
+TEST_F(ColdEntryLogTest, Lead_WritesThatWaitForTheDatabaseSinceBeforeAreRefused) {
+  const Mutation batch[] = {Mutation::add("key1", 1), Mutation::add("key2", 1)};
+  world_.write(0, Mutation::add("key0", 1));
+  world_.write_batch(0, batch);
+  world_.write(0, put_of("key3", "blind"));
+  ASSERT_EQ(world_.unanswered(), 3U) << "they wait for the database";
+  lead_again();
+  world_.wait_for_answers();
+  EXPECT_EQ(world_.counts[KvStatus::kWrongShard], 3U);
+  EXPECT_TRUE(proposals.empty()) << "their clients may have repeated them at the other primary";
+}
+
+TEST_F(ColdEntryLogTest, Lead_WritesBehindThemAreEvaluated) {
+  world_.write(0, Mutation::add("key0", 1));
+  lead_again();
+  world_.write(0, Mutation::add("key0", 5));  // waits for the same read
+  world_.tasks().run_until([&] { return world_.unanswered() == 1; });
+  EXPECT_EQ(world_.counts[KvStatus::kWrongShard], 1U);
+  ASSERT_EQ(proposals.size(), 1U);
+  wait_until_synced(4);
+  shard().commit_entries(4);
+  EXPECT_EQ(world_.read(0, "key0").value, "6");
+}
+
 TEST_F(EntryLogTest, Close_TheObserverIsNotCalledAnyMore) {
   shard().lead(1);
   world_.write(0, put_of("key0", "one"));
