@@ -273,6 +273,10 @@ void ClusterNode::poll() {
   turn.work > 0 ? kick() : set_timer(turn.wait_ns);
 }
 
+bool ClusterNode::disk_reads() const {
+  return kernel_.now() >= std::max(disk_hangs_until_, readers_busy_until_);
+}
+
 void ClusterNode::step_log() {
   log_scheduled_ = false;
   if (kernel_.now() < disk_hangs_until_) {

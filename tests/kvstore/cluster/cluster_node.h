@@ -98,6 +98,8 @@ class ClusterNode final : public MachineClock,
   void pause_until(TimeNs time) { paused_until_ = std::max(paused_until_, time); }
   void change_clock();
   void hang_disk_until(TimeNs time) { disk_hangs_until_ = std::max(disk_hangs_until_, time); }
+  /// The readers of databases have much other work.
+  void keep_readers_busy_until(TimeNs time) { readers_busy_until_ = std::max(readers_busy_until_, time); }
   void set_disk_full(bool full);
   void fail_syncs(bool fail);
   /// Inverts a bit of the log, while the process is down, where that cannot be taken for a torn end. False: there is no
@@ -179,6 +181,7 @@ class ClusterNode final : public MachineClock,
   absl::StatusOr<std::unique_ptr<ShardCopy>> build_copy(ShardId id, const std::string& path,
                                                         const std::string& directory) override;
   void install_copy(ShardId id, const std::string& path) override;
+  [[nodiscard]] bool disk_reads() const override;
   void copying_says(const std::string& line) override;
 
   // ShardLifecycleHost
@@ -310,6 +313,7 @@ class ClusterNode final : public MachineClock,
 
   // The disk.
   TimeNs disk_hangs_until_ = 0;
+  TimeNs readers_busy_until_ = 0;
 
   // boot clock = clock_base_ + (true - clock_since_) * (1 + rate / 10^6); the wall clock steps
   TimeNs clock_base_ = 0;

@@ -61,6 +61,7 @@ CopyResources ClusterNode::copy_resources() {
 }
 
 absl::StatusOr<SnapshotSource::Exported> ClusterNode::export_snapshot(ShardId id, const std::string& path) {
+  if (!machine_->running()) return absl::UnavailableError("the process has ended");
   const auto hold = worker_->server().shards().hold_entries(id);
   if (!hold.ok()) return hold.status();
   SnapshotSource::Exported exported;

@@ -104,6 +104,7 @@ void ClusterWorld::pause() {
 void ClusterWorld::stall() {
   kernel_.hit(Probe::kDiskStall);
   any_node().hang_disk_until(kernel_.now() + kernel_.between(10 * kMillisecond, kSecond));
+  any_node().keep_readers_busy_until(kernel_.now() + kernel_.between(10 * kMillisecond, 5 * kSecond));
 }
 
 void ClusterWorld::hang() {

@@ -32,6 +32,7 @@ SimWorker::SimWorker(SimWire& wire, const SimWorkerOptions& options, PeerBootstr
 SimWorker::~SimWorker() {
   transport_->cut_off();
   wire_.enter();
+  ending_ = true;
   bool drained = false;
   replication_->drain();
   server_->drain([&drained] { drained = true; });
@@ -52,7 +53,7 @@ SimWorker::Turn SimWorker::take_turn() {
   Turn turn;
   turn.work = endpoint_->poll();
   turn.wait_ns = std::min(server_->tick(), replication_->tick());
-  while (readers_.step()) ++turn.work;
+  while ((ending_ || host_.disk_reads()) && readers_.step()) ++turn.work;
   return turn;
 }
 

@@ -31,6 +31,8 @@ class SimWorkerHost {
   virtual void told(ShardId id, const View& view) = 0;
   /// The replica may have changed.
   virtual void changed(ShardId id) = 0;
+  /// False: the disk hangs, and reads of databases wait.
+  [[nodiscard]] virtual bool disk_reads() const = 0;
   /// There is something for the worker to do.
   virtual void stirred() = 0;
   /// As ReplicationEvents says it.
@@ -100,6 +102,7 @@ class SimWorker final : public WorkerCommands {
   SimWorkerHost& host_;
   const ReplicaId self_;
   const Address address_;
+  bool ending_ = false;
   ReaderPool readers_{{.threads = 0, .queue_jobs_max = 64}};
   std::shared_ptr<rpc::SimTransport> transport_;
   std::shared_ptr<rpc::Transport> protected_;
