@@ -55,7 +55,7 @@ std::string refused_by_peers(const std::vector<std::string>& refusals) {
   absl::StrAppend(
       &all,
       "; shards go on without that replica while others suffice, and wait for it otherwise. Start that node with "
-      "as much --message-memory as the others, and with the same version");
+      "as much memory as the others (--memory, --message-memory, --log-segment), and with the same version");
   return all;
 }
 

@@ -173,13 +173,12 @@ void HeldShards::unsynced_allowed(ShardId id) {
   if (ShardReplica* replica = replica_of(id)) replica->unsynced_allowed(boot_ns());
 }
 
-bool HeldShards::on_replica_message(ShardId id, const ReplicaId& from, const ReplicaMessage& message,
-                                    std::span<const ReplicaEntry> entries, TimeNs now) {
+absl::Status HeldShards::on_replica_message(ShardId id, const ReplicaId& from, const ReplicaMessage& message,
+                                            std::span<const ReplicaEntry> entries, TimeNs now) {
   ShardReplica* const replica = replica_of(id);
-  if (replica == nullptr || is_draining_) return false;
+  if (replica == nullptr || is_draining_) return absl::NotFoundError("no replica of the shard is here");
   tell_time(now);
-  replica->on_message(from, message, entries, boot_ns());
-  return true;
+  return replica->on_message(from, message, entries, boot_ns());
 }
 
 void HeldShards::peer_failed(NodeId peer) {

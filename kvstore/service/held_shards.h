@@ -126,9 +126,10 @@ class HeldShards {
   void set_view(ShardId id, const View& view);
   void view_persisted(ShardId id, uint64_t epoch);
   void unsynced_allowed(ShardId id);
-  /// False: there is no replica of the shard here (yet). `entries`: those of an Append. `now`: the endpoint's.
-  bool on_replica_message(ShardId id, const ReplicaId& from, const ReplicaMessage& message,
-                          std::span<const ReplicaEntry> entries, TimeNs now);
+  /// `entries`: those of an Append. `now`: the endpoint's. NOT_FOUND: there is no replica of the shard here (yet).
+  /// INVALID_ARGUMENT: as ShardReplica::on_message().
+  [[nodiscard]] absl::Status on_replica_message(ShardId id, const ReplicaId& from, const ReplicaMessage& message,
+                                                std::span<const ReplicaEntry> entries, TimeNs now);
   void peer_failed(NodeId peer);
   void peer_ready(NodeId peer);
   void peer_has_room(NodeId peer);

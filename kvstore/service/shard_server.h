@@ -75,8 +75,8 @@ class ShardServer {
   [[nodiscard]] HeldShards& shards() { return shards_; }
   [[nodiscard]] const HeldShards& shards() const { return shards_; }
   /// As HeldShards says it.
-  bool on_replica_message(ShardId id, const ReplicaId& from, const ReplicaMessage& message,
-                          std::span<const ReplicaEntry> entries) {
+  [[nodiscard]] absl::Status on_replica_message(ShardId id, const ReplicaId& from, const ReplicaMessage& message,
+                                                std::span<const ReplicaEntry> entries) {
     return shards_.on_replica_message(id, from, message, entries, endpoint_.now_ns());
   }
   /// The revision of the newest map whose changes have been made here.

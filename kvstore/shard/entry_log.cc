@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/codec/effect.h"
 #include "kvstore/codec/entry_check.h"
 #include "kvstore/shard/room_needed.h"
 #include "kvstore/shard/shard.h"
@@ -116,6 +117,12 @@ absl::Status EntryLog::submit(Entry& entry) {
 /// OK, or INVALID_ARGUMENT: why `entry`, from a peer, cannot be an entry here.
 absl::Status EntryLog::check(const ReplicaEntry& entry) {
   if (entry.index != shard_.at.last + 1) return absl::InvalidArgumentError("the entry does not follow the last one");
+  const size_t log_bytes_max = shard_.worker.log->payload_bytes_max();
+  if (kEntryHeadBytes + entry.payload.size() > log_bytes_max) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the entry has ", entry.payload.size(), " bytes, and this node's log takes up to ",
+                     log_bytes_max - kEntryHeadBytes, " at once (--memory, --log-segment)"));
+  }
   RoomNeeded room(*shard_.worker.memory);
   const auto fits = [&room](const Effect& effect) {
     if (room.add(effect)) return absl::OkStatus();

@@ -175,6 +175,8 @@ class Shard {
   [[nodiscard]] absl::Status load(std::span<const InternalRow> rows);
   void take_effect(WriteOp& op);
   [[nodiscard]] std::string why_no_marks(const WriteOp& op) const;
+  /// What the log takes of a write, without an entry's head.
+  [[nodiscard]] size_t log_payload_bytes_max() const;
   [[nodiscard]] Durability durability_of(const WriteOp& op, uint64_t index) const;
   void tell(WriteOp& op);
 

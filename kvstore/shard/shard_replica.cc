@@ -98,12 +98,14 @@ void ShardReplica::unsynced_allowed(TimeNs now) {
   act({}, now);
 }
 
-void ShardReplica::on_message(const ReplicaId& from, const ReplicaMessage& message,
-                              std::span<const ReplicaEntry> entries, TimeNs now) {
-  if (failed_) return;
+absl::Status ShardReplica::on_message(const ReplicaId& from, const ReplicaMessage& message,
+                                      std::span<const ReplicaEntry> entries, TimeNs now) {
+  if (failed_) return absl::OkStatus();
   flush(now);
+  refusal_ = absl::OkStatus();
   replica_.on_message(from, message, now, out_);
   act(entries, now);
+  return std::exchange(refusal_, absl::OkStatus());
 }
 
 void ShardReplica::peer_failed(NodeId peer, TimeNs now) {
@@ -347,7 +349,8 @@ void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
       // The primary sends the entry again. The acknowledgements are dropped, because the entries are not in the log.
       out_.messages.clear();
       replica_.log_refused_after(shard_.indices().last, out_);
-      replica_.set_log_stalled(absl::IsInvalidArgument(appended) || !shard_.health().ok());
+      if (absl::IsInvalidArgument(appended)) refusal_ = appended;
+      replica_.set_log_stalled(!refusal_.ok() || !shard_.health().ok());
       return report_progress(now);
     }
   }

@@ -105,8 +105,10 @@ class ShardReplica final : public EntryObserver {
   void unsynced_allowed(TimeNs now);
   /// A message from the replica `from` (see Replica). `entries`: those of an Append; empty for other messages. They are
   /// copied.
-  void on_message(const ReplicaId& from, const ReplicaMessage& message, std::span<const ReplicaEntry> entries,
-                  TimeNs now);
+  ///
+  /// INVALID_ARGUMENT: an entry cannot be taken here, however often it is sent: the message says why.
+  [[nodiscard]] absl::Status on_message(const ReplicaId& from, const ReplicaMessage& message,
+                                        std::span<const ReplicaEntry> entries, TimeNs now);
   /// The link to the peer broke, or could not be made.
   void peer_failed(NodeId peer, TimeNs now);
   /// The link to the peer is open.
@@ -199,7 +201,8 @@ class ShardReplica final : public EntryObserver {
   const MachineClock& clock_;
   Replica replica_;
   ReplicaOutput out_;
-  uint64_t epoch_ = 0;  // the epoch that the shard was told
+  uint64_t epoch_ = 0;    // the epoch that the shard was told
+  absl::Status refusal_;  // of the message that is being handled: see on_message()
   bool leading_ = false;
   bool dirty_ = false;    // flush() has something to do
   bool watches_ = false;  // as a backup that answers reads: the shard watches uncommitted keys

@@ -114,7 +114,7 @@ std::string Shard::why_no_marks(const WriteOp& op) const {
 
 /// The refusal is INVALID_ARGUMENT, whatever durability was asked for: the record would not fit later either.
 void Shard::refuse_record(WriteOp& op, size_t bytes) const {
-  const size_t log_bytes_max = worker().log->payload_bytes_max();
+  const size_t log_bytes_max = log_payload_bytes_max();
   if (bytes <= log_bytes_max) {
     return op.answer(KvStatus::kInvalidArgument,
                      absl::StrCat("what the write leaves takes at least ", bytes,
@@ -127,8 +127,13 @@ void Shard::refuse_record(WriteOp& op, size_t bytes) const {
                          log_bytes_max, " at once; split it, or give the node larger log files (--log-segment)"));
 }
 
+size_t Shard::log_payload_bytes_max() const {
+  const size_t bytes_max = worker().log->payload_bytes_max();
+  return entries_ == nullptr ? bytes_max : bytes_max - kEntryHeadBytes;
+}
+
 size_t Shard::payload_bytes_max() const {
-  const size_t log_bytes_max = worker().log->payload_bytes_max();
+  const size_t log_bytes_max = log_payload_bytes_max();
   return entries_ == nullptr ? log_bytes_max : std::min(log_bytes_max, worker().options.replicated_payload_bytes_max);
 }
 

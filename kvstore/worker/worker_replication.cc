@@ -320,10 +320,13 @@ void WorkerReplication::on_peer_message(PeerMessage&& message) {
   }
   answering_ = {shard, from};
   answer_ = message.reply ? &message.reply : nullptr;
-  const bool known = server_->on_replica_message(shard, {from, frame.envelope.incarnation}, frame.message, entries_);
+  const absl::Status taken =
+      server_->on_replica_message(shard, {from, frame.envelope.incarnation}, frame.message, entries_);
   answer_ = nullptr;
   if (!message.reply) return;
-  std::deque<OpenAppend>* const appends = known && !entries_.empty() ? &open_appends_[answering_] : nullptr;
+  // The sender's node shows why (PeerLinks::refusals()).
+  if (absl::IsInvalidArgument(taken)) return message.reply.fail(taken);
+  std::deque<OpenAppend>* const appends = taken.ok() && !entries_.empty() ? &open_appends_[answering_] : nullptr;
   if (appends != nullptr && appends->size() < kOpenAppendsMax) {
     const bool syncs =
         std::ranges::any_of(entries_, [](const ReplicaEntry& entry) { return is_synced(entry.durability); });

@@ -98,7 +98,7 @@ class BackupReadsTest : public ::testing::Test {
     for (const uint64_t epoch : std::exchange(host_.to_persist, {})) server_.shards().view_persisted(kShard, epoch);
   }
   void say(NodeId from, const ReplicaMessage& message, std::span<const ReplicaEntry> entries = {}) {
-    ASSERT_TRUE(server_.on_replica_message(kShard, {from, 1}, message, entries));
+    ASSERT_TRUE(server_.on_replica_message(kShard, {from, 1}, message, entries).ok());
   }
   /// An entry for each payload; "barrier" is one. Nothing of it is committed yet.
   void append(const std::vector<std::string>& payloads) {

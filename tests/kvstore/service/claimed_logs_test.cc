@@ -76,8 +76,8 @@ class ClaimedLogsTest : public ::testing::Test {
   uint64_t say_barrier(EntryId prev, uint64_t epoch, const EpochHistory& runs) {
     const std::string payload = encode_barrier(as_byte_span(encode_epoch_history(runs)));
     const ReplicaEntry entry{prev.index + 1, epoch, 1'000'000, Durability::kSync, as_byte_span(payload)};
-    EXPECT_TRUE(server_.on_replica_message(kShard, {kPrimary, 1}, Append{epoch, prev, {epoch}, 0, false},
-                                           std::span(&entry, 1)));
+    EXPECT_FALSE(absl::IsNotFound(server_.on_replica_message(
+        kShard, {kPrimary, 1}, Append{epoch, prev, {epoch}, 0, false}, std::span(&entry, 1))));
     return server_.shards().replica(kShard)->last_index();
   }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kvstore/codec/effect.h"
 #include "kvstore/shard/worker_engine.h"
 #include "tests/kvstore/shard/engine_lives.h"
 
@@ -75,6 +76,23 @@ TEST_F(EntryLogTest, Propose_AnEntryOfTheEpochThatIsAtLeastWritten) {
   EXPECT_EQ(world_.unanswered(), 0U);
   EXPECT_EQ(world_.counts[KvStatus::kOk], 2U);
   EXPECT_EQ(world_.read(0, "key0").value, "one");
+}
+
+/// The log takes an entry with its head. A primary whose log gives an entry back leads no longer.
+TEST_F(EntryLogTest, Propose_TheLargestThatTheLogTakesWithAHead) {
+  const size_t bytes_max = shard().worker().log->payload_bytes_max();
+  shard().lead(5);
+  for (size_t bytes = bytes_max - 64; bytes <= bytes_max; ++bytes) {
+    world_.write(0, put_of("key0", std::string(bytes, 'x')));
+    const size_t proposed = proposals.size();
+    world_.tasks().run_until([&] { return shard().indices().written == proposed; });
+    shard().commit_entries(proposed);
+  }
+  world_.wait_for_answers();
+  EXPECT_GT(world_.counts[KvStatus::kOk], 0U);
+  EXPECT_GT(world_.counts[KvStatus::kInvalidArgument], kEntryHeadBytes);
+  EXPECT_NE(world_.last_why.find("--log-segment"), std::string::npos) << world_.last_why;
+  EXPECT_EQ(entries().refusal(), "");
 }
 
 TEST_F(EntryLogTest, StopLeading_WhatWasProposedIsAborted) {

@@ -305,6 +305,8 @@ TEST(WorkerEngine, AppendEntry_RefusesWhatNoPrimaryMakes) {
   std::vector<std::string> keys;
   for (size_t i = 0; i <= kBatchOpsMax; ++i) keys.push_back(std::to_string(i));
   EXPECT_EQ(append(keys).code(), absl::StatusCode::kInvalidArgument) << "the applier might have no room for so many";
+  const std::string large[] = {"a", std::string(shard.worker().log->payload_bytes_max(), 'x')};
+  EXPECT_EQ(append(large).code(), absl::StatusCode::kInvalidArgument) << "the log would give it back, again and again";
   const std::string twice[] = {"a", "b", "a"};
   EXPECT_EQ(append(twice).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(shard.indices().last, 0u);
@@ -314,7 +316,10 @@ TEST(WorkerEngine, AppendEntry_RefusesWhatNoPrimaryMakes) {
 }
 
 TEST(WorkerEngine, AppendEntry_RefusesWhatThisNodesMemoryCouldNeverTake) {
-  World world(41);
+  WorkerEngine::Options options = small_engine_options();
+  options.memory.budget_bytes = 16 << 10;  // less than the log takes at once
+  options.memory.region_bytes = 1 << 10;
+  World world(41, options);
   world.start();
   Shard& shard = world.shard(0);
   shard.replicate();
@@ -331,6 +336,7 @@ TEST(WorkerEngine, AppendEntry_RefusesWhatThisNodesMemoryCouldNeverTake) {
       EXPECT_TRUE(append().ok()) << "one value alone fits";
     }
   }
+  ASSERT_LT(payload.size() + kEntryHeadBytes, shard.worker().log->payload_bytes_max());
   const absl::Status refused = append();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << "each value fits, all of them together do not";
   EXPECT_NE(refused.message().find("--memory"), absl::string_view::npos) << refused;

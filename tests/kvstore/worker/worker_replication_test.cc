@@ -57,6 +57,22 @@ TEST_F(WorkerReplicationTest, AppendsOfEntriesThatAreNotTaken_AreAnswered) {
   EXPECT_EQ(later, 0U);
 }
 
+/// So that the primary's node says why the shard waits.
+TEST_F(WorkerReplicationTest, AppendOfAnEntryThatIsNeverTaken_IsRefused) {
+  const uint64_t epoch = world_.view(fuzz::kBacked).epoch;
+  Append append{.epoch = epoch, .prev = {0, 0}, .epochs = {epoch}};
+  const std::string frame = testing::plain_append(
+      {fuzz::kBacked.table_id, fuzz::kBacked.shard, NodeWorld::node_id(NodeWorld::kPeer), fuzz::kStorage}, append,
+      {{epoch, 1, Durability::kSync, 0, as_byte_span("no effect")}});
+  absl::Status answer = absl::UnknownError("none");
+  world_.call(Method::kReplicate, frame, false, 10 * kSecond,
+              [&](rpc::CallResult&& result) { answer = result.status; });
+  world_.rest();
+  world_.pass(kSecond);
+  EXPECT_TRUE(absl::IsInvalidArgument(answer)) << answer;
+  EXPECT_EQ(world_.worker().balance().handlers, 0U);
+}
+
 TEST_F(WorkerReplicationTest, AppendsOfAFormerPrimary_AreAnswered) {
   const uint64_t epoch = world_.view(fuzz::kBacked).epoch;
   world_.call(Method::kReplicate, append_frame(fuzz::kBacked, epoch, {100, epoch}), false, 10 * kSecond);
