@@ -102,7 +102,7 @@ bool ShardLifecycle::reconcile() {
   drop_replacements(wanted);
   tell_peers();
   take_in(wanted);
-  tell_views(wanted);
+  const bool all_told = tell_views(wanted);
   for (WorkerCommands* worker : workers_) worker->set_map_revision(map_->revision);
   // Must precede creating and removing directories for this map: see shard_plan.h.
   if (absl::Status status = remember_revision(); !status.ok()) {
@@ -111,13 +111,13 @@ bool ShardLifecycle::reconcile() {
     return false;
   }
   const bool all_open = open_all(wanted);
-  if (all_open && map_->revision > applied_revision_) {
+  if (all_open && all_told && map_->revision > applied_revision_) {
     applied_revision_ = map_->revision;
     log(LogSeverity::kInfo, absl::StrCat("shard map applied revision=", map_->revision, " shards=", wanted.size()));
     node_.map_applied(map_->revision);
   }
   const bool all_deleted = delete_dropped();
-  return all_open && all_deleted;
+  return all_open && all_told && all_deleted;
 }
 
 absl::Status ShardLifecycle::remember_revision() {
@@ -248,8 +248,9 @@ void ShardLifecycle::tell_peers() {
   for (WorkerCommands* worker : workers_) worker->set_peers(peers);
 }
 
-/// Tells open replicas the views of the map.
-void ShardLifecycle::tell_views(const std::vector<WantedShard>& wanted) {
+/// Tells open replicas the views of the map. False: must be tried again.
+bool ShardLifecycle::tell_views(const std::vector<WantedShard>& wanted) {
+  bool all_told = true;
   for (const WantedShard& shard : wanted) {
     const auto it = local_.find(shard.id);
     if (!shard.view || it == local_.end() || it->second.phase != Phase::kServing) continue;
@@ -257,11 +258,15 @@ void ShardLifecycle::tell_views(const std::vector<WantedShard>& wanted) {
     if (local.view == shard.view) continue;
     if (absl::Status taken = take_fork(shard); !taken.ok()) {
       log(LogSeverity::kError, absl::StrCat("fork cannot be written down ", name_of(shard.id), ": ", taken.message()));
+      note_waiting(shard.id, taken);
+      all_told = false;
       continue;
     }
+    note_served(shard.id);
     local.view = shard.view;
     workers_[local.worker]->set_view(shard.id, *shard.view, shard.places);
   }
+  return all_told;
 }
 
 /// Persists which replicas acknowledge unsynced writes. False: must be tried again; until then these replicas sync.
@@ -302,11 +307,13 @@ bool ShardLifecycle::write_down(ShardViews adopted) {
   if (!mutant(WorkerMutant::kSkipViewFile)) written = write_views(*options_.files, next);
   if (!written.ok()) {
     log(LogSeverity::kError, absl::StrCat("views cannot be made durable, replicas wait: ", written.message()));
+    for (const auto& [id, view] : adopted) note_waiting(id, written);
     unwritten_ = std::move(adopted);
     return false;
   }
   views_ = std::move(next);
   for (const auto& [id, view] : adopted) {
+    note_served(id);
     const auto local = local_.find(id);
     if (local != local_.end()) workers_[local->second.worker]->view_persisted(id, view.epoch);
   }
@@ -378,6 +385,12 @@ void ShardLifecycle::cannot_open(const WantedShard& shard, Local& local, const a
   unserved_[shard.id] = {why, tried_again};
   node_.unserved_changed(unserved_);
   workers_[local.worker]->set_failed(shard.id, absl::StrCat("the shard cannot be opened: ", why.message()));
+}
+
+/// The shard is open here, and waits until a view of it is on the disk.
+void ShardLifecycle::note_waiting(ShardId id, const absl::Status& why) {
+  const bool is_news = unserved_.insert_or_assign(id, UnservedShard{why, true}).second;
+  if (is_news) node_.unserved_changed(unserved_);
 }
 
 void ShardLifecycle::note_served(ShardId id) {

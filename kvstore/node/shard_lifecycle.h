@@ -138,12 +138,13 @@ class ShardLifecycle {
   void take_leave(const std::vector<WantedShard>& wanted);
   void take_in(const std::vector<WantedShard>& wanted);
   void tell_peers();
-  void tell_views(const std::vector<WantedShard>& wanted);
+  [[nodiscard]] bool tell_views(const std::vector<WantedShard>& wanted);
   [[nodiscard]] bool open_all(const std::vector<WantedShard>& wanted);
   [[nodiscard]] bool open(const WantedShard& shard, Local& local);
   void cannot_open(const WantedShard& shard, Local& local, const absl::Status& why);
   void note_unserved(const std::vector<WantedShard>& wanted, const absl::Status& why);
   void note_served(ShardId id);
+  void note_waiting(ShardId id, const absl::Status& why);
   void leave(ShardId id, Local& local);
   void closed(ShardId id);
   [[nodiscard]] bool delete_dropped();

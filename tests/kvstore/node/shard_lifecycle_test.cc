@@ -268,6 +268,41 @@ TEST_F(ShardLifecycleTest, SetMap_DataOfAnotherForkAreRemovedUnlessItGoesOnWithT
   EXPECT_EQ(read_views(files_)->at({1, 0}).fork, 2u);
 }
 
+TEST_F(ShardLifecycleTest, SetMap_AForkThatCannotBeWrittenDownIsTriedAgain) {
+  control::ShardMap map = replicated_map(3, 1, 1);
+  set_map(share(map));
+  EXPECT_EQ(applied_, 3U);
+  std::filesystem::create_symlink("/dev/full", directory_.path() + "/views.new");
+  control::MapShard& shard = map.tables.front().shards.front();
+  shard.epoch = shard.change = 2;
+  shard.fork = 1;
+  map.revision = 4;
+  set_map(share(map));
+  EXPECT_EQ(applied_, 3U);
+  EXPECT_EQ(hosts_[1].shards().at({1, 0}).view.epoch, 1U);
+  ASSERT_TRUE(unserved_.contains({1, 0})) << "the node's status says why the shard waits";
+  EXPECT_TRUE(unserved_.at({1, 0}).tried_again);
+  std::filesystem::remove(directory_.path() + "/views.new");
+  run();
+  EXPECT_EQ(applied_, 4U);
+  EXPECT_EQ(hosts_[1].shards().at({1, 0}).view.epoch, 2U);
+  EXPECT_EQ(read_views(files_)->at({1, 0}).fork, 1u);
+  EXPECT_TRUE(unserved_.empty());
+}
+
+TEST_F(ShardLifecycleTest, Unserved_IsAReplicaWhoseViewCannotBeMadeDurable) {
+  set_map(share(replicated_map(3, 1, 1)));
+  std::filesystem::create_symlink("/dev/full", directory_.path() + "/views.new");
+  persist_view({1, 0}, hosts_[1].shards().at({1, 0}).view);
+  EXPECT_EQ(hosts_[1].shards().at({1, 0}).persisted_epoch, 0U);
+  ASSERT_TRUE(unserved_.contains({1, 0}));
+  EXPECT_TRUE(absl::IsResourceExhausted(unserved_.at({1, 0}).why)) << unserved_.at({1, 0}).why;
+  std::filesystem::remove(directory_.path() + "/views.new");
+  run();
+  EXPECT_EQ(hosts_[1].shards().at({1, 0}).persisted_epoch, 1U);
+  EXPECT_TRUE(unserved_.empty());
+}
+
 TEST_F(ShardLifecycleTest, Unserved_IsWhatCannotBeOpenedUntilItCan) {
   std::filesystem::create_directories(dir_ + "/1-0");
   std::ofstream(dir_ + "/1-0/CURRENT") << "nonsense";
