@@ -301,8 +301,9 @@ void NodeImpl::stop() {
   if (manager_ != nullptr) manager_->stop();
   watch_.reset();
   for (const auto& worker : workers_) worker->drain();
-  bool synced = !workers_.empty();
-  for (const auto& worker : workers_) synced = worker->stop_engine() && synced;
+  const bool had_workers = !workers_.empty();
+  bool log_failed = false;
+  for (const auto& worker : workers_) log_failed = !worker->stop_engine() || log_failed;
   readers_.stop();
   if (copies_ != nullptr) copies_->stop_threads();
   for (const auto& worker : workers_) worker->stop();
@@ -311,10 +312,13 @@ void NodeImpl::stop() {
     workers_.clear();
   }
   manager_.reset();
-  if (!synced || !recovery_.has_recovered()) return;
-  if (absl::Status ended = recovery_.unsynced().end_in_order(); !ended.ok()) {
-    log(LogSeverity::kWarning,
-        absl::StrCat("should the machine be started anew, replicas here will be in doubt: ", ended.message()));
+  if (!had_workers || !recovery_.has_recovered()) return;
+  UnsyncedShards& unsynced = recovery_.unsynced();
+  if (absl::Status ended = log_failed ? unsynced.end_in_doubt() : unsynced.end_in_order(); !ended.ok()) {
+    log(log_failed ? LogSeverity::kError : LogSeverity::kWarning,
+        absl::StrCat(log_failed ? "a log failed, and it cannot be written down that replicas here are in doubt: "
+                                : "should the machine be started anew, replicas here will be in doubt: ",
+                     ended.message()));
   }
 }
 

@@ -121,6 +121,14 @@ absl::Status UnsyncedShards::put_in_doubt(const std::set<ShardId>& ids) {
   return write(std::move(next));
 }
 
+absl::Status UnsyncedShards::end_in_doubt() {
+  std::set<ShardId> allowed;
+  for (const auto& [id, boot] : boots_) {
+    if (is_allowed(id)) allowed.insert(id);
+  }
+  return put_in_doubt(allowed);
+}
+
 absl::Status UnsyncedShards::end_in_order() {
   Boots next = boots_;
   std::erase_if(next, [this](const auto& entry) { return entry.second == boot_; });

@@ -59,6 +59,9 @@ class UnsyncedShards {
   /// All writes are synced, and no more will come: forgets the replicas of this boot. Replicas in doubt stay in the
   /// file.
   [[nodiscard]] absl::Status end_in_order();
+  /// No more writes will come, and the log failed, perhaps while the node stopped: puts all replicas of this boot in
+  /// doubt.
+  [[nodiscard]] absl::Status end_in_doubt();
 
   /// Encodes and decodes the file's text. FAILED_PRECONDITION: a newer format. DATA_LOSS: any text that format() does
   /// not write.

@@ -81,5 +81,20 @@ TEST(UnsyncedShardsTest, PutInDoubt_AlsoForTheSameBoot) {
   EXPECT_EQ(UnsyncedShards::read(files, 1)->doubt({1, 1}), 0U);
 }
 
+TEST(UnsyncedShardsTest, EndInDoubt_OfAllReplicasOfThisBoot) {
+  const testing::TemporaryDirectory directory;
+  const DirectoryFiles files(directory.path());
+  auto before = UnsyncedShards::read(files, 1).value();
+  ASSERT_TRUE(before.allow({{1, 0}}).ok());
+  auto shards = UnsyncedShards::read(files, 2).value();
+  ASSERT_TRUE(shards.allow({{1, 1}, {1, 2}}).ok());
+  ASSERT_TRUE(shards.end_in_doubt().ok());
+  const auto next = UnsyncedShards::read(files, 2).value();
+  EXPECT_EQ(next.doubt({1, 0}), 1U);
+  EXPECT_NE(next.doubt({1, 1}), 0U);
+  EXPECT_NE(next.doubt({1, 2}), 0U);
+  EXPECT_EQ(next.doubt({1, 3}), 0U);
+}
+
 }  // namespace
 }  // namespace skua::kv
