@@ -42,6 +42,10 @@ absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(c
   if (wanted.snapshot != 0) {
     return absl::NotFoundError("this node does not have that snapshot any more: begin another one");
   }
+  // An export reads all of a shard, and keeps a reader of the node busy for so long. The others are for requests.
+  if (std::ranges::any_of(snapshots_, [](const auto& entry) { return !entry.second->ready; })) {
+    return absl::UnavailableError("another snapshot is being made: ask again");
+  }
   evict(shard, now, gone);
   if (snapshots_.size() >= options_.open_max) {
     return absl::ResourceExhaustedError(

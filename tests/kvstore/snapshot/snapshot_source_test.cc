@@ -109,6 +109,20 @@ TEST_F(SnapshotSourceTest, Begin_IsBoundedInNumber) {
   EXPECT_TRUE(source->fetch(begin, options_.idle_max_ns + 1).ok());
 }
 
+/// An export keeps a reader of the node busy.
+TEST_F(SnapshotSourceTest, Begin_OneIsMadeAtATime) {
+  std::unique_ptr<SnapshotSource> source;
+  absl::Status other;
+  source = SnapshotSource::create(options_, [&](ShardId shard, const std::string& path) {
+             if (shard == kShard) other = source->fetch({7, 4, 0, 0, 0, 100}, 0).status();
+             return export_to(shard, path);
+           }).value();
+  EXPECT_TRUE(source->fetch(kBegin, 0).ok());
+  EXPECT_TRUE(absl::IsUnavailable(other)) << other;
+  EXPECT_EQ(exports_, 1);
+  EXPECT_TRUE(source->fetch({7, 4, 0, 0, 0, 100}, 0).ok());
+}
+
 TEST_F(SnapshotSourceTest, Begin_IdleOnesMakeRoom) {
   const auto source = create();
   FetchChunk begin = kBegin;
