@@ -131,6 +131,16 @@ void HeldShards::forget_if_idle(HeldShard& shard) {
   engine_->close_shard(*closing, std::move(on_idle));
 }
 
+std::vector<TroubledShard> HeldShards::without_replica() const {
+  std::vector<TroubledShard> out;
+  for (const auto& shard : shards_) {
+    if (shard->state != HeldShard::State::kFailed || shard->shard == nullptr) continue;
+    out.push_back({shard->id, absl::OkStatus(),
+                   absl::DataLossError(absl::StrCat("its data are of no use to a replica (", shard->why, ")"))});
+  }
+  return out;
+}
+
 std::vector<LeavingShard> HeldShards::leaving() const {
   std::vector<LeavingShard> leaving;
   for (const auto& shard : shards_) {

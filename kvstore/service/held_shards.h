@@ -120,6 +120,8 @@ class HeldShards {
   [[nodiscard]] size_t count() const { return table_.size(); }
   [[nodiscard]] bool has_replicas() const { return replica_count_ > 0; }
   [[nodiscard]] std::vector<LeavingShard> leaving() const;
+  /// Shards that are open, and are not served: no replica could be made of their data.
+  [[nodiscard]] std::vector<TroubledShard> without_replica() const;
 
   // --- Inputs of replicas: see ShardReplica.
   /// Sets the shard's epoch, too.

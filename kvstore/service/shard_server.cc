@@ -98,6 +98,7 @@ WorkerStats ShardServer::stats() const {
   stats.storage = engine_->counters();
   stats.leaving = shards_.leaving();
   stats.troubled = engine_->troubled_shards();
+  for (TroubledShard& shard : shards_.without_replica()) stats.troubled.push_back(std::move(shard));
   return stats;
 }
 

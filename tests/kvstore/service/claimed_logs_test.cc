@@ -103,6 +103,10 @@ TEST_F(ClaimedLogsTest, ARecordThatIsAheadOfTheDataIsRefused) {
   for (int i = 0; i < 5; ++i) runs.append(4);
   serve(runs, 4);
   EXPECT_EQ(server_.shards().replica(kShard), nullptr) << "it would acknowledge what it does not have";
+  const WorkerStats stats = server_.stats();
+  ASSERT_EQ(stats.troubled.size(), 1U) << "the node's status says so";
+  EXPECT_EQ(stats.troubled[0].id, kShard);
+  EXPECT_TRUE(absl::IsDataLoss(stats.troubled[0].failure)) << stats.troubled[0].failure;
 }
 
 TEST_F(ClaimedLogsTest, DataThatNobodyHasWrittenAreRefused) {
