@@ -174,14 +174,18 @@ TEST_F(RocksdbServerTest, Get_TellsTheSizeOfAValueWithoutTheValue) {
   }
 }
 
-TEST_F(RocksdbServerTest, Get_OfFields_HasOnlyThese) {
-  HeadBuffer head;
-  const std::vector<std::string_view> names = {"small", "none", "large"};
+std::string encoded_get_fields(std::string_view key, const std::vector<std::string_view>& names, GetWishes wishes) {
   std::string encoded;
-  ASSERT_TRUE(encode_field_names(names, encoded).ok());
-  GetRequest request{kRoute, "key", 0, {.ttl = true, .mark = true, .fields = true}};
+  EXPECT_TRUE(encode_field_names(names, encoded).ok());
+  wishes.fields = true;
+  GetRequest request{kRoute, key, 0, wishes};
   request.fields = StringList(as_byte_span(encoded), names.size());
-  const std::string asked = std::string(as_string_view(encode_get(request, head).value())) + encoded;
+  HeadBuffer head;
+  return std::string(as_string_view(encode_get(request, head).value())) + encoded;
+}
+
+TEST_F(RocksdbServerTest, Get_OfFields_HasOnlyThese) {
+  const std::string asked = encoded_get_fields("key", {"small", "none", "large"}, {.ttl = true, .mark = true});
   // The reply's value is sent in each of the ways that there are: side by side in the row or not, most of it or not.
   for (const size_t size : {size_t{0}, size_t{150}, size_t{1000}, size_t{20'000}, size_t{100'000}})
     for (const bool is_one_part : {true, false})
@@ -212,13 +216,7 @@ TEST_F(RocksdbServerTest, Get_OfFields_HasOnlyThese) {
 }
 
 TEST_F(RocksdbServerTest, Get_OfFields_OfNone_IsARowWithoutFields) {
-  HeadBuffer head;
-  const std::string_view name = "none";
-  std::string encoded;
-  ASSERT_TRUE(encode_field_names({&name, 1}, encoded).ok());
-  GetRequest request{kRoute, "key", 0, {.fields = true}};
-  request.fields = StringList(as_byte_span(encoded), 1);
-  const std::string asked = std::string(as_string_view(encode_get(request, head).value())) + encoded;
+  const std::string asked = encoded_get_fields("key", {"none"}, {});
   std::string row;
   append_field(row, {"field", as_byte_span(std::string(1000, 'v'))});
   put("key", row);
@@ -231,13 +229,7 @@ TEST_F(RocksdbServerTest, Get_OfFields_OfNone_IsARowWithoutFields) {
 }
 
 TEST_F(RocksdbServerTest, Get_OfFields_OfWhatIsNoRow) {
-  HeadBuffer head;
-  const std::string_view name = "field";
-  std::string encoded;
-  ASSERT_TRUE(encode_field_names({&name, 1}, encoded).ok());
-  GetRequest request{kRoute, "key", 0, {.fields = true}};
-  request.fields = StringList(as_byte_span(encoded), 1);
-  const std::string asked = std::string(as_string_view(encode_get(request, head).value())) + encoded;
+  const std::string asked = encoded_get_fields("key", {"field"}, {});
   EXPECT_EQ(world_->ask(Method::kGet, asked).status(), KvStatus::kNotFound);
   put("key", "no row");
   EXPECT_EQ(world_->ask(Method::kGet, asked).status(), KvStatus::kNotARow) << "from memory";

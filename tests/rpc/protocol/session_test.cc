@@ -518,35 +518,27 @@ TEST(Session, Expects_ResponsesOfCallsInFlight) {
   EXPECT_FALSE(harness.client.session->expects(header));
 }
 
-TEST(Session, OnUnplaceable_RequestIsRefusedWithoutRunning) {
+/// A request of one packet comes, and the transport found no memory for its payload.
+absl::StatusCode code_of_unplaceable_request(size_t memory_max) {
   Harness harness({.reliable = true});
-  harness.client.call("x");
-  harness.transmit();
-  const std::vector<Flight> wire = harness.take_wire();
-  ASSERT_EQ(wire.size(), 1u);
-  harness.server.session->on_unplaceable(wire[0].header, harness.now);
-  harness.run(kMillisecond);
-  ASSERT_TRUE(harness.client.calls[0].done());
-  EXPECT_EQ(harness.client.calls[0].code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_FALSE(harness.client.calls[0].outcome.may_have_executed);
-  EXPECT_EQ(harness.server.delivered, 0);
-  harness.expect_rest();
-}
-
-TEST(Session, OnUnplaceable_RequestThatNeverFitsIsRefusedForGood) {
-  Harness harness({.reliable = true});
-  harness.server.memory_max = 1;
+  harness.server.memory_max = memory_max;
   harness.client.call("xx");
   harness.transmit();
   const std::vector<Flight> wire = harness.take_wire();
-  ASSERT_EQ(wire.size(), 1u);
-  harness.server.session->on_unplaceable(wire[0].header, harness.now);
+  EXPECT_EQ(wire.size(), 1u);
+  harness.server.session->on_unplaceable(wire.at(0).header, harness.now);
   harness.run(kMillisecond);
-  ASSERT_TRUE(harness.client.calls[0].done());
-  EXPECT_EQ(harness.client.calls[0].code(), absl::StatusCode::kInvalidArgument) << "nobody shall try again";
+  EXPECT_TRUE(harness.client.calls[0].done());
   EXPECT_FALSE(harness.client.calls[0].outcome.may_have_executed);
   EXPECT_EQ(harness.server.delivered, 0);
   harness.expect_rest();
+  return harness.client.calls[0].code();
+}
+
+TEST(Session, OnUnplaceable_RequestIsRefusedWithoutRunning) {
+  EXPECT_EQ(code_of_unplaceable_request(SIZE_MAX), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(code_of_unplaceable_request(1), absl::StatusCode::kInvalidArgument)
+      << "it never fits: nobody shall try again";
 }
 
 TEST(Session, RequestOfSeveralPiecesThatNeverFitsIsRefusedForGood) {
