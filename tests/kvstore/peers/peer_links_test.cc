@@ -21,13 +21,13 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using testing::FakeBootstrap;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::SizeIs;
-using testing::FakeBootstrap;
 using testing::kPeerCluster;
 using testing::PeerNode;
 using testing::PeerWorld;
+using ::testing::SizeIs;
 
 TEST(PeerLinksTest, NodeId_SortsAsTheText) {
   rpc::Uuid uuid;
