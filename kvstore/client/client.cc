@@ -47,8 +47,8 @@ struct Client::Impl {
     if (thread.joinable()) thread.join();
   }
 
-  /// Making a client takes memory, threads and descriptors. The exceptions that tell of a lack would end the process here:
-  /// nobody is above this thread.
+  /// Making a client takes memory, threads and descriptors. The exceptions that tell of a lack would end the process
+  /// here: nobody is above this thread.
   static absl::StatusOr<std::unique_ptr<AsyncClient>> without_exceptions(
       absl::AnyInvocable<absl::StatusOr<std::unique_ptr<AsyncClient>>()>& make) {
     try {

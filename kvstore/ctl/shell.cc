@@ -208,8 +208,8 @@ int Shell::converse() {
 }
 
 int Shell::run_script(bool keeps_going) {
-  // A stream of its own: a child inherits what `stdin` has read ahead. And it reads nothing ahead: when a child ends, it
-  // sets the file back to where its copy of the stream is, and the place in the file is also the parent's.
+  // A stream of its own: a child inherits what `stdin` has read ahead. The stream reads nothing ahead: exit() in a
+  // child sets the file back to where the child's copy of the stream is, and both share the place in the file.
   const int input = dup(STDIN_FILENO);
   const std::unique_ptr<FILE, int (*)(FILE*)> script(input < 0 ? nullptr : fdopen(input, "r"), &std::fclose);
   if (script == nullptr || setvbuf(script.get(), nullptr, _IONBF, 0) != 0) {

@@ -108,8 +108,8 @@ CommandTask get(CommandRun& run) {
 }
 
 /// A time to live is set before the value is read, because setting it gives the key another version. A key that expires
-/// at once is read first. The key is looked at before it is written: a hash must neither expire nor go by a command that
-/// does not find it.
+/// at once is read first. Each key is looked at before it is written: a command that does not find a hash must neither
+/// let it expire nor remove it.
 CommandTask gat(CommandRun& run) {
   const MemcachedReply reply(run, false);
   const std::optional<int64_t> exptime = parse_memcached_i64(run.arg(1));

@@ -50,7 +50,7 @@ CommandTask meta_get(CommandRun& run) {
     if (reply.failure(got)) co_return;
     hide_hash(got);
     if (!got.ok() || !flags.expiry.has_value()) break;
-    // Only what was read gets the time: a hash must neither expire nor go by a command that does not find it.
+    // Only what was read gets the time: a command that does not find a hash must neither let it expire nor remove it.
     const StoreResult touched = co_await run.store(unless_changed(got, touch));
     if (reply.failure(touched)) co_return;
     if (touched.ok()) {

@@ -41,8 +41,9 @@ class PutGroups {
   PutGroups(const PutGroups&) = delete;
   PutGroups& operator=(const PutGroups&) = delete;
 
-  /// False: nothing was done, and the request goes alone. It has a condition, its client is told the version (the PUTs of
-  /// a BATCH have one and the same), its value is large, or the AsyncClient does not know the table yet. `table` must outlive the object; what the request points to need not live longer than the call.
+  /// False: nothing was done, and the request goes alone. It has a condition, its client is told the version (all PUTs
+  /// of a BATCH have the same), its value is large, or the AsyncClient does not know the table yet. `table` must
+  /// outlive the object; what the request points to need not live longer than the call.
   [[nodiscard]] bool add(const std::string& table, const StoreRequest& request, uint32_t place);
   /// Sends what was added.
   void flush();

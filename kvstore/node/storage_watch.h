@@ -51,7 +51,8 @@ class GrowthGate {
 /// Text for people: shards that have been leaving their worker for too long, and what each waits for. Empty: none.
 [[nodiscard]] std::string slow_to_leave(const std::vector<LeavingShard>& leaving, uint64_t now_ms);
 
-/// Text for people: workers of other nodes that refuse replication (WorkerStats::refusals), and the way out. Empty: none.
+/// Text for people: workers of other nodes that refuse replication (WorkerStats::refusals), and the way out. Empty:
+/// none.
 [[nodiscard]] std::string refused_by_peers(const std::vector<std::string>& refusals);
 
 /// Text for people: shards whose databases take no writes, why, and the way out. Empty: none.

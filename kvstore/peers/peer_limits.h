@@ -32,8 +32,8 @@ inline constexpr uint32_t kPeerWorkersMax = 256;
 /// A link to another node that has been unwanted for this long is closed and forgotten.
 inline constexpr DurationNs kPeerLinkKeptNs = 60 * kSecond;
 
-/// A peer is said to refuse frames for this long after it refused one for good. The replica sends the same entries again
-/// much sooner.
+/// A peer is said to refuse frames for this long after it refused one for good. The replica sends the same entries
+/// again much sooner.
 inline constexpr DurationNs kPeerRefusesNs = 10 * kSecond;
 
 /// Pauses between attempts to open a session with another node.

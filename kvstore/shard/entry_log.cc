@@ -56,7 +56,7 @@ ReplicaStart EntryLog::start() const {
 // --- Leading
 
 void EntryLog::lead(uint64_t epoch) {
-  if (!std::exchange(leading_, true)) ++term_;
+  if (!std::exchange(leading_, true)) ++leadership_;
   on_hold_ = false;
   epoch_ = epoch;
 }

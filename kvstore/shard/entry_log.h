@@ -85,7 +85,7 @@ class EntryLog {
   [[nodiscard]] std::string_view refusal() const;
   /// How often this replica began to lead. Between two times others may have led: a write of an earlier time may have
   /// been repeated there, and what was read for it may be old.
-  [[nodiscard]] uint64_t term() const { return term_; }
+  [[nodiscard]] uint64_t leadership() const { return leadership_; }
   /// Why no entry may have a mark now (types/record_mark.h). Empty: entries may.
   [[nodiscard]] std::string why_no_marks() const {
     return observer_ == nullptr ? std::string() : observer_->why_no_marks();
@@ -169,7 +169,7 @@ class EntryLog {
 
   EntryObserver* observer_ = nullptr;
   bool leading_ = false;
-  uint64_t term_ = 0;
+  uint64_t leadership_ = 0;
   bool on_hold_ = false;    // while leading: no new entries now
   uint64_t epoch_ = 0;      // while leading: the epoch of new entries
   bool log_moved_ = false;  // the observer is to be told

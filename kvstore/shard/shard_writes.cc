@@ -18,7 +18,7 @@ namespace skua::kv {
 
 void Shard::write(WriteOp& op) {
   op.reset(*this);
-  op.term = entries_ == nullptr ? 0 : entries_->term();
+  op.leadership = entries_ == nullptr ? 0 : entries_->leadership();
   WorkerCounters& all = worker().counters;
   ++all.unfinished;
   all.unfinished_bytes += op.request_bytes();
@@ -52,7 +52,7 @@ bool Shard::refuse(WriteOp& op) {
     op.answer(KvStatus::kShardReadOnly, std_view(worker().log_failure.message()));
   } else if (entries_ != nullptr && !entries_->refusal().empty()) {
     op.answer(KvStatus::kWrongShard, entries_->refusal());
-  } else if (entries_ != nullptr && entries_->term() != op.term) {
+  } else if (entries_ != nullptr && entries_->leadership() != op.leadership) {
     op.answer(KvStatus::kWrongShard,
               "the shard had another primary while the write waited for the disk: try again with the same request id");
   } else if (!log_.refusal().ok()) {

@@ -72,7 +72,7 @@ struct WriteOp final : LogOp {
   State state = State::kAnswered;
   bool is_unchanged = false;  // it was done without an effect: `result` is of the state that it found
   bool is_attempt = false;    // the completion table counts this op as an attempt under way
-  uint64_t term = 0;          // replicated shards: EntryLog::term() when the write came
+  uint64_t leadership = 0;    // replicated shards: EntryLog::leadership() when the write came
   uint64_t index = 0;
   uint64_t evaluated_ms = 0;  // unix time in ms, by which keys expired for this write
   uint64_t record_ms = 0;     // the record's time (shard_clock.h)

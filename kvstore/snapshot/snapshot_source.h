@@ -70,8 +70,8 @@ class SnapshotSource {
   SnapshotSource& operator=(const SnapshotSource&) = delete;
 
   /// Returns the encoded chunk. NOT_FOUND: no such shard or snapshot. UNAVAILABLE: the snapshot is being made, or
-  /// another one, because one is made at a time; ask again. RESOURCE_EXHAUSTED: open_max snapshots exist. INVALID_ARGUMENT: no such file, or an offset beyond its end.
-  /// Or an error of the storage.
+  /// another one, because one is made at a time; ask again. RESOURCE_EXHAUSTED: open_max snapshots exist.
+  /// INVALID_ARGUMENT: no such file, or an offset beyond its end. Or an error of the storage.
   [[nodiscard]] absl::StatusOr<std::string> fetch(const FetchChunk& wanted, TimeNs now);
   /// Forgets snapshots that were not requested recently, and those that are too old.
   void sweep(TimeNs now);

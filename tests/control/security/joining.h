@@ -42,7 +42,8 @@ class JoiningTest : public testing::Test {
  protected:
   JoiningTest() { start(); }
 
-  /// `replaced`: the authority that the control plane's replaces; `believed`: authorities that it takes besides its own.
+  /// `replaced`: the authority that the control plane's own replaces; `believed`: further authorities that the control
+  /// plane takes.
   void start(bool issues = true, const std::string& replaced = "", const std::string& believed = "") {
     control_.reset();
     auditor_.reset();
