@@ -47,6 +47,14 @@ void ClientConnection::receive(std::string_view& bytes, int64_t now_us) {
       refuse(protocol_->error());
       session_.is_ending = found == WireProtocol::Found::kBroken;
     }
+    if (burst_ == nullptr) {
+      advance(now_us);
+    } else {
+      count_held();
+    }
+  }
+  if (burst_ != nullptr) {
+    end_burst();
     advance(now_us);
   }
   // Whatever a client sends after the end is not looked at.
@@ -61,6 +69,7 @@ std::unique_ptr<CommandRun> ClientConnection::take_spare_run() {
 }
 
 CommandRun& ClientConnection::add_run(const CommandSpec& spec, CommandArguments& words) {
+  end_burst();
   std::unique_ptr<CommandRun> run = take_spare_run();
   run->begin({.number = first_number_ + ring_.size(),
               .spec = &spec,
@@ -71,6 +80,27 @@ CommandRun& ClientConnection::add_run(const CommandSpec& spec, CommandArguments&
   command_bytes_ += run->memory_bytes();
   ring_.push_back(std::move(run));
   return *ring_.back();
+}
+
+void ClientConnection::add_to_burst(const CommandSpec& burst, CommandArguments& words) {
+  if (burst_ != nullptr) {
+    const size_t bytes_before = burst_->memory_bytes();
+    if (burst_->append(words)) {
+      command_bytes_ += burst_->memory_bytes() - bytes_before;
+      return;
+    }
+  }
+  burst_ = &add_run(burst, words);
+}
+
+/// The burst waits for its turn from now on.
+void ClientConnection::end_burst() {
+  if (burst_ != nullptr) add_hazards(*std::exchange(burst_, nullptr));
+}
+
+void ClientConnection::add_hazards(CommandRun& run) {
+  hazards_.add(run);
+  if (run.blocker_count == 0) ready_.push_back(&run);
 }
 
 void ClientConnection::refuse(std::string_view error) {
@@ -96,6 +126,9 @@ void ClientConnection::dispatch(CommandArguments& words, int64_t now_us) {
   if (gateway_.users != nullptr && is_denied(*found.spec, words)) return;
   const bool is_multi_open = session_.transaction != nullptr && session_.transaction->is_open();
   if (is_multi_open && !found.spec->has(kNotQueued)) return queue(*found.spec, words);
+  if (const CommandSpec* const burst = burst_of(*found.spec, words); burst != nullptr) {
+    return add_to_burst(*burst, words);
+  }
   CommandRun& run = add_run(*found.spec, words);
   if (found.spec->has(kLocal) || found.spec->has(kPrepares)) {
     // It acts when it comes: the commands after it find the database, the protocol and the transaction that it chose.
@@ -108,8 +141,7 @@ void ClientConnection::dispatch(CommandArguments& words, int64_t now_us) {
     authentication_ = &run;
     return;
   }
-  hazards_.add(run);
-  if (run.blocker_count == 0) ready_.push_back(&run);
+  add_hazards(run);
 }
 
 /// Whether the client may have the command carried out.
@@ -147,10 +179,10 @@ bool ClientConnection::is_denied(const CommandSpec& spec, const CommandArguments
 bool ClientConnection::is_denied_at_start(CommandRun& run) {
   const Denial denial = judge(run.spec(), run.words(), run.database(), run.transaction());
   if (denial == Denial::kNone) return false;
-  gateway_.identity.commands_denied.fetch_add(1, std::memory_order_relaxed);
+  gateway_.identity.commands_denied.fetch_add(run.command_count(), std::memory_order_relaxed);
   run.end_early();
   if (const std::string error = protocol_->denial(denial, run.spec(), run.words()); !error.empty()) {
-    protocol_->write_error(error, run.reply_bytes());
+    for (size_t i = 0; i < run.command_count(); ++i) protocol_->write_error(error, run.reply_bytes());
   }
   return true;
 }

@@ -7,7 +7,7 @@
 //   output() <-- replies, in the order of their commands <--------+-- complete() <-+
 //
 // Commands run side by side where that makes no difference (hazards.h). Their replies wait in a ring until those before
-// them are out.
+// them are out. SETs that come together are one command in here (command_burst.h).
 //
 // Who may do what. is_denied() is the one place where a client's rights are looked at: dispatch() asks it for each
 // command that the protocol knows, also for those that MULTI queues, and once more for these when EXEC comes. If the
@@ -102,6 +102,9 @@ class ClientConnection {
  private:
   [[nodiscard]] std::unique_ptr<CommandRun> take_spare_run();
   CommandRun& add_run(const CommandSpec& spec, CommandArguments& words);
+  void add_to_burst(const CommandSpec& burst, CommandArguments& words);
+  void end_burst();
+  void add_hazards(CommandRun& run);
   void start_at_once(CommandRun& run, int64_t now_us);
   void queue(const CommandSpec& spec, CommandArguments& words);
   void dispatch(CommandArguments& words, int64_t now_us);
@@ -132,6 +135,8 @@ class ClientConnection {
   /// Commands in the order of their replies. The first has the number first_number_.
   std::deque<std::unique_ptr<CommandRun>> ring_;
   uint64_t first_number_ = 0;
+  /// The last of the ring, which takes further commands and is not among the hazards. Null: none. Only in receive().
+  CommandRun* burst_ = nullptr;
   /// Commands that wait for nothing but their start.
   std::deque<CommandRun*> ready_;
   std::vector<HazardNode*> unblocked_;

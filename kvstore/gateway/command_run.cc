@@ -1,5 +1,6 @@
 #include "kvstore/gateway/command_run.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/hash/hash.h"
@@ -40,11 +41,22 @@ void CommandRun::begin(const Beginning& beginning) {
   holds_values_ = gateway::holds_values(*spec_, words_);
   memory_bytes_ = gateway::memory_bytes(*spec_, words_);
   reply_.set_pinned(beginning.pinned);
-  key_hashes.clear();
+  key_hashes.resize(0);
   is_queued_ = beginning.is_queued;
   waits_for_turn_ = false;
   is_write = spec_->has(kWrites) || spec_->has(kOrdersKeys);
   is_whole_table = spec_->has(kWholeTable);
+}
+
+bool CommandRun::append(const CommandArguments& words) {
+  if (burst_size(words_) == kBurstCommandsMax) return false;
+  if (key_hashes.empty()) add_keys_of(*this);
+  const uint64_t key_hash = absl::HashOf(database_, words[1]);
+  if (std::find(key_hashes.begin(), key_hashes.end(), key_hash) != key_hashes.end()) return false;
+  key_hashes.push_back(key_hash);
+  words_.append_without_name(words);
+  memory_bytes_ += gateway::memory_bytes(*spec_, words);
+  return true;
 }
 
 void CommandRun::restart() {
@@ -123,7 +135,8 @@ void CommandRun::add_keys_of(const CommandRun& command) {
 }
 
 void CommandRun::name_keys() {
-  key_hashes.clear();
+  if (spec_->has(kBurst) && !key_hashes.empty()) return;
+  key_hashes.resize(0);
   add_keys_of(*this);
   if (transaction_ == nullptr) return;
   for (const std::unique_ptr<CommandRun>& command : transaction_->commands()) add_keys_of(*command);

@@ -19,6 +19,7 @@
 
 #include "kvstore/gateway/client_session.h"
 #include "kvstore/gateway/command_arguments.h"
+#include "kvstore/gateway/command_burst.h"
 #include "kvstore/gateway/command_table.h"
 #include "kvstore/gateway/command_task.h"
 #include "kvstore/gateway/gateway_context.h"
@@ -63,6 +64,8 @@ class CommandRun : public HazardNode {
   [[nodiscard]] std::string_view arg(size_t index) const { return words_[index]; }
   [[nodiscard]] const CommandSpec& spec() const { return *spec_; }
   [[nodiscard]] const CommandArguments& words() const { return words_; }
+  /// Of a burst: how many commands it is.
+  [[nodiscard]] size_t command_count() const { return spec_->has(kBurst) ? burst_size(words_) : 1; }
   /// The database that was selected when the command came.
   [[nodiscard]] uint32_t database() const { return database_; }
   /// Further requests are of this database. For commands that write whole tables: they have no keys.
@@ -111,6 +114,8 @@ class CommandRun : public HazardNode {
     bool is_queued = false;
   };
   void begin(const Beginning& beginning);
+  /// Adds a command to a burst that has not started. False: the burst is full, or has the key.
+  [[nodiscard]] bool append(const CommandArguments& words);
   /// Forgets the reply of a command that is done and that has only read: start() carries it out again.
   void restart();
   /// Gives back everything. The handler may be waiting for the store.

@@ -28,19 +28,20 @@ struct OneRequest {
 };
 
 enum CommandFlag : uint32_t {
-  kReads = 1,           ///< its keys
-  kWrites = 2,          ///< its keys
-  kFast = 4,            ///< takes as long for a large table as for a small one
-  kLocal = 8,           ///< asks nothing of the store: it is carried out when its turn to be read comes
-  kWholeTable = 16,     ///< waits for all commands before it, and all after it wait
-  kHoldsValues = 32,    ///< holds values of any size until its other requests are answered; see holds_values()
-  kPrepares = 64,       ///< begins when it comes, and waits for its turn then (CommandRun::turn)
-  kOrdersKeys = 128,    ///< waits for commands before it, and those after it wait, as if it wrote its keys
-  kNotQueued = 256,     ///< acts at once, inside MULTI, too
-  kNotInMulti = 512,    ///< is refused inside MULTI
-  kNoUser = 1024,       ///< is open to clients that have not authenticated
-  kGivesValues = 2048,  ///< of kWrites: gives the old value, too; SET only with the word GET
-  kAllDatabases = 4096  ///< is for all databases, not for the one that is selected
+  kReads = 1,            ///< its keys
+  kWrites = 2,           ///< its keys
+  kFast = 4,             ///< takes as long for a large table as for a small one
+  kLocal = 8,            ///< asks nothing of the store: it is carried out when its turn to be read comes
+  kWholeTable = 16,      ///< waits for all commands before it, and all after it wait
+  kHoldsValues = 32,     ///< holds values of any size until its other requests are answered; see holds_values()
+  kPrepares = 64,        ///< begins when it comes, and waits for its turn then (CommandRun::turn)
+  kOrdersKeys = 128,     ///< waits for commands before it, and those after it wait, as if it wrote its keys
+  kNotQueued = 256,      ///< acts at once, inside MULTI, too
+  kNotInMulti = 512,     ///< is refused inside MULTI
+  kNoUser = 1024,        ///< is open to clients that have not authenticated
+  kGivesValues = 2048,   ///< of kWrites: gives the old value, too; SET only with the word GET
+  kAllDatabases = 4096,  ///< is for all databases, not for the one that is selected
+  kBurst = 8192          ///< several commands as one (command_burst.h)
 };
 
 struct CommandSpec {

@@ -29,8 +29,12 @@ std::string failure_text(StoreResult::Status status, std::string_view text) {
 
 bool reply_failure(CommandRun& run, const StoreResult& result) {
   if (!result.is_failure()) return false;
-  run.reply().error(failure_text(result.status, result.text));
+  reply_failure(run, result.status, result.text);
   return true;
+}
+
+void reply_failure(CommandRun& run, StoreResult::Status status, std::string_view text) {
+  run.reply().error(failure_text(status, text));
 }
 
 bool reply_not_string(CommandRun& run, const StoreResult& got) {

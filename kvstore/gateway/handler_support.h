@@ -17,6 +17,8 @@ inline constexpr std::string_view kRedisVersion = "7.0.15";
 
 /// True: the store failed, and the client has been told. TRYAGAIN: certainly nothing was written.
 bool reply_failure(CommandRun& run, const StoreResult& result);
+/// Tells the client of a failure: StoreResult::is_failure().
+void reply_failure(CommandRun& run, StoreResult::Status status, std::string_view text);
 /// True: the store failed, or the key does not hold a string, and the client has been told. `got`: of a GET with_mark.
 /// An absent key counts as a string.
 bool reply_not_string(CommandRun& run, const StoreResult& got);

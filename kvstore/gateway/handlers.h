@@ -10,6 +10,7 @@ namespace skua::kv::gateway::handlers {
 // set_commands.cc
 CommandTask set(CommandRun& run);
 extern const OneRequest kSetValue;  // SET without options
+extern const OneRequest kSetBurst;  // many of them
 CommandTask setex(CommandRun& run);
 CommandTask psetex(CommandRun& run);
 CommandTask setnx(CommandRun& run);

@@ -16,7 +16,7 @@ void free_if_large(Container& container) {
 }  // namespace
 
 void HazardNode::forget_keys() {
-  key_hashes.clear();
+  key_hashes.resize(0);  // clear() would free the memory
   free_if_large(key_hashes);
   dependents.clear();
   free_if_large(dependents);
@@ -74,11 +74,12 @@ void Hazards::add(HazardNode& node) {
     return push(unfinished_, node);
   }
   if (barrier_ != nullptr) depend(node, *barrier_);
-  if (!node.is_write && writer_count_ == 0) {
+  if (node.is_write) ++writer_count_;
+  if (writer_count_ == 0 || unfinished_count() == 0) {
     node.is_apart = true;
     return push(apart_, node);
   }
-  if (node.is_write && writer_count_++ == 0) enter_those_apart();
+  enter_those_apart();
   enter_keys(node);
   push(unfinished_, node);
 }
@@ -96,9 +97,9 @@ void Hazards::end_use(const HazardNode& node, uint64_t key_hash) {
 void Hazards::finish(HazardNode& node, std::vector<HazardNode*>& ready) {
   if (barrier_ == &node) barrier_ = nullptr;
   std::vector<HazardNode*>& list = node.is_apart ? apart_ : unfinished_;
+  if (node.is_write && !node.is_whole_table) --writer_count_;
   if (!node.is_apart && !node.is_whole_table) {
     for (const uint64_t key_hash : node.key_hashes) end_use(node, key_hash);
-    if (node.is_write) --writer_count_;
   }
   list[node.place] = list.back();
   list[node.place]->place = node.place;

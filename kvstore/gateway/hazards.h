@@ -11,9 +11,10 @@
 // command over a whole table waits for all before it, and all after it wait for that command. Everything else goes on
 // side by side.
 //
-// Reads before which no write is under way, and after which none has come, wait for nothing, and nothing waits for
-// them. They are kept apart without a look at their keys. The first write has their keys entered after all. So clients
-// that only read pay nothing.
+// A look at keys costs time, and is left out where it makes no difference: for reads while no write is under way, and
+// for a command of any kind while no other one is under way. Such commands are kept apart, and their keys are entered
+// after all when a command comes that has to look at them. So clients pay nothing that only read, or that wait for the
+// answers to all that they have sent before they go on.
 //
 // Keys are known by their hashes. Two keys with the same hash wait for each other without need, which does no harm.
 #ifndef SKUA_KVSTORE_GATEWAY_HAZARDS_H_
@@ -82,8 +83,8 @@ class Hazards {
 
   absl::flat_hash_map<uint64_t, KeyUse> keys_;
   std::vector<HazardNode*> unfinished_;  // but for those apart
-  std::vector<HazardNode*> apart_;       // reads whose keys are not entered
-  size_t writer_count_ = 0;              // of the unfinished that write keys
+  std::vector<HazardNode*> apart_;       // whose keys are not entered: reads, or one write without others
+  size_t writer_count_ = 0;              // of the unfinished, and of those apart, that write keys
   HazardNode* barrier_ = nullptr;        // the latest whole-table command, unless it is done
 };
 

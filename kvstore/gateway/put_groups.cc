@@ -30,7 +30,7 @@ StoreResult result_of_group(const Outcome& outcome) {
 
 PutGroups::PutGroups(AsyncClient& client, DoneFn on_done) : client_(client), on_done_(std::move(on_done)) {}
 
-bool PutGroups::add(const std::string& table, const StoreRequest& request, uint32_t place) {
+bool PutGroups::add(const std::string& table, const StoreRequest& request, Member member) {
   if (!request.is_blind_put() || request.tells_version || !fits(request)) return false;
   const std::optional<uint32_t> shard = client_.shard_of(table, request.key);
   if (!shard.has_value()) return false;
@@ -38,17 +38,17 @@ bool PutGroups::add(const std::string& table, const StoreRequest& request, uint3
   BatchOpOptions options;
   options.ttl = std::chrono::milliseconds(request.ttl_ms);
   options.mark = request.mark;
-  if (group.places.empty()) {
+  if (group.members.empty()) {
     group.key = request.key;
     group.value = request.value;
     group.options = options;
   } else {
-    if (group.places.size() == 1) group.batch.put(group.key, group.value, group.options);
+    if (group.members.size() == 1) group.batch.put(group.key, group.value, group.options);
     group.batch.put(request.key, request.value, options);
   }
-  group.places.push_back(place);
+  group.members.push_back(member);
   group.bytes += request.key.size() + request.value.size();
-  if (group.places.size() < kGroupPutsMax && group.bytes < kGroupBytesMax) return true;
+  if (group.members.size() < kGroupPutsMax && group.bytes < kGroupBytesMax) return true;
   groups_.close(table, *shard);
   send(group);
   return true;
@@ -68,7 +68,7 @@ void PutGroups::send(Group& group) {
 }
 
 absl::Status PutGroups::submit(Group& group) {
-  if (group.places.size() == 1) {
+  if (group.members.size() == 1) {
     WriteOptions options;
     options.ttl = group.options.ttl;
     options.mark = group.options.mark;
@@ -80,14 +80,15 @@ absl::Status PutGroups::submit(Group& group) {
 }
 
 void PutGroups::end(Group& group, const StoreResult& result) {
-  for (const uint32_t place : group.places) {
-    StoreResult each;
-    each.status = result.status;
-    each.version = result.version;
-    each.text = result.text;
-    on_done_(place, std::move(each));
+  // The PUTs of a request lie side by side.
+  const std::span<const Member> members = group.members;
+  for (size_t begin = 0; begin < members.size();) {
+    size_t end = begin + 1;
+    while (end < members.size() && members[end].place == members[begin].place) ++end;
+    on_done_(members.subspan(begin, end - begin), result);
+    begin = end;
   }
-  group.places.clear();
+  group.members.clear();
   group.batch.clear();
   group.bytes = 0;
   groups_.free(group);

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,14 @@ inline constexpr size_t kGroupBytesMax = size_t{64} << 10;
 /// Thread: the AsyncClient's.
 class PutGroups {
  public:
-  /// Gets the result of each PUT once: from inside AsyncClient::poll(), its destructor, add() or flush(). `place`: as
-  /// given to add().
-  using DoneFn = absl::AnyInvocable<void(uint32_t place, StoreResult&& result)>;
+  /// Who asks for a PUT: one of the PUTs of a request.
+  struct Member {
+    uint32_t place = 0;  ///< of the request
+    uint32_t index = 0;  ///< among the PUTs of the request
+  };
+  /// Gets the result of each PUT once: from inside AsyncClient::poll(), its destructor, add() or flush(). `members`:
+  /// PUTs of one request, as given to add().
+  using DoneFn = absl::AnyInvocable<void(std::span<const Member> members, const StoreResult& result)>;
 
   /// `client` must outlive the object.
   PutGroups(AsyncClient& client, DoneFn on_done);
@@ -44,7 +50,7 @@ class PutGroups {
   /// False: nothing was done, and the request goes alone. It has a condition, its client is told the version (all PUTs
   /// of a BATCH have the same), its value is large, or the AsyncClient does not know the table yet. `table` must
   /// outlive the object; what the request points to need not live longer than the call.
-  [[nodiscard]] bool add(const std::string& table, const StoreRequest& request, uint32_t place);
+  [[nodiscard]] bool add(const std::string& table, const StoreRequest& request, Member member);
   /// Sends what was added.
   void flush();
 
@@ -59,7 +65,7 @@ class PutGroups {
 
     Batch batch;
     size_t bytes = 0;  // of keys and values
-    std::vector<uint32_t> places;
+    std::vector<Member> members;
   };
 
   void send(Group& group);

@@ -74,17 +74,19 @@ bool RespParser::take_usual(std::string_view& input) {
   UsualReader reader(input);
   const std::optional<size_t> count = reader.number('*');
   if (!count.has_value() || *count == 0 || *count > size_t{kRespArgumentsMax}) return false;
+  size_t end = 0;
   for (size_t i = 0; i < *count; ++i) {
     const std::optional<size_t> length = reader.number('$');
-    if (!length.has_value() || *length + 2 > reader.left().size() ||
-        arguments_.byte_count() + *length > kRespCommandBytesMax) {
+    const size_t begin = input.size() - reader.left().size();
+    if (!length.has_value() || *length + 2 > reader.left().size() || begin + *length > kRespCommandBytesMax) {
       arguments_.clear();
       return false;
     }
-    arguments_.append(reader.left().substr(0, *length));
-    arguments_.end_argument();
+    end = begin + *length;
+    arguments_.name_argument(begin, end);
     reader.skip(*length + 2);
   }
+  arguments_.take(input.substr(0, end));
   input = reader.left();
   return true;
 }

@@ -101,6 +101,27 @@ bool ask_put(const CommandRun& run, StoreRequest& request) {
   return true;
 }
 
+bool ask_puts(const CommandRun& run, StoreRequest& request) {
+  if (run.command_count() == 1) return ask_put(run, request);
+  request.kind = Kind::kPuts;
+  request.puts = &run.words();
+  return true;
+}
+
+/// A reply for each command of the burst.
+void reply_puts(CommandRun& run, StoreResult&& puts) {
+  if (run.command_count() == 1) return reply_put(run, std::move(puts));
+  auto failed = puts.failed_puts.begin();
+  for (uint32_t i = 0; i < run.command_count(); ++i) {
+    if (failed != puts.failed_puts.end() && failed->index == i) {
+      reply_failure(run, failed->status, failed->text);
+      ++failed;
+    } else {
+      run.reply().ok();
+    }
+  }
+}
+
 /// What SET with options writes, and when.
 struct SetPlan {
   SetOptions options;
@@ -128,6 +149,7 @@ std::optional<SetPlan> plan_set(CommandRun& run) {
 }  // namespace
 
 const OneRequest kSetValue{.ask = ask_put, .reply = reply_put};
+const OneRequest kSetBurst{.ask = ask_puts, .reply = reply_puts};
 
 CommandTask set(CommandRun& run) {
   const std::optional<SetPlan> plan = plan_set(run);

@@ -71,7 +71,9 @@ StoreClient::StoreClient(AsyncClient& client, const std::map<uint32_t, std::stri
           [this](const std::string& table, std::string_view key, uint32_t place) {
             submit_or_refuse({.kind = Kind::kGet, .key = key, .with_mark = true}, table, place);
           }),
-      puts_(client, [this](uint32_t place, StoreResult&& result) { finish(place, std::move(result)); }) {}
+      puts_(client, [this](std::span<const PutGroups::Member> members, const StoreResult& result) {
+        finish_puts(members, result);
+      }) {}
 
 uint32_t StoreClient::add_pending(uint64_t connection, const IssuedRequest& issued) {
   if (free_places_.empty()) {
@@ -80,10 +82,13 @@ uint32_t StoreClient::add_pending(uint64_t connection, const IssuedRequest& issu
   }
   const uint32_t place = free_places_.back();
   free_places_.pop_back();
+  const size_t put_count = issued.request.kind == Kind::kPuts ? burst_size(*issued.request.puts) : 1;
   pending_[place] = {.connection = connection,
                      .ticket = issued.ticket,
                      .kind = issued.request.kind,
-                     .is_count = issued.request.count_only};
+                     .is_count = issued.request.count_only,
+                     .unanswered_puts = put_count,
+                     .failed_puts = {}};
   return place;
 }
 
@@ -97,8 +102,26 @@ void StoreClient::run(uint64_t connection, const IssuedRequest& issued) {
   counts_ += issued.request.count_only ? 1 : 0;
   const uint32_t place = add_pending(connection, issued);
   const std::string& table = tables_.at(issued.request.database);
-  if (gets_.add(table, issued.request, place) || puts_.add(table, issued.request, place)) return;
+  if (issued.request.kind == Kind::kPuts) return run_puts(*issued.request.puts, table, place);
+  if (gets_.add(table, issued.request, place) || puts_.add(table, issued.request, {place, 0})) return;
   submit_or_refuse(issued.request, table, place);
+}
+
+void StoreClient::run_puts(const CommandArguments& puts, const std::string& table, uint32_t place) {
+  StoreRequest request{.kind = Kind::kPut};
+  for (size_t i = 1; i < puts.size(); i += 2) {
+    request.key = puts[i];
+    request.value = puts[i + 1];
+    const PutGroups::Member member{.place = place, .index = static_cast<uint32_t>(i / 2)};
+    if (puts_.add(table, request, member)) continue;
+    const absl::Status accepted = client_.put(table, request.key, request.value, {}, [this, member](WriteResult&& put) {
+      finish_puts({&member, 1}, store_result(Kind::kPut, put));
+    });
+    if (accepted.ok()) continue;
+    Outcome refused;
+    refused.status = accepted;
+    finish_puts({&member, 1}, store_result(Kind::kPut, refused));
+  }
 }
 
 void StoreClient::submit_or_refuse(const StoreRequest& request, const std::string& table, uint32_t place) {
@@ -178,6 +201,7 @@ absl::Status StoreClient::submit_write(const StoreRequest& request, const std::s
                             .if_version = request.if_version},
                            std::move(done));
     case Kind::kGet:
+    case Kind::kPuts:
     case Kind::kScan:
     case Kind::kBatch:
     case Kind::kCheck:
@@ -186,8 +210,32 @@ absl::Status StoreClient::submit_write(const StoreRequest& request, const std::s
   return absl::InternalError("not a write");
 }
 
+/// `members`: of one request.
+void StoreClient::finish_puts(std::span<const PutGroups::Member> members, const StoreResult& result) {
+  const uint32_t place = members.front().place;
+  Pending& pending = pending_[place];
+  if (pending.kind == Kind::kPut) {
+    StoreResult put;
+    put.status = result.status;
+    put.version = result.version;
+    put.text = result.text;
+    return finish(place, std::move(put));
+  }
+  if (!result.ok()) {
+    for (const PutGroups::Member& member : members) {
+      pending.failed_puts.push_back({member.index, result.status, result.text});
+    }
+  }
+  pending.unanswered_puts -= members.size();
+  if (pending.unanswered_puts > 0) return;
+  StoreResult puts;
+  puts.failed_puts = std::move(pending.failed_puts);
+  std::ranges::sort(puts.failed_puts, {}, &StoreResult::FailedPut::index);
+  finish(place, std::move(puts));
+}
+
 void StoreClient::finish(uint32_t place, StoreResult&& result) {
-  const Pending pending = pending_[place];
+  const Pending pending = std::exchange(pending_[place], {});
   free_places_.push_back(place);
   counts_ -= pending.is_count ? 1 : 0;
   on_result_(pending.connection, pending.ticket, std::move(result));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,13 +51,17 @@ class StoreClient {
     StoreTicket ticket;
     StoreRequest::Kind kind = StoreRequest::Kind::kGet;
     bool is_count = false;
+    size_t unanswered_puts = 0;  // of kPuts
+    std::vector<StoreResult::FailedPut> failed_puts;
   };
 
   uint32_t add_pending(uint64_t connection, const IssuedRequest& issued);
+  void run_puts(const CommandArguments& puts, const std::string& table, uint32_t place);
   void submit_or_refuse(const StoreRequest& request, const std::string& table, uint32_t place);
   absl::Status submit(const StoreRequest& request, const std::string& table, uint32_t place);
   absl::Status submit_batch(const StoreRequest& request, const std::string& table, uint32_t place);
   absl::Status submit_write(const StoreRequest& request, const std::string& table, uint32_t place);
+  void finish_puts(std::span<const PutGroups::Member> members, const StoreResult& result);
   void finish(uint32_t place, StoreResult&& result);
 
   AsyncClient& client_;

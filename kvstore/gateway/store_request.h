@@ -17,10 +17,24 @@
 
 namespace skua::kv::gateway {
 
+class CommandArguments;
 struct ClientUser;
 
 struct StoreRequest {
-  enum class Kind : uint8_t { kGet, kPut, kRemove, kAdd, kAppend, kExpire, kScan, kEdit, kBatch, kCheck, kPassword };
+  enum class Kind : uint8_t {
+    kGet,
+    kPut,
+    kRemove,
+    kAdd,
+    kAppend,
+    kExpire,
+    kScan,
+    kEdit,
+    kBatch,
+    kCheck,
+    kPuts,
+    kPassword
+  };
 
   // Views live until the result is there.
   Kind kind = Kind::kGet;
@@ -52,6 +66,8 @@ struct StoreRequest {
   /// BATCH: PUT, REMOVE, EXPIRE and CHECK with their conditions, of different keys of one shard: all of them or none.
   /// A CHECK, which only a batch has, writes nothing: the batch is carried out only if the CHECK's condition holds.
   const std::vector<StoreRequest>* batch = nullptr;
+  /// PUTS: keys and values in turn, behind a name. Each key once. They are carried out in no order, and some may fail.
+  const CommandArguments* puts = nullptr;
   /// PASSWORD: whose; null: of nobody. The result is kOk, kNotFound (it is wrong) or kNotApplied (too many ask).
   const ClientUser* user = nullptr;
   /// Number of the database; the connection fills it in.
@@ -79,17 +95,25 @@ struct StoreResult {
     kManyShards,    // BATCH: its keys are in several shards; nothing was written
   };
 
+  struct FailedPut {
+    uint32_t index;  ///< among the PUTs of the request
+    Status status;   ///< is_failure()
+    std::string text;
+  };
+
   Status status = Status::kOk;
-  uint64_t version = 0;                   ///< GET: of the value
-  RecordMark mark = {};                   ///< GET with_mark: of the record
-  ValueView value = {};                   ///< GET; empty if the request drops the value
-  size_t value_bytes = 0;                 ///< GET: the value's size, for handlers; not for OneRequest
-  bool is_borrowed = false;               ///< the value is valid only until the command has taken the result
-  std::optional<uint64_t> ttl_ms = {};    ///< GET with_ttl; nothing: the key does not expire
-  int64_t number = 0;                     ///< ADD: the sum
-  PatchCounts fields = {};                ///< EDIT: what changed
-  size_t failed_operation = 0;            ///< BATCH whose conditions do not hold: the first that does not
-  std::string text = {};                  ///< of a failure
+  uint64_t version = 0;                 ///< GET: of the value
+  RecordMark mark = {};                 ///< GET with_mark: of the record
+  ValueView value = {};                 ///< GET; empty if the request drops the value
+  size_t value_bytes = 0;               ///< GET: the value's size, for handlers; not for OneRequest
+  bool is_borrowed = false;             ///< the value is valid only until the command has taken the result
+  std::optional<uint64_t> ttl_ms = {};  ///< GET with_ttl; nothing: the key does not expire
+  int64_t number = 0;                   ///< ADD: the sum
+  PatchCounts fields = {};              ///< EDIT: what changed
+  size_t failed_operation = 0;          ///< BATCH whose conditions do not hold: the first that does not
+  std::string text = {};                ///< of a failure
+  /// PUTS, in the order of the requests: those that failed. The status is kOk nevertheless.
+  std::vector<FailedPut> failed_puts = {};
   std::unique_ptr<ScanResult> scan = {};  ///< SCAN
 
   [[nodiscard]] bool ok() const { return status == Status::kOk; }

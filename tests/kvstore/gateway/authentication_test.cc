@@ -219,11 +219,11 @@ TEST_F(Authentication, CommandsThatHaveNotBegunNeedTheRightsOfNow) {
   FakeClient eve(gateway_);
   gateway_.context.users = users_of("eve HASH *=read,write\n", gateway_);
   EXPECT_EQ(eve.ask("AUTH eve right"), "+OK\r\n");
-  eve.send("SET a 5\r\nSET a 6\r\n");
+  eve.send("SET a 5\r\nSET a 6\r\nSET b 7\r\n");
   gateway_.context.users = users_of("ada HASH *=read\n", gateway_);
   eve.connection().take_users();
   eve.answer_all();
-  EXPECT_EQ(eve.take_output(), "+OK\r\n-NOAUTH Authentication required.\r\n");
+  EXPECT_EQ(eve.take_output(), "+OK\r\n-NOAUTH Authentication required.\r\n-NOAUTH Authentication required.\r\n");
   EXPECT_TRUE(eve.connection().is_over());
   EXPECT_EQ(gateway_.store.tables[0]["a"].value, "5");
   EXPECT_EQ(gateway_.context.held_bytes, 0U);

@@ -60,6 +60,7 @@ class FakeStore {
   };
 
   StoreResult run(const StoreRequest& request, int64_t now_ms) {
+    if (request.kind == StoreRequest::Kind::kPuts) return puts(request, now_ms);
     ++request_count;
     if (on_request) {
       if (std::optional<StoreResult> result = on_request(request)) return std::move(*result);
@@ -169,6 +170,18 @@ class FakeStore {
     if (!is_there) table[key].mark = request.mark;
     table[key].version = out.version = ++version_;
     if (out.fields.left == 0) table.erase(key);
+    return out;
+  }
+
+  /// on_request sees each of them.
+  StoreResult puts(const StoreRequest& request, int64_t now_ms) {
+    StoreResult out;
+    for (size_t i = 1; i < request.puts->size(); i += 2) {
+      StoreRequest put{.kind = StoreRequest::Kind::kPut, .key = (*request.puts)[i], .value = (*request.puts)[i + 1]};
+      put.database = request.database;
+      StoreResult result = run(put, now_ms);
+      if (!result.ok()) out.failed_puts.push_back({static_cast<uint32_t>(i / 2), result.status, result.text});
+    }
     return out;
   }
 

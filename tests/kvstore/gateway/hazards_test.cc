@@ -116,6 +116,25 @@ TEST(HazardsTest, NobodyAsksForTheKeysOfReadsAmongReads) {
   EXPECT_EQ(hazards.unfinished_count(), 0U);
 }
 
+TEST(HazardsTest, NobodyAsksForTheKeysOfACommandAlone) {
+  Hazards hazards;
+  std::vector<TestCommand> commands(3);
+  std::vector<HazardNode*> ready;
+  commands[0].is_write = true;
+  commands[0].keys = commands[1].keys = {1};
+  commands[2].keys = {2};
+  hazards.add(commands[0]);
+  hazards.finish(commands[0], ready);
+  EXPECT_EQ(commands[0].asked_count, 0);
+  commands[0].key_hashes.clear();
+  hazards.add(commands[0]);
+  hazards.add(commands[1]);
+  hazards.add(commands[2]);
+  EXPECT_EQ(commands[0].asked_count, 1) << "others have come";
+  EXPECT_EQ(commands[1].blocker_count, 1U);
+  EXPECT_EQ(commands[2].blocker_count, 0U);
+}
+
 TEST(HazardsTest, ForgetKeysThatNobodyUses) {
   Hazards hazards;
   std::vector<HazardNode> nodes(4);
@@ -142,11 +161,14 @@ TEST(HazardsTest, ForgetKeysThatNobodyUses) {
 
 TEST(HazardsTest, KeepNoMemoryOfACommandOfManyKeys) {
   Hazards hazards;
+  HazardNode before;
   HazardNode node;
   node.is_write = true;
   for (uint64_t i = 0; i < 100'000; ++i) node.key_hashes.push_back(i);
+  hazards.add(before);  // a command alone does not have its keys entered
   hazards.add(node);
   std::vector<HazardNode*> ready;
+  hazards.finish(before, ready);
   hazards.finish(node, ready);
   EXPECT_LE(hazards.key_capacity(), 64U);
   node.forget_keys();

@@ -26,13 +26,20 @@ class PutGroupsTest : public GroupsTest {
  protected:
   void start(uint32_t shard_count) {
     start_cluster(shard_count);
-    groups_.emplace(*client_, [this](uint32_t place, StoreResult&& result) {
-      results_[place] = result.status;
+    groups_.emplace(*client_, [this](std::span<const PutGroups::Member> members, const StoreResult& result) {
+      for (const PutGroups::Member& member : members) {
+        EXPECT_EQ(member.place, members.front().place);
+        EXPECT_EQ(member.index, member.place + 7);
+        results_[member.place] = result.status;
+      }
       last_text_ = result.text;
     });
   }
 
-  bool add(const StoreRequest& request) { return groups_->add(table_, request, next_place_++); }
+  bool add(const StoreRequest& request) {
+    const uint32_t place = next_place_++;
+    return groups_->add(table_, request, {.place = place, .index = place + 7});
+  }
   void wait_for(size_t results) {
     while (results_.size() < results) client_->poll(std::chrono::milliseconds(10));
   }

@@ -4,11 +4,15 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "kvstore/codec/size_limits.h"
 #include "kvstore/gateway/store_outcome.h"
+#include "tests/kvstore/gateway/groups_testing.h"
 
 namespace skua::kv::gateway {
 namespace {
@@ -85,6 +89,78 @@ TEST(StoreClient, CountsAreBoundedAndOtherOperationsAreNot) {
   EXPECT_EQ(results.size(), 1u);
   client->reset();
   EXPECT_EQ(results.size(), kCountsMax + 2);
+}
+
+class StoreClientPuts : public GroupsTest {
+ protected:
+  void SetUp() override {
+    start_cluster(2);
+    store_.emplace(*client_, tables_, [this](uint64_t connection, const StoreTicket& ticket, StoreResult&& result) {
+      EXPECT_EQ(connection, 9U);
+      EXPECT_EQ(ticket.command, 4U);
+      EXPECT_TRUE(result.ok());
+      failed_.emplace();
+      for (const StoreResult::FailedPut& put : result.failed_puts) (*failed_)[put.index] = put.status;
+    });
+  }
+  /// What failed of the PUTs, by their places.
+  std::map<uint32_t, Status> run(const std::vector<std::string>& keys_and_values) {
+    failed_.reset();
+    {
+      CommandArguments words;
+      words.append("set");
+      words.end_argument();
+      for (const std::string& word : keys_and_values) {
+        words.append(word);
+        words.end_argument();
+      }
+      store_->run(9, {.ticket = {.command = 4}, .request = {.kind = Kind::kPuts, .puts = &words}});
+    }  // the words need not live longer
+    store_->flush_puts();
+    while (!failed_.has_value()) client_->poll(std::chrono::milliseconds(10));
+    return *failed_;
+  }
+  std::string get(std::string_view key) {
+    std::optional<std::string> value;
+    EXPECT_TRUE(client_->get(table_, key, {}, [&](GetResult&& got) { value = std::string(got.value.bytes()); }).ok());
+    while (!value.has_value()) client_->poll(std::chrono::milliseconds(10));
+    return *value;
+  }
+  using Failed = std::map<uint32_t, Status>;
+
+  const std::map<uint32_t, std::string> tables_ = {{0, table_}};
+  std::optional<StoreClient> store_;
+  std::optional<Failed> failed_;
+};
+
+TEST_F(StoreClientPuts, OfSeveralShardsHaveOneResult) {
+  warm_up();
+  std::vector<std::string> words;
+  for (int i = 0; i < 20; ++i) {
+    words.push_back(absl::StrCat("key", i));
+    words.push_back(absl::StrCat("value", i));
+  }
+  EXPECT_EQ(run(words), Failed{});
+  EXPECT_EQ(calls(), (std::map<Method, size_t>{{Method::kBatch, 2}}));
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(get(absl::StrCat("key", i)), absl::StrCat("value", i));
+}
+
+TEST_F(StoreClientPuts, OfATableThatIsNotKnownYetGoAlone) {
+  EXPECT_EQ(run({"a", "1", "b", "2"}), Failed{});
+  EXPECT_EQ(calls(), (std::map<Method, size_t>{{Method::kPut, 2}}));
+  EXPECT_EQ(get("b"), "2");
+}
+
+TEST_F(StoreClientPuts, ThoseThatFailAreTold) {
+  warm_up();
+  const std::string long_key(kKeyBytesMax + 1, 'k');
+  EXPECT_EQ(run({"a", "1", long_key, "2", "b", "3"}), (Failed{{1, Status::kRefused}}));
+  EXPECT_EQ(get("a"), "1");
+  EXPECT_EQ(get("b"), "3");
+  refuses_ = true;
+  EXPECT_EQ(run({"a", "4", "b", "5"}), (Failed{{0, Status::kNoRight}, {1, Status::kNoRight}}));
+  refuses_ = false;
+  EXPECT_EQ(run({"a", "6"}), Failed{}) << "what failed before is forgotten";
 }
 
 }  // namespace
