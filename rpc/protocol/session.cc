@@ -147,6 +147,8 @@ TimeNs Session::on_timer(TimeNs now) {
   caller_.depart(now);
   if (now >= context_.due_ns) {
     context_.due_ns = kTimeNever;
+    // A small call that starts meanwhile must not take the time that has passed for one that is still to come.
+    hot_.hinder(SessionHot::kUnarmed, true);
     context_.due_ns = std::min(run_due_timers(now), context_.due_ns);
   }
   context_.tell_due(now);

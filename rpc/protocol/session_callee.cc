@@ -169,8 +169,8 @@ void CalleeHalf::accept_request_piece(Slot& slot, const Arrival& arrival, TimeNs
     std::optional<Assembly> assembly = context_.host.assemble(context_.session, header.message_bytes);
     if (!assembly.has_value()) {
       context_.drop(DropReason::kNoMemory);
-      // What never fits is not waited for.
-      if (header.message_bytes > context_.host.assembly_bytes_max()) refuse_for_memory(slot, now);
+      // What never fits is not waited for. On a reliable transport nobody sends this piece again.
+      if (context_.reliable || header.message_bytes > context_.host.assembly_bytes_max()) refuse_for_memory(slot, now);
       return;
     }
     slot.request = std::move(*assembly);

@@ -332,6 +332,7 @@ void CallerHalf::on_response(const Arrival& arrival, TimeNs now) {
   Slot* slot = slot_for(arrival.header);
   if (slot == nullptr) return;
   const PacketHeader& header = arrival.header;
+  if (slot->fetching) return context_.drop(DropReason::kDuplicate);  // it was announced, and is being read
   if (header.message_bytes > context_.terms.message_max_bytes) return context_.drop(DropReason::kTooLarge);
   if (!context_.is_whole_piece(arrival) ||
       (slot->response_pieces != 0 && slot->response_bytes != header.message_bytes)) {

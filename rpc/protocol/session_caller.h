@@ -13,8 +13,9 @@
 // for their departure. Response units that are pulled also count in the endpoint's receive budget.
 //
 // The caller repeats what is lost: it sends request pieces again, and pulls response pieces again. On a reliable
-// transport a message is one packet, and there are no acknowledgements, credits or probes. When the link breaks, the
-// caller repeats what was in flight.
+// transport there are no credits, probes or budgets: whatever is sent arrives, so nobody asks again. A message is one
+// packet there, unless packets are sealed: then it comes in pieces all the same. When the link breaks, the caller
+// repeats what was in flight.
 //
 // Files: session_caller.cc (calls, and what comes in), session_caller_send.cc (credits, what goes out, timers),
 // session_caller_read.cc (large messages that their receiver reads), session_caller_small.cc (small calls that become
@@ -234,6 +235,9 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   uint32_t may_pull(Slot& slot, uint32_t wanted);
   void take_pulls(Slot& slot, uint32_t count);
   void return_pulls(Slot& slot, uint32_t keep);
+  /// Null: pulls have no limit. A reliable transport's own flow control does for them; nothing would wake a slot there
+  /// that waits.
+  [[nodiscard]] ReceiveBudget* budget() const { return context_.reliable ? nullptr : budget_; }
   void wake_waiters();
   void on_budget_room() override;
   bool may_depart(TimeNs now);

@@ -57,18 +57,18 @@ uint32_t CallerHalf::may_pull(Slot& slot, uint32_t wanted) {
     return 0;
   }
   const uint32_t in_window = std::min(wanted, limits_.window_packets - pulled_);
-  if (budget_ == nullptr) return in_window;
-  const uint32_t count = budget_->may_take(in_window, context_.terms.payload_bytes, pulled_);
+  if (budget() == nullptr) return in_window;
+  const uint32_t count = budget()->may_take(in_window, context_.terms.payload_bytes, pulled_);
   if (count > 0) return count;
   slot.waits = true;
-  budget_->wait(*this);
+  budget()->wait(*this);
   return 0;
 }
 
 void CallerHalf::take_pulls(Slot& slot, uint32_t count) {
   slot.pulled += count;
   pulled_ += count;
-  if (budget_ != nullptr) budget_->take(count, context_.terms.payload_bytes);
+  if (budget() != nullptr) budget()->take(count, context_.terms.payload_bytes);
 }
 
 void CallerHalf::return_pulls(Slot& slot, uint32_t keep) {
@@ -76,7 +76,7 @@ void CallerHalf::return_pulls(Slot& slot, uint32_t keep) {
   const uint32_t returned = slot.pulled - keep;
   slot.pulled = keep;
   pulled_ -= returned;
-  if (budget_ != nullptr) budget_->give(returned, context_.terms.payload_bytes);
+  if (budget() != nullptr) budget()->give(returned, context_.terms.payload_bytes);
 }
 
 void CallerHalf::on_budget_room() {

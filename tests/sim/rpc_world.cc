@@ -81,7 +81,8 @@ void World::start(Node& node) {
   if (options_.connections) {
     transport.connected = true;
     transport.one_sided = false;
-    transport.payload_max_bytes = options_.message_max_bytes + 64;
+    // Over TCP a message is one packet, and several when packets are sealed.
+    transport.payload_max_bytes = mix64(options_.seed * 59) % 2 == 0 ? options_.message_max_bytes + 64 : 1024;
   }
   node.transport = protect(network_.attach(100 + node.index, identity, transport), node);
   EndpointOptions options;

@@ -88,6 +88,22 @@ TEST_F(SessionRead, FailedReads_GoInPackets) {
   EXPECT_GT(count(PacketType::kResponse), kLarge / 100);
 }
 
+/// The server announces its response, and sends it in packets besides. Then the READ fails.
+TEST_F(SessionRead, PacketsOfAResponseThatIsBeingRead_AreNotMixedWithTheOnesThatFollow) {
+  harness.client.read_works = [] { return false; };
+  harness.serve(kLarge);
+  TestCall& call = harness.client.call("x");
+  ASSERT_TRUE(harness.run_until([&] { return !harness.client.fetches.empty(); }));
+  PacketHeader piece = harness.header_to(false, PacketType::kResponse, call.call.slot);
+  piece.message_bytes = kLarge;
+  for (uint16_t i = 0; i < 3; ++i) {
+    piece.packet_index = i;
+    harness.inject(false, piece, std::string(100, '!'));
+  }
+  expect_ok(call, kLarge);
+  rest();
+}
+
 TEST_F(SessionRead, ReceiverThatCannotRead_GetsPackets) {
   // Announced while reading works, refused by the receiver, where it does not any more.
   harness.serve(kLarge);

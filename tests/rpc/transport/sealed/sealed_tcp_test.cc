@@ -1,11 +1,13 @@
 // Sealed packets over real TCP, where a peer may have no connection.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "rpc/endpoint.h"
 #include "rpc/transport/sealed/sealed_transport.h"
@@ -74,6 +76,18 @@ class SealedTcpTest : public ::testing::Test {
 TEST_F(SealedTcpTest, MessagesOfAllSizesArrive) {
   const SessionId session = open(*living_);
   for (const size_t bytes : {0u, 1u, 100u, 16'000u, 17'000u, 1'000'000u}) EXPECT_TRUE(call(session, bytes)) << bytes;
+}
+
+TEST_F(SealedTcpTest, LargeMessagesAtOnceArriveSoon) {
+  const SessionId session = open(*living_);
+  ASSERT_TRUE(call(session, 1));
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::shared_ptr<std::optional<absl::Status>>> calls;
+    for (int i = 0; i < 3; ++i) calls.push_back(start(session, std::string(300'000, 'x')));
+    ASSERT_TRUE(
+        run_until([&] { return std::ranges::all_of(calls, [](const auto& one) { return one->has_value(); }); }));
+    for (const auto& one : calls) EXPECT_TRUE((*one)->ok()) << **one;
+  }
 }
 
 /// The packets for a peer that is gone may not stand in the way of others, whether or not somebody answers at its
