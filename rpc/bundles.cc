@@ -102,7 +102,9 @@ void Bundles::on_packet(std::span<const RxPacket> burst, size_t at, bool of_many
 }
 
 LeaseParts Bundles::copy_out(const SessionHot& hot, ByteSpan bytes) {
-  return memory_.copy_out(memory_.payer_of(context_.sessions[index_of_handle(hot.handle)], current_from_), bytes);
+  const SessionEntry& entry = context_.sessions[index_of_handle(hot.handle)];
+  // A bundle has requests and answers. Mostly the side that opened a session is the one that calls in it.
+  return memory_.copy_out(memory_.payer_of(entry, current_from_, !entry.initiator), bytes);
 }
 
 void Bundles::flush() {

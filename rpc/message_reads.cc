@@ -24,7 +24,8 @@ SessionHost::Fetch MessageReads::fetch(const MessageOwner& owner, const ReadList
   const uint64_t connection = context_.one_sided->connection(entry.peer);
   // If the connection of the announcement has ended, the announced memory may hold something else by now.
   if (connection == 0 || (connection != list.connection && !mutant(Mutant::kAnyConnection))) return Fetch::kImpossible;
-  std::optional<Assembly> assembly = memory_.assemble(memory_.payer_of(entry, entry.peer), message_bytes);
+  std::optional<Assembly> assembly =
+      memory_.assemble(memory_.payer_of(entry, entry.peer, owner.is_request), message_bytes);
   if (!assembly.has_value()) return Fetch::kNoMemory;
   copy_bytes(assembly->data, list.head);
   context_.counters.rx_copied_bytes += list.head.size();

@@ -38,7 +38,8 @@ bool PacketReceiver::keep(const Arrival& arrival, Lease& lease) {
   }
   const bool lendable = current_->buffer != kNoBuffer;
   if (!lendable || !memory_.may_lend()) [[unlikely]] {
-    const LeaseParts copy = memory_.copy_out(memory_.payer_of(entry, current_->from), arrival.payload);
+    const bool is_request = arrival.header.type == PacketType::kRequest;
+    const LeaseParts copy = memory_.copy_out(memory_.payer_of(entry, current_->from, is_request), arrival.payload);
     lease = Lease(copy);
     if (copy.owner != nullptr) return true;
     // There is no memory for a copy. Lending above the watermark is better than losing the packet.
@@ -63,7 +64,7 @@ RxPlacer::Placement PacketReceiver::place(PeerId from, ByteSpan header, size_t p
       (entry->peer != from && !SessionBinding::is_lost_peer(*entry, from)) || !entry->session->expects(h)) {
     return {};
   }
-  const Placement out = memory_.place(memory_.payer_of(*entry, from), payload_bytes);
+  const Placement out = memory_.place(memory_.payer_of(*entry, from, h.type == PacketType::kRequest), payload_bytes);
   if (out.to == nullptr) entry->session->on_unplaceable(h, context_.now_ns);
   return out;
 }

@@ -44,8 +44,8 @@ uint64_t ReceiveMemory::PoolLeases::hold(Buffer buffer, const Payer& payer) {
   return cookie;
 }
 
-Payer ReceiveMemory::payer_of(const SessionEntry& entry, PeerId from) const {
-  if (entry.initiator || from == kNoPeer || from == kUnbound) return {};
+Payer ReceiveMemory::payer_of(const SessionEntry& entry, PeerId from, bool is_request) const {
+  if (!is_request || from == kNoPeer || from == kUnbound) return {};
   return {.peer = from, .host = context_.transport.host_of(from), .is_node = context_.is_kept_for(entry.identity)};
 }
 

@@ -43,9 +43,13 @@ class SessionSurroundings final : public SessionHost {
 
   // --- Memory
   bool keep(const Arrival& arrival, Lease& lease) override { return receiver_.keep(arrival, lease); }
-  std::optional<Assembly> assemble(const Session& session, size_t bytes) override {
+  std::optional<Assembly> assemble(const Session& session, size_t bytes, bool is_request) override {
     const SessionEntry& entry = context_.sessions[session.address().local_index];
-    return memory_.assemble(memory_.payer_of(entry, entry.peer), bytes);
+    return memory_.assemble(memory_.payer_of(entry, entry.peer, is_request), bytes);
+  }
+  [[nodiscard]] uint64_t progress(const Session& session) const override {
+    const PeerId peer = context_.sessions[session.address().local_index].peer;
+    return peer == kNoPeer || peer == kUnbound ? 0 : context_.transport.progress(peer);
   }
   [[nodiscard]] size_t assembly_bytes_max() const override { return memory_.message_bytes_max(); }
   MessagePtr make_message() override { return memory_.make_message(); }

@@ -169,6 +169,12 @@ TimeNs Session::run_due_timers(TimeNs now) {
 TimeNs Session::run_liveness(TimeNs now) {
   const bool is_unheard = context_.last_heard_ns < caller_.waiting_since_ns() || context_.pinged_since_ns != 0;
   if (!caller_.is_waiting() && !is_unheard && !callee_.is_asking()) return kTimeNever;
+  if (context_.pinged_since_ns != 0) {
+    // The answer to the ping, or the ping itself, may be behind a large packet that is on its way.
+    const uint64_t progress = context_.host.progress(*this);
+    if (progress != 0 && progress != progress_) context_.pinged_since_ns = now;
+    progress_ = progress;
+  }
   const TimeNs silent_since = std::max(context_.last_heard_ns, caller_.waiting_since_ns());
   const DurationNs patience = context_.options.ping_after_ns;
   if (now - silent_since >= patience && now - last_ping_ns_ >= patience) {

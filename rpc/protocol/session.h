@@ -199,6 +199,7 @@ class Session final {
   bool ping_due_ = false;
   bool pong_due_ = false;
   bool quiet_ = false;
+  uint64_t progress_ = 0;  // SessionHost::progress() at the last look
   TimeNs last_ping_ns_ = 0;
   CallerHalf caller_;
   CalleeHalf callee_;

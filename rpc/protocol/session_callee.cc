@@ -166,7 +166,7 @@ void CalleeHalf::accept_request_piece(Slot& slot, const Arrival& arrival, TimeNs
     return deliver(slot, header, std::move(arrived), now);
   }
   if (slot.request.data == nullptr) {
-    std::optional<Assembly> assembly = context_.host.assemble(context_.session, header.message_bytes);
+    std::optional<Assembly> assembly = context_.host.assemble(context_.session, header.message_bytes, true);
     if (!assembly.has_value()) {
       context_.drop(DropReason::kNoMemory);
       // What never fits is not waited for. On a reliable transport nobody sends this piece again.

@@ -362,7 +362,7 @@ void CallerHalf::complete_fetched(Slot& slot, Lease&& message) {
 void CallerHalf::accept_response_piece(Slot& slot, const Arrival& arrival, TimeNs now) {
   const PacketHeader& header = arrival.header;
   if (slot.response_pieces == 0) {
-    std::optional<Assembly> assembly = context_.host.assemble(context_.session, header.message_bytes);
+    std::optional<Assembly> assembly = context_.host.assemble(context_.session, header.message_bytes, false);
     if (!assembly.has_value()) {
       context_.drop(DropReason::kNoMemory);
       return fail(

@@ -131,7 +131,7 @@ void CallerHalf::on_response_fetched(Slot& slot, bool ok, Lease&& message, TimeN
 }
 
 void CallerHalf::fetch_in_packets(Slot& slot, TimeNs now) {
-  std::optional<Assembly> assembly = context_.host.assemble(context_.session, slot.response_bytes);
+  std::optional<Assembly> assembly = context_.host.assemble(context_.session, slot.response_bytes, false);
   if (!assembly.has_value()) {
     context_.drop(DropReason::kNoMemory);
     return fail(

@@ -79,7 +79,10 @@ class SessionHost {
   /// lent, or copied if too much is lent. False: there is no memory for a copy.
   virtual bool keep(const Arrival& arrival, Lease& lease) = 0;
   /// Memory for a message of `bytes` from the session's peer. nullopt: there is none, or none left for this peer.
-  virtual std::optional<Assembly> assemble(const Session& session, size_t bytes) = 0;
+  /// `is_request`: the peer asks us; otherwise the message answers a call of ours.
+  virtual std::optional<Assembly> assemble(const Session& session, size_t bytes, bool is_request) = 0;
+  /// As Transport::progress(), for the session's peer.
+  [[nodiscard]] virtual uint64_t progress(const Session& /*session*/) const { return 0; }
   /// A message above that finds no memory, whatever others give back.
   [[nodiscard]] virtual size_t assembly_bytes_max() const = 0;
   virtual MessagePtr make_message() = 0;

@@ -64,7 +64,7 @@ class Surroundings final : public SessionHost, public PacketSink, public LeaseOw
     lease = lend(std::vector<std::byte>(arrival.payload.begin(), arrival.payload.end())).lease;
     return true;
   }
-  std::optional<Assembly> assemble(const Session& /*session*/, size_t bytes) override {
+  std::optional<Assembly> assemble(const Session& /*session*/, size_t bytes, bool /*is_request*/) override {
     if (scarce) return std::nullopt;
     return lend(std::vector<std::byte>(bytes));
   }

@@ -36,6 +36,7 @@ class FaultyTransport final : public Transport {
   size_t tx_burst(std::span<TxPacket> packets) override;
   [[nodiscard]] uint64_t host_of(PeerId peer) const override { return wire_->host_of(peer); }
   bool has_room(PeerId peer) override { return wire_->has_room(peer); }
+  [[nodiscard]] uint64_t progress(PeerId peer) const override { return wire_->progress(peer); }
   TxFrame take_frame(PeerId peer) override { return wire_->take_frame(peer); }
   void send_frames(std::span<const TxFrame> frames) override;
   size_t rx_burst(std::span<RxPacket> packets) override { return wire_->rx_burst(packets); }

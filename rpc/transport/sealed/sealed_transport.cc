@@ -88,6 +88,11 @@ uint32_t SealedTransport::seal(Channel& channel, std::span<const ByteSpan> piece
   return bytes;
 }
 
+uint64_t SealedTransport::progress(PeerId peer) const {
+  const PeerId wire = channels_[peer].wire;
+  return wire == kNoPeer ? 0 : wire_->progress(wire);
+}
+
 bool SealedTransport::has_room(PeerId peer) {
   const PeerId wire = channels_[peer].wire;
   if (wire == kNoPeer) return false;

@@ -111,6 +111,7 @@ class SealedTransport final : public Transport, public Channels, private PeerUse
   [[nodiscard]] uint64_t host_of(PeerId peer) const override;
   size_t tx_burst(std::span<TxPacket> packets) override;
   bool has_room(PeerId peer) override;
+  [[nodiscard]] uint64_t progress(PeerId peer) const override;
   TxFrame take_frame(PeerId peer) override;
   void send_frames(std::span<const TxFrame> frames) override;
   size_t rx_burst(std::span<RxPacket> packets) override;

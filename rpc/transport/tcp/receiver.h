@@ -93,6 +93,11 @@ class FrameReceiver {
   }
   /// Payload bytes of the latest frame whose prefix is known.
   [[nodiscard]] uint32_t payload_bytes() const { return payload_bytes_; }
+  /// Changes while the payload of a large frame comes; 0: none is under way.
+  [[nodiscard]] uint64_t progress() const {
+    const bool is_under_way = state_ == State::kPayloadPlaced || state_ == State::kDiscard;
+    return is_under_way ? 1 + uint64_t{payload_done_} : 0;
+  }
   /// Frames that have ended.
   [[nodiscard]] uint64_t frame_count() const { return frame_count_; }
   /// Asking packets that were given to the engine or thrown away, modulo kNoticeMask + 1.

@@ -45,6 +45,7 @@ class TcpTransportImpl final : public TcpTransport {
   void release(std::span<const RxBufferId> buffers) override;
   uint64_t host_of(PeerId peer) const override { return peers_.at(peer).host; }
   bool has_room(PeerId peer) override { return peers_.at(peer).tx.has_room_for_burst() && frames_.has_one(); }
+  uint64_t progress(PeerId peer) const override;
   TxFrame take_frame(PeerId peer) override;
   void send_frames(std::span<const TxFrame> frames) override;
   size_t reap(std::span<TxToken> tokens) override { return completions_.reap(tokens); }
@@ -191,6 +192,13 @@ size_t TcpTransportImpl::tx_burst(std::span<TxPacket> packets) {
   dirty_.clear();
   completions_.end_burst();
   return taken;
+}
+
+uint64_t TcpTransportImpl::progress(PeerId id) const {
+  const Peer& peer = peers_.at(id);
+  if (peer.link == nullptr || !peer.link->broken.ok()) return 0;
+  // What the kernel has taken may never arrive. But it takes no more then.
+  return peer.link->receiver.progress() + (peer.tx.empty() ? 0 : 1 + peer.tx.written_bytes());
 }
 
 TxFrame TcpTransportImpl::take_frame(PeerId id) {

@@ -232,6 +232,7 @@ void TxQueue::pop() {
 void TxQueue::consume(size_t bytes, bool by_zero_copy, ZeroCopySends& sends, TxCompletions& completions) {
   SKUA_CHECK(bytes <= bytes_, "more was written than was queued");
   bytes_ -= bytes;
+  written_bytes_ += bytes;
   std::optional<uint32_t> write;
   if (by_zero_copy && bytes > 0) write = sends.add_write();
   while (bytes > 0) {

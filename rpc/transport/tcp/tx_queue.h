@@ -61,6 +61,9 @@ class TxQueue {
   /// Bytes not yet written.
   [[nodiscard]] size_t bytes() const { return bytes_; }
 
+  /// Bytes written so far, since the queue was made.
+  [[nodiscard]] uint64_t written_bytes() const { return written_bytes_; }
+
   /// True if the queue is far from each limit: a burst of ordinary packets, or a frame, will be taken.
   [[nodiscard]] bool has_room_for_burst() const {
     return bytes_ < limits_.bytes_max / 2 && entry_count_ < kTxEntriesMax / 2 && staging_used_ < kTxStagingBusyBytes &&
@@ -133,6 +136,7 @@ class TxQueue {
 
   const Limits limits_;
   size_t bytes_ = 0;
+  uint64_t written_bytes_ = 0;
 
   std::unique_ptr<Entry[]> entries_;
   uint32_t first_ = 0;

@@ -117,7 +117,7 @@ class TransmittingHost final : public IdleSessionHost {
     lease = Lease(copy);
     return copy.owner != nullptr;
   }
-  std::optional<Assembly> assemble(const Session& /*session*/, size_t bytes) override {
+  std::optional<Assembly> assemble(const Session& /*session*/, size_t bytes, bool /*is_request*/) override {
     return memory->assemble({}, bytes);
   }
   Announcement announce(const MessageOwner& owner, const MessagePtr& message) override {

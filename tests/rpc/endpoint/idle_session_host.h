@@ -15,7 +15,9 @@ class IdleSessionHost : public SessionHost {
   PacketSink* express(const Session& /*session*/) override { return nullptr; }
   void arm_timer(Session& /*session*/, TimeNs /*when*/) override {}
   bool keep(const Arrival& /*arrival*/, Lease& /*lease*/) override { return false; }
-  std::optional<Assembly> assemble(const Session& /*session*/, size_t /*bytes*/) override { return std::nullopt; }
+  std::optional<Assembly> assemble(const Session& /*session*/, size_t /*bytes*/, bool /*is_request*/) override {
+    return std::nullopt;
+  }
   [[nodiscard]] size_t assembly_bytes_max() const override { return SIZE_MAX; }
   MessagePtr make_message() override { return messages_.make(); }
   Announcement announce(const MessageOwner& /*owner*/, const MessagePtr& /*message*/) override { return {}; }

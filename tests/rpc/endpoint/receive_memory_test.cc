@@ -153,14 +153,15 @@ TEST_F(ReceiveMemoryTest, WhoCallsPays) {
   SessionEntry entry;
   entry.identity.incarnation = 7;
   parts.context.may_have_reserved = [](const EndpointIdentity& peer) { return peer.incarnation == 7; };
-  EXPECT_EQ(parts.memory.payer_of(entry, 3).peer, 3u);
-  EXPECT_EQ(parts.memory.payer_of(entry, 3).host, wire.host_of(3));
-  EXPECT_TRUE(parts.memory.payer_of(entry, 3).is_node);
+  EXPECT_EQ(parts.memory.payer_of(entry, 3, true).peer, 3u);
+  EXPECT_EQ(parts.memory.payer_of(entry, 3, true).host, wire.host_of(3));
+  EXPECT_TRUE(parts.memory.payer_of(entry, 3, true).is_node);
   entry.identity.incarnation = 8;
-  EXPECT_FALSE(parts.memory.payer_of(entry, 3).is_node);
-  EXPECT_EQ(parts.memory.payer_of(entry, kUnbound).peer, kNoPeer);
+  EXPECT_FALSE(parts.memory.payer_of(entry, 3, true).is_node);
+  EXPECT_EQ(parts.memory.payer_of(entry, kUnbound, true).peer, kNoPeer);
+  EXPECT_EQ(parts.memory.payer_of(entry, 3, false).peer, kNoPeer) << "answers to our own calls count in nobody's share";
   entry.initiator = true;
-  EXPECT_EQ(parts.memory.payer_of(entry, 3).peer, kNoPeer) << "answers to our own calls count in nobody's share";
+  EXPECT_EQ(parts.memory.payer_of(entry, 3, true).peer, 3u) << "a peer may call in a session that we opened";
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ bool Side::keep(const Arrival& arrival, Lease& lease) {
   return true;
 }
 
-std::optional<Assembly> Side::assemble(const Session& /*session*/, size_t bytes) {
+std::optional<Assembly> Side::assemble(const Session& /*session*/, size_t bytes, bool /*is_request*/) {
   if (bytes > memory) return std::nullopt;
   if (memory != SIZE_MAX) memory -= bytes;
   const uint64_t cookie = next_cookie++;
@@ -120,7 +120,7 @@ void Side::on_lent(bool ok) {
 
 SessionHost::Fetch Side::fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) {
   if (!harness.can_read) return Fetch::kImpossible;
-  std::optional<Assembly> assembly = assemble(*session, message_bytes);
+  std::optional<Assembly> assembly = assemble(*session, message_bytes, owner.is_request);
   if (!assembly.has_value()) return Fetch::kNoMemory;
   copy_bytes(assembly->data, list.head);
   const bool ok = !read_works || read_works();

@@ -68,7 +68,8 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner, pub
   PacketSink* express(const Session& /*session*/) override { return express_open && has_room() ? this : nullptr; }
   void arm_timer(Session& session, TimeNs when) override;
   bool keep(const Arrival& arrival, Lease& lease) override;
-  std::optional<Assembly> assemble(const Session& /*session*/, size_t bytes) override;
+  std::optional<Assembly> assemble(const Session& /*session*/, size_t bytes, bool is_request) override;
+  [[nodiscard]] uint64_t progress(const Session& /*session*/) const override { return progress_now; }
   [[nodiscard]] size_t assembly_bytes_max() const override { return memory_max; }
   MessagePtr make_message() override { return messages.make(); }
   Announcement announce(const MessageOwner& owner, const MessagePtr& message) override;
@@ -125,6 +126,8 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner, pub
   size_t memory = SIZE_MAX;
   size_t memory_max = SIZE_MAX;
   bool keep_fails = false;
+  /// Transport::progress()
+  uint64_t progress_now = 0;
   bool ready = false;
   /// express() lets single packets out ahead of transmit().
   bool express_open = false;

@@ -47,6 +47,20 @@ TEST(SessionLiveness, PeerSilent_AfterTheTimeoutAndNotBefore) {
   }
 }
 
+/// Nothing of the peer arrives as a whole, for longer than it may be silent.
+TEST(SessionLiveness, PeerSilent_NotWhileALargePacketComesOrGoes) {
+  Harness harness({.reliable = true});
+  harness.fate = [](const Flight&) { return Harness::Fate{}; };
+  harness.client.call("x", 60 * kSecond);
+  for (int i = 1; i <= 30; ++i) {
+    harness.client.progress_now = static_cast<uint64_t>(i);
+    harness.run(kSecond);
+    ASSERT_FALSE(harness.client.session->peer_silent(harness.now)) << i;
+  }
+  harness.run(6 * kSecond);
+  EXPECT_TRUE(harness.client.session->peer_silent(harness.now)) << "the packet does not get on";
+}
+
 TEST(SessionLiveness, PeerSilent_CountsFromTheCallNotFromTheLastWord) {
   Harness harness;
   harness.serve(1);

@@ -164,6 +164,24 @@ TEST_F(ReceiverTest, Placement_WaitsUntilEarlierPacketsAreHandedOver) {
   EXPECT_EQ(receiver_.state(), State::kPayloadPlaced);
 }
 
+TEST_F(ReceiverTest, Progress_ChangesWhileALargePayloadComes) {
+  const std::string large = frame(1, random_text(3000, 1));
+  EXPECT_EQ(receiver_.progress(), 0U);
+  uint64_t before = 0;
+  for (size_t from = 0; from < 3000; from += 1000) {
+    write(large.substr(from, 1000));
+    receive();
+    EXPECT_GT(receiver_.progress(), before);
+    before = receiver_.progress();
+  }
+  receive();
+  EXPECT_EQ(receiver_.progress(), before) << "nothing came";
+  write(large.substr(3000));
+  receive();
+  EXPECT_EQ(got_.size(), 1U);
+  EXPECT_EQ(receiver_.progress(), 0U);
+}
+
 TEST_F(ReceiverTest, LargePayloadThatIsComplete_IsLentNotPlaced) {
   const std::string payload = random_text(2000, 1);
   write(frame(1, payload));

@@ -268,6 +268,24 @@ TEST(TcpTransport, HasRoom_TellsWhichPeerIsStuck) {
   ASSERT_TRUE(run_until({&a, &stuck}, [&] { return a->has_room(to_stuck); }));
 }
 
+TEST(TcpTransport, Progress_OfAPeerThatStopsReading) {
+  TestNode a(node_options(1));
+  TestNode b(node_options(2));
+  const PeerId to_b = a.resolve(b);
+  const std::string payload = random_text(size_t{16} << 20, 1);
+  EXPECT_EQ(a->progress(to_b), 0U);
+  ASSERT_TRUE(a.send(to_b, 1, payload));
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return b.placer.placed == 1; }));
+  const uint64_t before = a->progress(to_b);
+  EXPECT_GT(before, 0U);
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return a->progress(to_b) != before; }));
+  // The kernel takes some more for a peer that does not read, and then nothing.
+  uint64_t last = 0;
+  ASSERT_TRUE(run_until({&a}, [&] { return std::exchange(last, a->progress(to_b)) == a->progress(to_b); }));
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return b.received.size() == 1; }));
+  EXPECT_EQ(a->progress(to_b), 0U);
+}
+
 TEST(TcpTransport, AbandonTx_GivesEveryTokenBack) {
   TestNode a(node_options(1));
   TestNode b(node_options(2));
