@@ -22,8 +22,8 @@
  *   - A NULL where none is allowed, a size that makes no sense, a call on the wrong thread or kind of client are
  *     refused with SKUA_INVALID_ARGUMENT. Handles that were destroyed are not found out.
  *   - Nothing is printed, nothing is thrown, the process is not ended. Two exceptions: if the library finds its own
- *     memory broken, it says so on stderr and aborts; and gRPC, which finds the cluster, aborts if it has no memory or
- *     no thread.
+ *     memory broken, it says so on stderr and aborts; and without memory for its own small records, or for gRPC, which
+ *     finds the cluster, it ends the process. Keys, values and results that find no memory are SKUA_RESOURCE_EXHAUSTED.
  *   - A client belongs to the process that made it. After fork(), the child's calls are refused with
  *     SKUA_INVALID_ARGUMENT, and skua_client_destroy() leaves the client in the child's memory. Fork before the first
  *     client is made: gRPC's threads are not in the child.

@@ -136,6 +136,7 @@ struct Client::Impl {
     to.tokens = std::move(from.tokens);
     static_cast<Outcome&>(to) = std::move(from);
   }
+  static bool is_answered(const absl::Status& status) { return status.ok() || absl::IsNotFound(status); }
   struct ManyResult : Outcome {
     std::vector<ReadResult> entries;
   };
@@ -147,6 +148,8 @@ struct Client::Impl {
       to.entries[i].token = from.entries[i].token;
       to.entries[i].mark = from.entries[i].mark;
       to.entries[i].value.assign(from.entries[i].value);
+      // No node has said that about the key.
+      if (!is_answered(from.entries[i].status)) to.entries[i].detail = from.detail;
     }
     static_cast<Outcome&>(to) = std::move(from);
   }

@@ -51,7 +51,9 @@ void ClientCore::close() {
   if (std::exchange(closing_, true)) return;
   cluster_.stop();
   runner_.close();
-  endpoint_.poll();
+  // A turn runs only some of the tasks that wait. Those that they post in turn must not go on for ever.
+  constexpr int kTurnsMax = 100;
+  for (int turns = 0; turns < kTurnsMax && endpoint_.poll() > 0; ++turns) continue;
   SKUA_CHECK(runner_.in_flight() == 0, "an operation outlives its client");
 }
 
@@ -95,13 +97,22 @@ template <typename Kind, typename Call, typename Done>
 inline absl::Status ClientCore::start_here(OperationPool<Kind>& pool, Call& call, Done&& done) {
   const auto table = call.table;
   const std::chrono::nanoseconds timeout = call.options.timeout;
-  if (absl::Status status = admit(has_name(table), timeout); !status.ok()) return status;
-  Kind& operation = pool.take();
-  if (absl::Status status = operation.accept(call, std::forward<Done>(done)); !status.ok()) {
-    operation.drop();
+  if (absl::Status refusal = admit(has_name(table), timeout); !refusal.ok()) return refusal;
+  Kind* taken = nullptr;
+  absl::Status status;
+  // Here the operation's bytes are copied. There may be no memory for them, and nothing is under way yet.
+  try {
+    taken = &pool.take();
+    status = taken->accept(call, std::forward<Done>(done));
+    if (status.ok()) taken->set_table(table);
+  } catch (const std::bad_alloc&) {
+    status = absl::ResourceExhaustedError("no memory for the operation");
+  }
+  if (!status.ok()) {
+    if (taken != nullptr) taken->drop();
     return status;
   }
-  operation.set_table(table);
+  Kind& operation = *taken;
   operation.started_ns = runner_.now();
   operation.deadline_ns = operation.started_ns + (timeout.count() == 0 ? options_.timeout : timeout).count();
   runner_.submit(operation);

@@ -197,12 +197,14 @@ void OperationRunner::route(CallOperation& operation, const TableRoutes& table) 
   const ShardRoute& route = table.shards[operation.shard];
   if (operation.method == Method::kGet && !may_read(static_cast<GetOperation&>(operation), table, route)) return;
   operation.target = route.target;
+  operation.at_backup = false;  // the attempt before may have been; the shard may have no backups any more
   if (route.target == kNoTarget) {
     cluster_.hurry();
     return park(operation, Awaits::kMap, kTimeNever);
   }
   operation.spreads = route.backup_count > 0 && !operation.is_write();
-  if (operation.spreads) spread_read(operation, table, route);
+  const bool to_primary = std::exchange(operation.to_primary, false);
+  if (operation.spreads && !to_primary) spread_read(operation, table, route);
   if (!sessions_.is_open(operation.target)) {
     return park(operation, Awaits::kSession, sessions_.ensure_open(operation.target, now()));
   }
@@ -222,8 +224,6 @@ void OperationRunner::dispatch(Operation& operation) {
 }
 
 void OperationRunner::spread_read(CallOperation& operation, const TableRoutes& table, const ShardRoute& route) {
-  operation.at_backup = false;
-  if (std::exchange(operation.to_primary, false)) return;
   const TimeNs time = submitting_ > 0 ? operation.started_ns : now();
   const auto is_open = [this](TargetId target) { return sessions_.is_open(target); };
   const std::span<const TargetId> backups = table.backups_of(route);

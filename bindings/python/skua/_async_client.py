@@ -12,7 +12,7 @@ from typing import Any
 from skua._calls import Calls, make_client
 from skua._errors import Cancelled, Error, error_from, make_error, new_error
 from skua._skua import ffi, lib
-from skua._values import KEEPING, Arguments
+from skua._values import KEEPING, WRITES, Arguments
 
 # The longest sleep of a timer.
 _SLEEP_MAX_S = 3600.0
@@ -25,9 +25,28 @@ _in_flight: dict[int, tuple[AsyncClient, asyncio.Future[Any], Callable[[Any], An
 _numbers = itertools.count(1)
 
 
-@ffi.def_extern()  # type: ignore[misc]
+# What signal handlers raised inside of callbacks. cffi would print it and go on; the turn raises it again.
+_raised: list[BaseException] = []
+
+
+def _interrupted(kind: type[BaseException], error: BaseException, traceback: Any) -> None:
+    """A signal handler has raised inside of skua_python_done(), at any place. The operation ends all the same."""
+    del kind
+    _raised.append(error)
+    known = traceback.tb_frame.f_locals
+    _, future, convert = _in_flight.pop(_number_of(known["context"]), (None, known.get("future"), known.get("convert")))
+    if future is not None and not future.done():
+        future.set_exception(Error(f"its result was lost: a signal handler raised {error!r} meanwhile",
+                                   may_have_been_applied=convert in WRITES))
+
+
+def _number_of(context: Any) -> int:
+    return int(ffi.cast("uintptr_t", context))
+
+
+@ffi.def_extern(onerror=_interrupted)  # type: ignore[misc]
 def skua_python_done(context: Any, result: Any) -> None:
-    _, future, convert = _in_flight.pop(int(ffi.cast("uintptr_t", context)))
+    _, future, convert = _in_flight.pop(_number_of(context))
     if future.done():
         return  # the task that awaited it was cancelled
     try:
@@ -71,10 +90,15 @@ class AsyncClient(Calls):
             self._loop.remove_reader(self._descriptor)
         code = lib.skua_client_destroy(self._client)
         if code != lib.SKUA_OK:
-            self._watch()
+            if self._failure is None:
+                self._watch()
             raise make_error(code, "the client could not be closed")
         self._client = None
         self._cancel_timer()
+
+    def certificate_trouble(self) -> str | None:
+        self._check_thread()  # close() on the loop's thread would free the client meanwhile
+        return super().certificate_trouble()
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -136,22 +160,25 @@ class AsyncClient(Calls):
         for _ in range(_POLLS_MAX):
             code = lib.skua_poll(self._client, 0, ffi.NULL)
             if code != lib.SKUA_OK:
-                self._fail(make_error(code, "the client could not be polled"))
+                self._fail(code, "the client could not be polled")
                 return
+            if _raised:
+                self._ask_for_turn()
+                raise _raised.pop()
             if lib.skua_begin_wait(self._client, self._longest):
                 self._is_waiting = True
                 self._timer = self._loop.call_later(min(self._longest[0] / 1e9, _SLEEP_MAX_S), self._turn)
                 return
         self._ask_for_turn()
 
-    def _fail(self, failure: Error) -> None:
+    def _fail(self, code: int, text: str) -> None:
         """Ends what is in flight, and refuses all that comes: nobody polls the client any more."""
-        self._failure = failure
+        self._failure = make_error(code, text)
         if self._descriptor >= 0:
             self._loop.remove_reader(self._descriptor)
-        for owner, future, _ in list(_in_flight.values()):
+        for owner, future, convert in list(_in_flight.values()):
             if owner is self and not future.done():
-                future.set_exception(failure)
+                future.set_exception(make_error(code, text, may_have_been_applied=convert in WRITES))
 
     def _end_wait(self) -> None:
         self._cancel_timer()

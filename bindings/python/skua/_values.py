@@ -347,3 +347,7 @@ def numbers_of(result: Any) -> list[int]:
     """Of a batch: the counters after adds, 0 for other operations."""
     _check(result)
     return [entry.number for entry in _entries(result)]
+
+
+# What makes the results of writes.
+WRITES = frozenset({written_of, numbers_of})

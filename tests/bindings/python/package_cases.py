@@ -438,7 +438,7 @@ except skua.Error as error:
             raised = []
 
             def other():
-                for call in (lambda: lost.get("t", "k"), lambda: asyncio.run(lost.close())):
+                for call in (lambda: lost.get("t", "k"), lambda: asyncio.run(lost.close()), lost.certificate_trouble):
                     try:
                         call()
                     except RuntimeError as error:
@@ -447,7 +447,7 @@ except skua.Error as error:
             thread = threading.Thread(target=other)
             thread.start()
             thread.join()
-            self.assertEqual(len(raised), 2, raised)
+            self.assertEqual(len(raised), 3, raised)
             self.assertRegex(str(raised[0]), "belongs to another thread")
             # The client goes on, and is closed by its own thread.
             with self.assertRaises(skua.Error):
@@ -458,14 +458,19 @@ except skua.Error as error:
     async def test_a_client_that_cannot_be_polled_fails_its_operations(self):
         lost = skua.AsyncClient(control_address="127.0.0.1:9", timeout=LIMIT_S * 10)
         waiting = lost.get("t", "k")
+        write = lost.add("t", "n", 1)
         lost._end_wait()
         # Now the loop's thread is not the owner any more.
         thread = threading.Thread(target=lambda: lib.skua_adopt_thread(lost._client))
         thread.start()
         thread.join()
         for call in (waiting, lost.get("t", "k")):
-            with self.assertRaises(skua.InvalidArgument):
+            with self.assertRaises(skua.InvalidArgument) as raised:
                 await asyncio.wait_for(call, LIMIT_S)
+            self.assertFalse(raised.exception.may_have_been_applied)
+        with self.assertRaises(skua.InvalidArgument) as raised:
+            await asyncio.wait_for(write, LIMIT_S)
+        self.assertTrue(raised.exception.may_have_been_applied)
         with self.assertRaises(skua.InvalidArgument):
             await lost.close()
         self.assertEqual(lib.skua_adopt_thread(lost._client), lib.SKUA_OK)
@@ -489,6 +494,34 @@ except skua.Error as error:
         await asyncio.gather(*(self.client.get("t", "k") for _ in range(50)))
         ticking.cancel()
         self.assertGreater(ticks, 1)
+
+
+class InterruptTest(unittest.TestCase):
+    def test_a_signal_handler_that_raises_inside_of_a_callback(self):
+        loop = asyncio.new_event_loop()
+        self.addCleanup(loop.close)
+        operations = []
+
+        def interrupt(_result):
+            raise KeyboardInterrupt
+
+        async def start():
+            client = make_async_client()
+            arguments = Arguments()
+            operations.append(client._run("get", interrupt, arguments, arguments.table("t"), arguments.bytes("k"),
+                                          arguments.read()))
+            return client
+
+        client = loop.run_until_complete(start())
+        with self.assertRaises(KeyboardInterrupt):
+            loop.run_until_complete(operations[0])
+        with self.assertRaises(skua.Error) as raised:
+            loop.run_until_complete(operations[0])
+        self.assertIn("signal handler", str(raised.exception))
+        self.assertFalse(_async_client._in_flight)
+        # The client goes on.
+        self.assertIsNone(loop.run_until_complete(client.get("t", "nobody")))
+        loop.run_until_complete(client.close())
 
 
 class PackageTest(unittest.TestCase):

@@ -365,6 +365,19 @@ TEST(Polled, RunsTasksThatWait_WhenItIsDestroyed) {
   EXPECT_EQ(task.refused.calls, 0u);
 }
 
+TEST(Polled, RunsAllTasksThatWait_WhenItIsDestroyed) {
+  kv::ThreadedCluster cluster(1, 1);
+  skua_client* const client = polled_client(cluster).release();
+  constexpr int kTasks = 4000;
+  int ran = 0;
+  for (int i = 0; i < kTasks; ++i) {
+    ASSERT_TRUE(skua_post(
+        client, [](void* context) { ++*static_cast<int*>(context); }, &ran));
+  }
+  EXPECT_EQ(skua_client_destroy(client), SKUA_OK);
+  EXPECT_EQ(ran, kTasks);
+}
+
 TEST(Polled, RefusesWhatMakesNoSense) {
   kv::ThreadedCluster cluster(1, 1);
   const ClientPtr client = polled_client(cluster);

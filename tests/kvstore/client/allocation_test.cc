@@ -113,6 +113,10 @@ TEST(BlockingClient, AResultWithoutMemoryIsAnError) {
   ASSERT_TRUE(client.ok()) << client.status();
   ASSERT_TRUE((*client)->put("t", "large", std::string(kLarge, 'v')).ok());
   ASSERT_TRUE((*client)->put("t", "small", "v").ok());
+  const std::string value(kLarge, 'v');
+  const WriteResult refused = (*client)->put("t", "large", value);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.status)) << refused.status;
+  EXPECT_FALSE(refused.may_have_been_applied);
   const ReadResult large = (*client)->get("t", "large");
   EXPECT_TRUE(absl::IsResourceExhausted(large.status)) << large.status;
   EXPECT_TRUE(absl::IsResourceExhausted((*client)->scan("t", {}).status));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/codec/key_hash.h"
 #include "tests/kvstore/client/threaded_cluster.h"
 
 namespace skua::kv {
@@ -67,6 +68,27 @@ TEST(Client, DoesEachOperation) {
   EXPECT_TRUE(client->remove("t", "ada", {.if_version = written.version}).ok());
   EXPECT_EQ(client->get("t", "ada").status.code(), absl::StatusCode::kNotFound);
   EXPECT_GT(client->counters().operations_ok, 5u);
+}
+
+TEST(Client, TellsAnswersOfANodeFromFailures_ForEachKeyOfMultiGet) {
+  ThreadedCluster cluster(2, 2);
+  auto client = make_client(cluster);
+  const auto key_of = [](uint32_t shard) {
+    for (int i = 0;; ++i) {
+      if (std::string key = absl::StrCat("key", i); KeyPlacement{2}.shard_of(key) == shard) return key;
+    }
+  };
+  const std::string served = key_of(0);
+  const std::string lost = key_of(1);
+  ASSERT_TRUE(client->put("t", served, "v").ok());
+  cluster.on_node(1, [](FakeNode& node) { node.owned.clear(); });
+  const std::string_view keys[] = {served, "nobody{x}", lost};
+  const std::vector<ReadResult> many = client->multi_get("t", keys, {.timeout = std::chrono::milliseconds(300)});
+  ASSERT_EQ(many.size(), 3u);
+  EXPECT_EQ(many[0].value, "v");
+  EXPECT_EQ(many[0].detail, nullptr);
+  EXPECT_FALSE(many[2].ok());
+  EXPECT_NE(many[2].detail, nullptr) << "no node has answered";
 }
 
 TEST(Client, TellsRefusalsInTheResult) {

@@ -1,6 +1,7 @@
 // Reads of tables that are read anywhere: spread over the replicas, and the primary's when a backup does not answer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
@@ -150,6 +151,35 @@ TEST_F(ReadAnywhereTest, Get_ABackupThatIsSilentCostsItsPatienceOnly) {
     ASSERT_EQ(get("k").value.bytes(), "value");
     EXPECT_LT(world_.network.now_ns() - began, 2 * kReadPatienceNs);
   }
+}
+
+/// Reads that a backup holds become the primary's, and what the primary says of them counts as of any read.
+TEST_F(ReadAnywhereTest, Get_OfAShardThatLosesItsBackupsMeanwhile) {
+  start(true);
+  for (const uint32_t node : {1U, 2U}) {
+    world_.node(node).script = [this](rpc::IncomingCall& call) {
+      unanswered_.push_back(std::move(call.reply));
+      return true;
+    };
+  }
+  std::vector<Got<GetResult>> reads(40);
+  for (Got<GetResult>& read : reads) ASSERT_TRUE(client().get("t", "k", {}, read.callback()).ok());
+  ASSERT_TRUE(world_.run_until([&] { return unanswered_.size() + requests(0) == reads.size(); }));
+  const size_t held = unanswered_.size();
+  ASSERT_GT(held, 5U);
+  control::ShardMap map = make_map(world_.control.revision() + 1, {&world_.node(0)}, {0}, 2);
+  map.tables[0].read_anywhere = true;
+  world_.node(0).owned = {{0, 2}};
+  world_.node(0).map_revision = map.revision;
+  world_.control.publish(map);
+  script(0, KvStatus::kPermissionDenied);
+  const uint64_t before = requests(0);
+  ASSERT_TRUE(
+      world_.run_until([&] { return std::ranges::all_of(reads, [](const auto& read) { return read.here(); }); }));
+  EXPECT_EQ(requests(0), before + held) << "the primary is asked once for each";
+  size_t denied = 0;
+  for (const Got<GetResult>& read : reads) denied += absl::IsPermissionDenied(read.result.status) ? 1 : 0;
+  EXPECT_EQ(denied, held);
 }
 
 TEST_F(ReadAnywhereTest, Get_GoesOnWithoutThePrimary) {
