@@ -51,7 +51,8 @@ std::optional<Lease> Answers::reserve(SessionId wire_session, size_t bytes) {
   const SessionEntry& entry = context_.sessions[wire_session.index];
   // The session is gone: its answer is discarded at once, so it needs no share.
   if (entry.session == nullptr || entry.wire_generation != wire_session.generation) return Lease();
-  return shares_.take(memory_.payer_of(entry, entry.peer, true), bytes);
+  // Peers that this endpoint dialled have no limit.
+  return shares_.take(memory_.payer_of(entry, entry.peer, !entry.initiator), bytes);
 }
 
 }  // namespace skua::rpc

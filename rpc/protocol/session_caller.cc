@@ -179,6 +179,7 @@ void CallerHalf::assign(Slot& slot, Call& call, TimeNs now) {
   slot.in_flight.reset();
   slot.lost.clear();
   if (active_count_++ == 0) begin_waiting(now);
+  unsent_count_ += call.sent ? 0 : 1;
   if (PacketSink* sink = held_back ? nullptr : express_for(slot); sink != nullptr) {
     emit_request_pieces(slot, slot.next_unit++, 1, *sink, now);
   } else if (!held_back) {
@@ -252,6 +253,7 @@ void CallerHalf::finish(Slot& slot, TimeNs now) {
 void CallerHalf::vacate(Slot& slot) {
   slot.ready_hook.unlink();
   slot.waits = false;
+  unsent_count_ -= slot.call->sent ? 0 : 1;
   slot.call->slot = kNoSlot;
   slot.call = nullptr;
   return_pulls(slot, 0);

@@ -175,9 +175,16 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   Slot& take_over(uint32_t index, TimeNs now);
   void repeat(Slot& slot, TimeNs now);
   TimeNs run_small_timers(TimeNs now);
+  /// Small calls in the backlog leave a whole credit for a call that waits for its first one. Otherwise they would take
+  /// each quarter that comes back, and the call would never have a whole credit.
   [[nodiscard]] bool has_credit_for_small() const {
     const SessionHot& hot = context_.hot;
-    return hot.credits - hot.credits_barred >= hot.charge;
+    const int left_over = unsent_count_ > 0 && !context_.reliable ? static_cast<int>(SessionHot::kQuarters) : 0;
+    return hot.credits - hot.credits_barred >= hot.charge + left_over;
+  }
+  void note_sent(Call& call) {
+    unsent_count_ -= call.sent ? 0 : 1;
+    call.sent = true;
   }
 
   // Calls.
@@ -271,6 +278,7 @@ class CallerHalf final : private ReceiveBudget::Waiter {
 
   SessionContext& context_;
   uint32_t active_count_ = 0;
+  uint32_t unsent_count_ = 0;  // of them, those of which nothing was sent
   uint32_t lingering_count_ = 0;
   uint32_t backlog_count_ = 0;
   TimeNs waiting_since_ns_ = 0;

@@ -67,7 +67,7 @@ void CallerHalf::emit_announced_request(Slot& slot, PacketSink& sink, TimeNs now
   header.deadline_ms = deadline_field(call.deadline_ns, now);
   header.stamp = to_ticks(now);
   if (slot.in_flight.empty()) slot.last_progress_ns = now;
-  call.sent = true;
+  note_sent(call);
   slot.in_flight.on_sent(0, now);
   const MessagePtr& list = slot.announced.list();
   sink.emit(context_.session, header, list, 0, list->size());

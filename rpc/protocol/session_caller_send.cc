@@ -207,7 +207,7 @@ void CallerHalf::emit_request_pieces(Slot& slot, uint32_t first, uint32_t count,
                                            .deadline_ms = deadline_field(call.deadline_ns, now),
                                            .stamp = to_ticks(now)});
   if (slot.in_flight.empty()) slot.last_progress_ns = now;  // the request may have waited long before it left
-  slot.call->sent = true;
+  note_sent(*slot.call);
   slot.in_flight.on_sent(first, count, now);
   if (limits_.paced()) pacer_.charge(limits_, context_.piece_bytes(call.request->size(), first), now);
   if (slot.request_pieces > 1) {

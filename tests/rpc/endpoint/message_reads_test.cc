@@ -110,7 +110,10 @@ class MessageReadsTest : public ::testing::Test {
     return list;
   }
   static Owner owner_in(const SessionEntry& entry) {
-    return {.session_index = entry.index, .session_generation = entry.wire_generation, .req_num = 5};
+    return {.session_index = entry.index,
+            .session_generation = entry.wire_generation,
+            .is_request = !entry.initiator,
+            .req_num = 5};
   }
   Fetch fetch(const SessionEntry& entry, const ReadList& list) {
     return reads.fetch(owner_in(entry), list, static_cast<uint32_t>(list.message_bytes()));

@@ -97,6 +97,32 @@ TEST_F(SmallCallsTroubleTest, AnIdOfABrokenConnection_CancelsNothing) {
   expect_rest();
 }
 
+/// The small ones never leave the credits at rest, and each of them costs a part of one.
+TEST_F(SmallCallsTroubleTest, BesideSmallCallsWithoutEnd_ALargeOneGetsItsTurn) {
+  caller_options_.protocol.credits = server_options_.protocol.credits = 2;
+  join();
+  size_t ended = 0;
+  bool goes_on = true;
+  std::function<void()> next = [&] {
+    ASSERT_TRUE(caller_
+                    ->call(session_, kEcho, as_byte_span("small"), {.timeout_ns = 50 * kSecond},
+                           [&](CallResult&&) {
+                             ++ended;
+                             if (goes_on) next();
+                           })
+                    .ok());
+  };
+  for (int i = 0; i < 40; ++i) next();
+  run([&] { return ended > 100; });
+  Ended& large = call(kEcho, std::string(5000, 'x'), {.timeout_ns = 50 * kSecond});
+  run([&] { return large.completions > 0 || ended > 5000; });
+  EXPECT_LT(ended, 1000u);
+  EXPECT_TRUE(large.status.ok()) << large.status;
+  goes_on = false;
+  run([&] { return caller_->balance().calls == 0; });
+  expect_rest();
+}
+
 TEST_F(SmallCallsTroubleTest, AfterAWaveOfLargeCalls_SmallOnesGoInBundlesAgain) {
   caller_options_.calls_max = 4;
   join();
