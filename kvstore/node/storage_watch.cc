@@ -18,6 +18,11 @@ constexpr uint64_t kLeavingMsMax = 10'000;
 /// Shards of one worker that a text names. It gives only the number of the others.
 constexpr size_t kTroubledShownMax = 3;
 
+constexpr const char* kDamagedWayOut =
+    "; stop the node, see what is damaged with `skuactl store verify`, and restore the shard from a backup, or drop "
+    "its "
+    "table. A replica is learnt again from others by itself";
+
 /// Advice for a shard that cannot be opened.
 const char* way_out(const UnservedShard& shard) {
   if (absl::IsResourceExhausted(shard.why)) {
@@ -29,10 +34,7 @@ const char* way_out(const UnservedShard& shard) {
     }
     return "; free space on the disk: it is tried again every 5 s";
   }
-  if (absl::IsDataLoss(shard.why)) {
-    return "; stop the node, see what is damaged with `skuactl store verify`, and restore the shard from a backup, or "
-           "drop its table. A replica is learnt again from others by itself";
-  }
+  if (absl::IsDataLoss(shard.why)) return kDamagedWayOut;
   return shard.tried_again ? "; it is tried again every 5 s" : "; mend that, then start the node again";
 }
 
@@ -69,7 +71,9 @@ std::string troubled_databases(const std::vector<TroubledShard>& troubled) {
     }
     const TroubledShard& shard = troubled[i];
     absl::StrAppend(&all, "shard ", shard.id.table_id, "-", shard.id.shard);
-    if (!shard.failure.ok()) {
+    if (absl::IsDataLoss(shard.failure)) {
+      absl::StrAppend(&all, " is not served here: ", shard.failure.message(), kDamagedWayOut);
+    } else if (!shard.failure.ok()) {
       absl::StrAppend(&all, " refuses writes: ", shard.failure.message(),
                       "; look at the disk, then start the node again. What was acknowledged is kept");
     } else {

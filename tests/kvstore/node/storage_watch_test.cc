@@ -63,6 +63,10 @@ TEST(TroubledDatabases, TellsWhichAndWhyAndTheWayOut) {
   EXPECT_EQ(failed.find("tried again"), std::string::npos);
   const std::vector<TroubledShard> many(100, {{3, 1}, full, absl::OkStatus()});
   EXPECT_NE(troubled_databases(many).find("so do 97 more shards"), std::string::npos);
+  const std::string damaged =
+      troubled_databases({{{3, 3}, absl::OkStatus(), absl::DataLossError("its data are of no use to a replica")}});
+  EXPECT_NE(damaged.find("skuactl store verify"), std::string::npos) << damaged;
+  EXPECT_EQ(damaged.find("What was acknowledged is kept"), std::string::npos) << damaged;
 }
 
 TEST(UnservedShards, TellsWhichAndWhyAndTheWayOut) {
