@@ -77,6 +77,7 @@ CommandRun& ClientConnection::add_run(const CommandSpec& spec, CommandArguments&
               .session = &session_,
               .gateway = &gateway_,
               .pinned = &pinned_});
+  ++command_count_;
   command_bytes_ += run->memory_bytes();
   ring_.push_back(std::move(run));
   return *ring_.back();
@@ -86,6 +87,7 @@ void ClientConnection::add_to_burst(const CommandSpec& burst, CommandArguments& 
   if (burst_ != nullptr) {
     const size_t bytes_before = burst_->memory_bytes();
     if (burst_->append(words)) {
+      ++command_count_;
       command_bytes_ += burst_->memory_bytes() - bytes_before;
       return;
     }
@@ -354,6 +356,7 @@ bool ClientConnection::pop_done() {
     ++first_number_;
     done_bytes_ -= run->reply_bytes().size();
     command_bytes_ -= run->memory_bytes();
+    command_count_ -= run->command_count();
     output_.append(run->reply_bytes());
     run->end();
     if (gateway_.spare_runs.size() < kSpareRunsMax) gateway_.spare_runs.push_back(std::move(run));

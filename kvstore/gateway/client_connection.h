@@ -87,7 +87,7 @@ class ClientConnection {
   [[nodiscard]] const OutputQueue& output() const { return output_; }
 
   [[nodiscard]] bool wants_input() const {
-    return !session_.is_ending && authentication_ == nullptr && ring_.size() < kCommandsMax &&
+    return !session_.is_ending && authentication_ == nullptr && command_count_ < kCommandsMax &&
            command_bytes_ < kCommandBytesMax &&
            reply_bytes() < (is_admitted() ? kReplyBytesMax : kStrangerReplyBytesMax) &&
            (busy_bytes() == 0 || gateway_.held_bytes < gateway_.held_bytes_max);
@@ -146,6 +146,7 @@ class ClientConnection {
   size_t running_count_ = 0;
   size_t holding_count_ = 0;                            // of those that run
   size_t held_bytes_ = 0;                               // this connection's part of GatewayContext::held_bytes
+  size_t command_count_ = 0;                            // in the ring: a burst is several
   size_t command_bytes_ = 0;                            // of the commands in the ring
   size_t done_bytes_ = 0;                               // of replies in the ring
   size_t expected_bytes_ = kExpectedReplyBytesAtFirst;  // of a reply, judging by the latest

@@ -142,6 +142,23 @@ TEST_F(CommandBursts, InsideMultiThereAreNone) {
   EXPECT_EQ(client.take_output(), "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n");
 }
 
+TEST_F(CommandBursts, CountAsManyCommands) {
+  client.ask("PING");
+  for (int i = 0; i < 60; ++i) client.ask("SET key value");  // now it knows how large replies are
+  std::string sets;
+  for (size_t i = 0; i < 2 * kCommandsMax; ++i) absl::StrAppend(&sets, "SET key", i, " value\r\n");
+  std::string_view rest = client.send(sets);
+  EXPECT_FALSE(client.connection().wants_input());
+  EXPECT_EQ(client.waiting().size(), kCommandsMax / kBurstCommandsMax);
+  std::string replies;
+  while (!rest.empty() || !client.waiting().empty()) {
+    client.answer_all();
+    replies += client.take_output();
+    rest = client.send(rest);
+  }
+  EXPECT_EQ(replies, repeated("+OK\r\n", 2 * kCommandsMax));
+}
+
 TEST_F(CommandBursts, CountForTheConnectionsMemory) {
   const std::string value(kGroupedValueBytesMax, 'x');
   std::string sets;
