@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -47,6 +48,12 @@ std::array<std::byte, 16> uuid_bytes(const std::string& text) {
   std::array<std::byte, 16> out{};
   std::memcpy(out.data(), bytes.data(), std::min(out.size(), bytes.size()));
   return out;
+}
+
+uint64_t unix_ms() {
+  using std::chrono::duration_cast, std::chrono::milliseconds;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(duration_cast<milliseconds>(now).count());
 }
 
 OfflineProgress progress_lines(const char* what) {
@@ -106,13 +113,14 @@ app::DataDirIdentity identity_of(const std::string& directory) {
 
 template <typename Use>
 int with_store(const std::string& directory, Use&& use) {
-  OpenedStore opened{.directory = directory, .identity = identity_of(directory), .store = nullptr};
+  OpenedStore opened{.directory = directory, .identity = identity_of(directory), .now_ms = unix_ms(), .store = nullptr};
   const auto lock = app::DirectoryLock::acquire(
       directory, kProgram, "stop it first, and start it again afterwards; or look into a copy of the directory");
   if (!lock.ok()) app::fail_usage(kProgram, std_view(lock.status().message()));
   OfflineStore::Options options{.data_dir = directory};
   options.identity.cluster_id = uuid_bytes(opened.identity.cluster_id);
   options.identity.node_id = uuid_bytes(opened.identity.node_uuid);
+  options.has_joined = !opened.identity.cluster_id.empty();
   options.progress = progress_lines("read");
   auto store = OfflineStore::open(std::move(options));
   if (!store.ok()) return report_failure(store.status());
@@ -137,7 +145,8 @@ void add_dump_command(app::Command& store, const Globals& globals) {
   command.description(
       "From the databases, and above them from the log what recovery would bring into them. By shard and key. Text: "
       "shard, "
-      "version, key and with --values value, separated by tabs. JSON: an object per line.");
+      "version, key and with --values value, separated by tabs. JSON: an object per line. Keys that have expired by "
+      "this machine's clock are left out.");
   command.add_bool("values", &arguments->dump.values, "Values too.");
   command.add_int("table", &arguments->table, "Of this table only; `skuactl table list` tells ids.")
       .value_name("ID")
@@ -156,8 +165,10 @@ void add_dump_command(app::Command& store, const Globals& globals) {
     if (arguments->table >= 0) arguments->dump.selection.table_id = static_cast<uint32_t>(arguments->table);
     if (arguments->shard >= 0) arguments->dump.selection.shard = static_cast<uint32_t>(arguments->shard);
     arguments->dump.selection.start = start_of(globals, arguments->start);
-    return with_store(arguments->directory,
-                      [&](const OpenedStore& opened) { return dump_store(globals, opened, arguments->dump); });
+    return with_store(arguments->directory, [&](const OpenedStore& opened) {
+      arguments->dump.selection.now_ms = opened.now_ms;
+      return dump_store(globals, opened, arguments->dump);
+    });
   });
 }
 

@@ -13,6 +13,7 @@ namespace skua::kv::ctl {
 struct OpenedStore {
   std::string directory;
   app::DataDirIdentity identity;
+  uint64_t now_ms = 0;  ///< unix time: keys that have expired by then are not there
   std::unique_ptr<OfflineStore> store;
 };
 

@@ -47,7 +47,7 @@ LogTotals totals_of(const std::vector<LogSegmentInfo>& segments) {
 }
 
 std::string shard_state(const OfflineShard& shard) {
-  if (shard.directory.empty()) return "dropped";
+  if (shard.directory.empty()) return "no database: dropped or lost";
   if (!shard.status.ok()) return message_of(shard.status);
   if (!shard.log_status.ok()) return message_of(shard.log_status);
   return "ok";
@@ -82,7 +82,7 @@ struct KeyCount {
 
 /// The number of keys that each sound shard would serve, from its database and the log. Shards that were not reached
 /// before a limit are missing.
-std::map<ShardId, KeyCount> count_keys(const OfflineStore& store) {
+std::map<ShardId, KeyCount> count_keys(const OfflineStore& store, uint64_t now_ms) {
   std::map<ShardId, KeyCount> counts;
   for (const OfflineShard& shard : store.shards()) {
     if (shard.is_sound()) counts[shard.id].complete = true;
@@ -100,7 +100,7 @@ std::map<ShardId, KeyCount> count_keys(const OfflineStore& store) {
     return true;
   };
   const auto refused = [&](ShardId id, const absl::Status&) { counts.erase(id); };
-  if (!store.dump({}, count, refused).ok()) return {};
+  if (!store.dump({.now_ms = now_ms}, count, refused).ok()) return {};
   if (!ended_in) return counts;
   counts[*ended_in].complete = false;
   counts.erase(counts.upper_bound(*ended_in), counts.end());
@@ -169,7 +169,7 @@ void inspect_json(const OpenedStore& opened) {
   nlohmann::json logs = nlohmann::json::array();
   for (const OfflineLog& log : opened.store->logs()) logs.push_back(log_json(log));
   nlohmann::json shards = nlohmann::json::array();
-  const std::map<ShardId, KeyCount> counts = count_keys(*opened.store);
+  const std::map<ShardId, KeyCount> counts = count_keys(*opened.store, opened.now_ms);
   for (const OfflineShard& shard : opened.store->shards()) shards.push_back(shard_json(shard, counts));
   const nlohmann::json out = {{"directory", opened.directory},
                               {"cluster_id", opened.identity.cluster_id},
@@ -214,7 +214,7 @@ int inspect_store(const Globals& globals, const OpenedStore& opened) {
                opened.identity.cluster_id.empty() ? "(none yet)" : opened.identity.cluster_id,
                opened.identity.format_version, counted(opened.store->logs().size(), "worker log"));
   for (const OfflineLog& log : opened.store->logs()) print_log(log);
-  const std::map<ShardId, KeyCount> counts = count_keys(*opened.store);
+  const std::map<ShardId, KeyCount> counts = count_keys(*opened.store, opened.now_ms);
   std::vector<std::vector<std::string>> rows = {
       {"SHARD", "APPLIED", "LOG", "LAST IN LOG", "TO REPLAY", "KEYS", "BYTES", "FILES", "STATE"}};
   for (const OfflineShard& shard : opened.store->shards()) {
@@ -283,11 +283,20 @@ int dump_store(const Globals& globals, const OpenedStore& opened, const DumpArgu
   };
   const auto refused = [&](ShardId id, const absl::Status& why) {
     complete = false;
-    absl::FPrintF(
-        stderr, "%s: shard %s %s: %s\n", kProgram, name_of(id),
-        arguments.selection.salvage ? "is not whole" : "is left out (--salvage shows what its database holds)",
-        message_of(why));
+    const char* what = "is left out (--salvage shows what its database holds)";
+    if (absl::IsNotFound(why)) {
+      what = "is left out";
+    } else if (arguments.selection.salvage) {
+      what = "is not whole";
+    }
+    absl::FPrintF(stderr, "%s: shard %s %s: %s\n", kProgram, name_of(id), what, message_of(why));
   };
+  for (const OfflineLog& log : opened.store->logs()) {
+    if (log.status.ok()) continue;
+    complete = false;
+    absl::FPrintF(stderr, "%s: log %d cannot be read, so rows may be missing: %s\n", kProgram, log.worker,
+                  message_of(log.status));
+  }
   const absl::StatusOr<uint64_t> uncommitted = opened.store->dump(arguments.selection, show, refused);
   if (!uncommitted.ok()) return report_failure(uncommitted.status());
   if (*uncommitted > 0) {

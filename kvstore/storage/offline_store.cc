@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "kvstore/storage/replica_rows.h"
 #include "kvstore/storage/shard_db.h"
 #include "kvstore/storage/shard_files.h"
+#include "kvstore/types/expiry.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
@@ -24,6 +26,9 @@ constexpr char kRestore[] =
     "the node refuses the shards that lost records and serves the others: restore those from a replica or a backup, or "
     "drop their table";
 constexpr char kRestoreShard[] = "restore the shard from a replica or a backup, or drop its table";
+constexpr char kMissingDatabase[] =
+    "if its table was dropped, nothing is lost: the node forgets the records when it starts. "
+    "Otherwise put the shard's directory back before that, or restore it from a replica or a backup";
 
 /// The number behind " offset " in a message, ours or RocksDB's.
 std::optional<uint64_t> offset_in(std::string_view message) {
@@ -50,6 +55,22 @@ bool has_shard(const LogRecovery& recovery, LogShard shard) {
   return std::ranges::find(shards, shard, &ShardPosition::shard) != shards.end();
 }
 
+/// The numbers that directories in <data-dir>/log/ have. Other names are none of a node's.
+absl::StatusOr<std::set<uint32_t>> log_numbers(const std::string& data_dir) {
+  const std::string parent = files::logs_dir(data_dir);
+  std::set<uint32_t> numbers;
+  std::error_code error;
+  if (!std::filesystem::exists(parent, error)) {
+    if (error) return files::io_error("looking for", parent, error);
+    return numbers;
+  }
+  for (std::filesystem::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
+    if (const auto number = files::parse_log_name(it->path().filename().string())) numbers.insert(*number);
+  }
+  if (error) return files::io_error("listing", parent, error);
+  return numbers;
+}
+
 uint64_t bytes_of(const std::vector<StoredFile>& stored) {
   uint64_t bytes = 0;
   for (const StoredFile& file : stored) bytes += file.bytes;
@@ -66,30 +87,47 @@ absl::StatusOr<std::unique_ptr<OfflineStore>> OfflineStore::open(Options options
 }
 
 absl::Status OfflineStore::open_logs() {
-  for (uint32_t worker = 0;; ++worker) {
-    const std::string directory = files::log_dir(options_.data_dir, worker);
-    std::error_code error;
-    const bool exists = std::filesystem::exists(directory, error);
-    if (error) return files::io_error("looking for", directory, error);
-    if (!exists) return absl::OkStatus();
-    OfflineLog& log = logs_.emplace_back(OfflineLog{.worker = worker, .directory = directory});
-    auto device = open_posix_device(directory, {.read_only = true});
-    if (!device.ok()) {
-      log.status = device.status();
-      continue;
-    }
-    log.device = *std::move(device);
-    LogIdentity identity = options_.identity;
-    identity.log_number = worker;
-    auto scanned = LogRecovery::scan(*log.device, identity, [this](const LogProgress& progress) {
-      if (options_.progress) options_.progress(progress.bytes_done, progress.bytes_total);
-    });
-    if (scanned.ok()) {
-      log.recovery = *std::move(scanned);
-    } else {
-      log.status = scanned.status();
-    }
+  auto numbers = log_numbers(options_.data_dir);
+  if (!numbers.ok()) return numbers.status();
+  uint32_t end = options_.has_joined ? 1 : 0;
+  if (!numbers->empty()) end = *numbers->rbegin() + 1;
+  for (uint32_t worker = 0; worker < end; ++worker) open_log(worker, numbers->contains(worker));
+  return absl::OkStatus();
+}
+
+void OfflineStore::open_log(uint32_t worker, bool exists) {
+  const std::string directory = files::log_dir(options_.data_dir, worker);
+  OfflineLog& log = logs_.emplace_back(OfflineLog{.worker = worker, .directory = directory});
+  if (!exists) {
+    log.status = absl::DataLossError(absl::StrCat("there is no ", directory, ", which the node has made"));
+    return;
   }
+  auto device = open_posix_device(directory, {.read_only = true});
+  if (!device.ok()) {
+    log.status = device.status();
+    return;
+  }
+  log.device = *std::move(device);
+  LogIdentity identity = options_.identity;
+  identity.log_number = worker;
+  auto scanned = LogRecovery::scan(*log.device, identity, [this](const LogProgress& progress) {
+    if (options_.progress) options_.progress(progress.bytes_done, progress.bytes_total);
+  });
+  if (scanned.ok()) {
+    log.recovery = *std::move(scanned);
+  } else {
+    log.status = scanned.status();
+  }
+}
+
+/// DATA_LOSS if a log cannot be read: it may have records of any shard that the other logs do not list.
+absl::Status OfflineStore::unread_log_status() const {
+  for (const OfflineLog& log : logs_) {
+    if (log.recovery != nullptr) continue;
+    return absl::DataLossError(
+        absl::StrCat("log ", log.worker, " cannot be read, and may have records of the shard: ", log.status.message()));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status OfflineStore::open_shards() {
@@ -118,7 +156,9 @@ absl::Status OfflineStore::open_shards() {
   }
   for (auto& [id, shard] : found) {
     if (shard.directory.empty()) {
-      shard.status = absl::NotFoundError("the log has records of the shard, which has no database: it was dropped");
+      shard.status = absl::NotFoundError(absl::StrCat(
+          "log ", shard.log->worker, " has records of the shard up to ", shard.log_last_index,
+          ", and there is no database: the shard was dropped since the node started, or its directory is lost"));
     } else {
       auto db = OfflineDb::open(dir, id);
       shard.status = db.status();
@@ -159,6 +199,7 @@ void OfflineStore::join(OfflineShard& shard) const {
   });
   while (shard.log_status.ok() && rows_count && shard.replay_from < last_row && !status().ok()) ++shard.replay_from;
   if (shard.log_status.ok()) shard.log_status = status();
+  if (shard.log_status.ok() && shard.log == nullptr) shard.log_status = unread_log_status();
 }
 
 // --- verify
@@ -170,9 +211,7 @@ void OfflineStore::verify(absl::FunctionRef<void(const Finding&)> tell) const {
   for (const OfflineShard& shard : shards_) {
     if (shard.db != nullptr) total += bytes_of(shard.db->files());
   }
-  for (const OfflineShard& shard : shards_) {
-    if (!shard.directory.empty()) verify_shard(shard, done, total, tell);
-  }
+  for (const OfflineShard& shard : shards_) verify_shard(shard, done, total, tell);
 }
 
 void OfflineStore::verify_log(const OfflineLog& log, absl::FunctionRef<void(const Finding&)> tell) const {
@@ -218,6 +257,10 @@ void OfflineStore::verify_shard(const OfflineShard& shard, uint64_t& done, uint6
           .offset = offset_in(std_view(status.message())),
           .remedy = remedy});
   };
+  if (shard.directory.empty()) {
+    const std::string missing = absl::StrCat(files::shards_dir(options_.data_dir), "/", files::shard_name(shard.id));
+    return complain(shard.status, missing, kMissingDatabase);
+  }
   if (!shard.status.ok()) {
     return complain(shard.status, file_in(std_view(shard.status.message()), shard.directory), kRestoreShard);
   }
@@ -260,6 +303,7 @@ bool OfflineStore::take_effects(ByteSpan payload, uint64_t index, const Selectio
     if (effect->key < selection.start) continue;
     Unapplied& last = overlay[std::string(effect->key)];
     last.version = index;
+    last.expires_at = effect->expires_at;
     last.value.reset();
     if (effect->value) last.value.emplace(as_string_view(*effect->value));
     last.mark = effect->mark;
@@ -355,7 +399,7 @@ absl::StatusOr<uint64_t> OfflineStore::dump(const Selection& selection, DumpVisi
                                             absl::FunctionRef<void(ShardId, const absl::Status&)> refused) const {
   std::vector<const OfflineShard*> wanted;
   for (const OfflineShard& shard : shards_) {
-    if (shard.directory.empty() || (selection.table_id && *selection.table_id != shard.id.table_id) ||
+    if ((selection.table_id && *selection.table_id != shard.id.table_id) ||
         (selection.shard && *selection.shard != shard.id.shard)) {
       continue;
     }
@@ -375,12 +419,13 @@ absl::StatusOr<uint64_t> OfflineStore::dump(const Selection& selection, DumpVisi
     // Shows the rows of the log before `key`; null: all that are left.
     const auto show_before = [&](const std::string_view* key) {
       for (; go_on && next != overlay.end() && (key == nullptr || next->first < *key); ++next) {
-        if (!next->second.value) continue;
         const Unapplied& last = next->second;
+        if (!last.value || is_expired(last.expires_at, selection.now_ms)) continue;
         go_on = visit(shard->id, {next->first, last.version, as_byte_span(*last.value), last.mark});
       }
     };
-    const auto end = shard->db->db().scan({.start = selection.start}, [&](const ScanRow& row) {
+    const KeyRange range = {.start = selection.start, .now_ms = selection.now_ms};
+    const auto end = shard->db->db().scan(range, [&](const ScanRow& row) {
       show_before(&row.key);
       if (go_on && (next == overlay.end() || next->first != row.key)) go_on = visit(shard->id, row);
       return go_on;

@@ -34,7 +34,8 @@ namespace skua::kv {
 struct OfflineLog {
   uint32_t worker = 0;
   std::string directory{};
-  absl::Status status{};  ///< why the log cannot be read; damage is no such reason (see recovery->damages())
+  /// Why the log cannot be read. DATA_LOSS: it is missing. Damage is no such reason (see recovery->damages()).
+  absl::Status status{};
   std::unique_ptr<Device> device{};
   std::unique_ptr<LogRecovery> recovery{};
 };
@@ -42,7 +43,7 @@ struct OfflineLog {
 struct OfflineShard {
   ShardId id;
   std::string directory{};
-  absl::Status status{};  ///< why the database cannot be opened
+  absl::Status status{};  ///< why the database cannot be opened; NOT_FOUND: there is none
   std::unique_ptr<OfflineDb> db{};
   const OfflineLog* log = nullptr;  ///< the log with the shard's newest records; null: no log has any
   uint64_t log_last_index = 0;
@@ -68,12 +69,14 @@ class OfflineStore {
  public:
   struct Options {
     std::string data_dir;
-    LogIdentity identity{};  ///< log_number is filled in
+    LogIdentity identity{};   ///< log_number is filled in
+    bool has_joined = false;  ///< the node has been in a cluster; so it has made log 0
     OfflineProgress progress{};
   };
 
-  /// Reads all logs and opens all databases. If one of them cannot be read, its status says why. Errors: a directory
-  /// that cannot be listed.
+  /// Reads all logs and opens all databases. If one of them cannot be read, its status says why. A log that is missing
+  /// below the highest number counts as one that cannot be read. Nothing tells of a missing log above all others.
+  /// Errors: a directory that cannot be listed.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<OfflineStore>> open(Options options);
 
   [[nodiscard]] const std::deque<OfflineLog>& logs() const { return logs_; }
@@ -102,11 +105,12 @@ class OfflineStore {
     /// Entries of shards with replicas that are not known to be committed, too: the last writes before a crash, perhaps
     /// never acknowledged, which another primary may have replaced.
     bool uncommitted = false;
+    uint64_t now_ms = 0;  ///< unix time; keys that have expired by then are left out. 0: none has
   };
   /// Called for each row. False ends the dump.
   using DumpVisitor = absl::FunctionRef<bool(ShardId, const ScanRow&)>;
-  /// Visits rows by shard and key. A shard that recovery would refuse is told to `refused` and left out, unless its
-  /// database is wanted. Returns how many entries are not known to be committed. Errors: what the files say while they
+  /// Visits rows by shard and key. A shard that recovery would refuse, or that has no database, is told to `refused` and
+  /// left out, unless its database is wanted. Returns how many entries are not known to be committed. Errors: what the files say while they
   /// are read.
   [[nodiscard]] absl::StatusOr<uint64_t> dump(const Selection& selection, DumpVisitor visit,
                                               absl::FunctionRef<void(ShardId, const absl::Status&)> refused) const;
@@ -115,6 +119,7 @@ class OfflineStore {
   /// The last unapplied write of each key.
   struct Unapplied {
     uint64_t version = 0;
+    uint64_t expires_at = 0;
     std::optional<std::string> value;
     RecordMark mark;
   };
@@ -124,7 +129,9 @@ class OfflineStore {
 
   explicit OfflineStore(Options options) : options_(std::move(options)) {}
   absl::Status open_logs();
+  void open_log(uint32_t worker, bool exists);
   absl::Status open_shards();
+  [[nodiscard]] absl::Status unread_log_status() const;
   void join(OfflineShard& shard) const;
   static absl::Status load_rows(OfflineShard& shard);
   void verify_log(const OfflineLog& log, absl::FunctionRef<void(const Finding&)> tell) const;

@@ -14,12 +14,22 @@
 namespace skua::kv::files {
 namespace fs = std::filesystem;
 
+namespace {
+
+constexpr uint32_t kLogsMax = 256;  // skuad takes no more workers
+
+}  // namespace
+
 std::string shards_dir(const std::string& data_dir) {
   return absl::StrCat(data_dir, "/shards");
 }
 
+std::string logs_dir(const std::string& data_dir) {
+  return absl::StrCat(data_dir, "/log");
+}
+
 std::string log_dir(const std::string& data_dir, uint32_t worker) {
-  return absl::StrCat(data_dir, "/log/", worker);
+  return absl::StrCat(logs_dir(data_dir), "/", worker);
 }
 
 std::string shard_name(ShardId id) {
@@ -34,6 +44,15 @@ std::optional<ShardId> parse_shard_name(const std::string& name) {
   const auto shard = std::from_chars(table.ptr + 1, end, id.shard);
   if (shard.ec != std::errc() || shard.ptr != end || shard_name(id) != name) return std::nullopt;
   return id;
+}
+
+std::optional<uint32_t> parse_log_name(const std::string& name) {
+  uint32_t worker = 0;
+  const char* const end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data(), end, worker);
+  if (parsed.ec != std::errc() || parsed.ptr != end || absl::StrCat(worker) != name) return std::nullopt;
+  if (worker >= kLogsMax) return std::nullopt;
+  return worker;
 }
 
 absl::Status io_error(const char* what, const std::string& path, const std::error_code& code) {

@@ -19,11 +19,15 @@
 namespace skua::kv::files {
 
 [[nodiscard]] std::string shards_dir(const std::string& data_dir);
+[[nodiscard]] std::string logs_dir(const std::string& data_dir);
 [[nodiscard]] std::string log_dir(const std::string& data_dir, uint32_t worker);
 
 /// "<table_id>-<shard>", and the shard of such a name; nullopt for any other name.
 [[nodiscard]] std::string shard_name(ShardId id);
 [[nodiscard]] std::optional<ShardId> parse_shard_name(const std::string& name);
+
+/// The worker whose log has a directory of this name; nullopt for a name that no node makes.
+[[nodiscard]] std::optional<uint32_t> parse_log_name(const std::string& name);
 
 /// The prefixes that the names of directories have while they are made, received from elsewhere, and removed.
 inline constexpr char kNewPrefix[] = ".new-";

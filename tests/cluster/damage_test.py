@@ -167,6 +167,44 @@ class DamageTest(unittest.TestCase):
         self.assertFalse(os.path.exists("/nonexistent"))
         self.ok(self.cluster.ctl("put", "t", "still", "served"))
 
+    def failed_subjects(self):
+        findings = self.store_json("verify", self.data, code=1)["findings"]
+        return {finding["subject"] for finding in findings if finding["verdict"] == "FAIL"}
+
+    def test_Store_NamesLogsAndDatabasesThatAreLost(self):
+        for number in range(24):
+            self.put(f"key{number}", f"value{number}")
+        self.kill9()
+        self.remember_shards()
+        names = {f"shard {name}" for name in self.shards()}
+        log, aside = f"{self.data}/log", f"{self.cluster.directory}/aside"
+        os.rename(log, aside)
+        self.assertEqual(self.failed_subjects(), names | {"log 0"})
+        self.assertEqual(self.dumped(code=1), {})
+        self.assertIn("log 0 cannot be read", self.store("dump", self.data).stderr)
+        states = [shard["state"] for shard in self.store_json("inspect", self.data)["shards"]]
+        self.assertEqual([state for state in states if "log 0" not in state], [], states)
+        # A log that is not in its place.
+        os.mkdir(log)
+        os.rename(f"{aside}/0", f"{log}/1")
+        self.assertEqual(self.failed_subjects(), names | {"log 0", "log 1"})
+        os.rename(f"{log}/1", f"{log}/0")
+        os.rename(f"{self.data}/shards", f"{self.cluster.directory}/shards")
+        self.assertEqual(self.failed_subjects(), names)
+        self.assertEqual(self.dumped(code=1), {})
+        os.rename(f"{self.cluster.directory}/shards", f"{self.data}/shards")
+        self.assertTrue(self.store_json("verify", self.data)["ok"])
+        self.assertEqual(self.dumped(), self.rows)
+
+    def test_Store_DumpLeavesOutKeysThatHaveExpired(self):
+        self.put("ever", "value")
+        self.ok(self.cluster.ctl("put", "t", "brief", "value", "--ttl", "50ms"))
+        wait_for("the key to expire", lambda: self.cluster.ctl("get", "t", "brief").returncode == 1)
+        self.kill9()
+        self.assertEqual(self.dumped(), self.rows)
+        inspected = self.store_json("inspect", self.data)
+        self.assertEqual(sum(shard["keys"] for shard in inspected["shards"]), 1)
+
     # --- damage
 
     def serve_all_but(self, refused, words):

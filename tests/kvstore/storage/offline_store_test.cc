@@ -77,8 +77,8 @@ class OfflineStoreTest : public ::testing::Test {
     ASSERT_TRUE(db->flush().ok());
   }
 
-  [[nodiscard]] std::unique_ptr<OfflineStore> open() const {
-    return OfflineStore::open({.data_dir = directory_.path()}).value();
+  [[nodiscard]] std::unique_ptr<OfflineStore> open(bool has_joined = false) const {
+    return OfflineStore::open({.data_dir = directory_.path(), .has_joined = has_joined}).value();
   }
 
   using Rows = std::map<std::string, std::string>;
@@ -95,6 +95,16 @@ class OfflineStoreTest : public ::testing::Test {
     EXPECT_TRUE(dumped.ok()) << dumped.status();
     uncommitted_ = dumped.value_or(0);
     return rows;
+  }
+
+  static std::vector<std::string> damaged_subjects(const OfflineStore& store) {
+    std::vector<std::string> subjects;
+    for (const OfflineStore::Finding& finding : damages(store)) {
+      subjects.push_back(finding.subject);
+      EXPECT_FALSE(finding.remedy.empty()) << finding.subject;
+      EXPECT_FALSE(finding.file.empty() && finding.subject.starts_with("log")) << finding.subject;
+    }
+    return subjects;
   }
 
   static std::vector<OfflineStore::Finding> damages(const OfflineStore& store) {
@@ -238,12 +248,83 @@ TEST_F(OfflineStoreTest, Dump_LeavesOutAShardThatLostRecords) {
   write_log(1, kOther, 0, {logged(1, "b", "v")});
   const auto store = open();
   EXPECT_TRUE(absl::IsDataLoss(store->shards()[0].log_status)) << store->shards()[0].log_status;
-  EXPECT_TRUE(absl::IsNotFound(store->shards()[1].status)) << "only a log knows it: it was dropped";
   EXPECT_EQ(dump(*store), Rows{});
   EXPECT_EQ(dump(*store, {.salvage = true}), (Rows{{"7-0 a", "there@1"}}));
+  EXPECT_EQ(damaged_subjects(*store), (std::vector<std::string>{"shard 7-0", "shard 7-1"}));
+}
+
+/// Whether it was dropped or its directory is lost, nobody can tell.
+TEST_F(OfflineStoreTest, AShardThatOnlyALogKnowsIsNamed) {
+  write_database(kShard, {put("a", "there", 1)});
+  write_log(0, kOther, 0, {logged(1, "b", "v"), logged(2, "c", "v")});
+  const auto store = open();
+  EXPECT_TRUE(absl::IsNotFound(store->shards()[1].status)) << store->shards()[1].status;
   const auto found = damages(*store);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].subject, "shard 7-0");
+  EXPECT_EQ(found[0].subject, "shard 7-1");
+  EXPECT_EQ(found[0].file, files::shards_dir(directory_.path()) + "/7-1");
+  EXPECT_NE(found[0].status.message().find("up to 2"), std::string::npos) << found[0].status;
+  for (const bool salvage : {false, true}) {
+    EXPECT_EQ(dump(*store, {.salvage = salvage}), (Rows{{"7-0 a", "there@1"}}));
+    ASSERT_EQ(refused_.size(), 1u);
+    EXPECT_EQ(refused_[0].first, kOther);
+  }
+  EXPECT_EQ(dump(*store, {.shard = 0}), (Rows{{"7-0 a", "there@1"}}));
+  EXPECT_TRUE(refused_.empty()) << "it was not asked for";
+}
+
+TEST_F(OfflineStoreTest, AMissingLogIsNamedAndSoAreTheShardsThatItMayHaveHad) {
+  write_database(kShard, {put("a", "there", 1)});
+  write_database(kOther, {put("z", "there", 1)});
+  write_log(0, kShard, 1, {logged(2, "b", "v")});
+  write_log(2, kShard, 0, {logged(1, "a", "there")});
+  std::filesystem::create_directories(files::logs_dir(directory_.path()) + "/lost+found");
+  const auto store = open(true);
+  ASSERT_EQ(store->logs().size(), 3u);
+  EXPECT_TRUE(store->logs()[0].status.ok()) << store->logs()[0].status;
+  EXPECT_TRUE(absl::IsDataLoss(store->logs()[1].status)) << store->logs()[1].status;
+  EXPECT_TRUE(store->logs()[2].status.ok()) << store->logs()[2].status;
+  EXPECT_EQ(damaged_subjects(*store), (std::vector<std::string>{"log 1", "shard 7-1"}));
+  EXPECT_EQ(dump(*store), (Rows{{"7-0 a", "there@1"}, {"7-0 b", "v@2"}}));
+  ASSERT_EQ(refused_.size(), 1u);
+  EXPECT_EQ(refused_[0].first, kOther);
+  EXPECT_NE(refused_[0].second.message().find("log 1"), std::string::npos) << refused_[0].second;
+  EXPECT_EQ(dump(*store, {.shard = 1, .salvage = true}), (Rows{{"7-1 z", "there@1"}}));
+}
+
+TEST_F(OfflineStoreTest, ANodeThatHasJoinedHasALog) {
+  write_database(kShard, {put("a", "there", 1)});
+  EXPECT_TRUE(open()->logs().empty());
+  const auto store = open(true);
+  EXPECT_EQ(damaged_subjects(*store), (std::vector<std::string>{"log 0", "shard 7-0"}));
+  EXPECT_EQ(dump(*store), Rows{});
+}
+
+TEST_F(OfflineStoreTest, ALogOfAnotherNumberIsNoneOfThisNumber) {
+  write_database(kShard, {put("a", "there", 1)});
+  write_log(0, kShard, 1, {logged(2, "b", "v")});
+  std::filesystem::rename(files::log_dir(directory_.path(), 0), files::log_dir(directory_.path(), 1));
+  const auto store = open();
+  EXPECT_EQ(damaged_subjects(*store), (std::vector<std::string>{"log 0", "log 1", "shard 7-0"}));
+  EXPECT_EQ(dump(*store), Rows{});
+}
+
+TEST_F(OfflineStoreTest, Dump_LeavesOutWhatHasExpired) {
+  AppliedEffect stored = put("a", "brief", 1);
+  stored.expires_at = 1000;
+  AppliedEffect replaced = put("b", "long", 2);
+  replaced.expires_at = 5000;
+  write_database(kShard, {stored, replaced, put("c", "ever", 3)});
+  LoggedWrite brief = logged(4, "b", "brief");
+  brief.effect.expires_at = 1000;
+  LoggedWrite fresh = logged(5, "d", "fresh");
+  fresh.effect.expires_at = 3000;
+  write_log(0, kShard, 3, {brief, fresh});
+  const auto store = open();
+  EXPECT_EQ(dump(*store, {.now_ms = 999}),
+            (Rows{{"7-0 a", "brief@1"}, {"7-0 b", "brief@4"}, {"7-0 c", "ever@3"}, {"7-0 d", "fresh@5"}}));
+  EXPECT_EQ(dump(*store, {.now_ms = 1000}), (Rows{{"7-0 c", "ever@3"}, {"7-0 d", "fresh@5"}}));
+  EXPECT_EQ(dump(*store, {.now_ms = 3000}), (Rows{{"7-0 c", "ever@3"}}));
 }
 
 TEST_F(OfflineStoreTest, Verify_NamesTheDamagedBlob) {
