@@ -1,6 +1,7 @@
 #include "kvstore/ctl/cluster_view.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -193,6 +194,24 @@ ShardView view_of(const ClusterStatus& status, const control::ShardMap& map, con
                  });
   if (!view.settled) view.lacks = what_lacks(status, table, view);
   return view;
+}
+
+std::optional<std::vector<std::string>> nodes_not_serving(const ClusterStatus& status, const control::ShardMap& map,
+                                                          control::TableId table, uint64_t revision) {
+  const control::MapTable* const found = map.find_table(table);
+  const bool listed = std::ranges::any_of(
+      status.tables, [&](const control::TableSummary& summary) { return summary.table.id == table; });
+  if (found == nullptr || !listed) return std::nullopt;
+  std::set<std::string> missing;
+  for (uint32_t shard = 0; shard < found->shard_count(); ++shard) {
+    for (const ReplicaView& replica : view_of(status, map, *found, shard).replicas) {
+      if (!is_member(replica)) continue;
+      const ClusterStatus::Node* const node = node_of(status, replica.uuid);
+      const bool current = node != nullptr && node->applied_revision >= revision;
+      if (!current || replica.liveness != Liveness::kAlive || replica.unserved) missing.insert(replica.uuid);
+    }
+  }
+  return std::vector<std::string>(missing.begin(), missing.end());
 }
 
 }  // namespace skua::kv::ctl

@@ -6,6 +6,7 @@
 #define SKUA_KVSTORE_CTL_CLUSTER_VIEW_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,6 +71,13 @@ struct ShardView {
 
 ShardView view_of(const control::ClusterStatus& status, const control::ShardMap& map, const control::MapTable& table,
                   uint32_t shard);
+
+/// The uuids of the nodes that hold a member of the table and do not serve it yet: they are not alive, cannot open its
+/// data, or have not acted upon the map of `revision`. Sorted. nullopt: the table was dropped. `status` must have been
+/// asked for after `map`, so that a drop between the two shows.
+std::optional<std::vector<std::string>> nodes_not_serving(const control::ClusterStatus& status,
+                                                          const control::ShardMap& map, control::TableId table,
+                                                          uint64_t revision);
 
 }  // namespace skua::kv::ctl
 

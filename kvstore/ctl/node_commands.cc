@@ -94,6 +94,10 @@ int await_empty(const Globals& globals, AdminClient& admin, app::StopSignal& sto
     if (status.ok()) {
       const absl::StatusOr<ClusterStatus::Node> node = find_node(*status, uuid);
       if (!node.ok()) return report_failure(node.status());
+      if (!node->info.draining) {
+        return report_failure(absl::FailedPreconditionError(absl::StrCat(
+            "the drain of node ", uuid, " was taken back: the node takes shards again. ", left_of(*node))));
+      }
       if (node->replica_count == 0 && node->owned_shard_count == 0) {
         return report_done(
             globals, *node, "is empty",

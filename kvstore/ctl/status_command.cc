@@ -1,6 +1,5 @@
 // skuactl status: prints what the control plane knows of nodes and tables, and what is wrong with them.
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,6 +16,7 @@
 #include "kvstore/ctl/cluster_print.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/with_client.h"
+#include "rpc/base/clock.h"
 #include "rpc/base/printable.h"
 
 namespace skua::kv::ctl {
@@ -38,7 +38,6 @@ struct Report {
 
 constexpr size_t kLinesMax = 20;
 constexpr DurationNs kStatusPauseNs = 200 * kMillisecond;
-constexpr auto kStatusPause = std::chrono::nanoseconds(kStatusPauseNs);
 
 bool all_settled(const ClusterStatus& status) {
   return std::all_of(status.tables.begin(), status.tables.end(), [](const control::TableSummary& summary) {
@@ -111,34 +110,59 @@ nlohmann::json json_of(const Report& report) {
           {"hints", status.hints}};
 }
 
-/// Waits until all shards are settled, the limit has passed, or Ctrl-C (sets `stopped`). Returns the newest report. If
-/// the first look fails, returns its error without waiting: the address may be wrong.
-absl::StatusOr<Report> look_until_settled(AdminClient& admin, DurationNs limit_ns, app::StopSignal* stop,
-                                          bool& stopped) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit_ns);
-  absl::StatusOr<Report> report = look(admin);
-  while (report.ok() && !all_settled(report->status)) {
-    if (stop == nullptr || std::chrono::steady_clock::now() + kStatusPause >= end) break;
-    stopped = stop->wait_for(kStatusPauseNs).has_value();
-    if (stopped) break;
+/// What waiting came to.
+struct Waited {
+  Report report;     // the newest
+  TimeNs asked = 0;  // when it was asked for
+  bool stopped = false;
+  absl::Status silence{};  // not OK: later looks failed, the last one with this
+};
+
+/// Waits until all shards are settled, the limit has passed, or Ctrl-C. If the first look fails, returns its error
+/// without waiting: the address may be wrong.
+absl::StatusOr<Waited> look_until_settled(AdminClient& admin, DurationNs limit_ns, app::StopSignal* stop) {
+  const SteadyClock clock;
+  const TimeNs end = clock.now_ns() + limit_ns;
+  TimeNs asked = clock.now_ns();
+  absl::StatusOr<Report> first = look(admin);
+  if (!first.ok()) return first.status();
+  Waited waited{.report = *std::move(first), .asked = asked};
+  while (!all_settled(waited.report.status)) {
+    if (stop == nullptr || clock.now_ns() + kStatusPauseNs >= end) break;
+    waited.stopped = stop->wait_for(kStatusPauseNs).has_value();
+    if (waited.stopped) break;
     // If the control plane does not answer, it may be restarting: the last report is kept.
-    if (absl::StatusOr<Report> newer = look(admin); newer.ok()) report = std::move(newer);
+    asked = clock.now_ns();
+    absl::StatusOr<Report> newer = look(admin);
+    waited.silence = newer.status();
+    if (!newer.ok()) continue;
+    waited.report = *std::move(newer);
+    waited.asked = asked;
   }
-  return report;
+  return waited;
+}
+
+/// Says how old the report is if the control plane has not answered since.
+std::string age_of(const Waited& waited) {
+  if (waited.silence.ok()) return "";
+  const DurationNs age = (SteadyClock().now_ns() - waited.asked) / kSecond * kSecond;
+  return absl::StrCat(". The control plane has not answered for ", app::format_duration(age),
+                      ", and the report above is that old: ", waited.silence.message());
 }
 
 int print_status(const Globals& globals, DurationNs wait_settled_ns) {
   absl::StatusOr<std::unique_ptr<app::StopSignal>> stop = stop_signal_of_wait(wait_settled_ns);
   if (!stop.ok()) return report_failure(stop.status());
   AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
-  bool stopped = false;
-  const absl::StatusOr<Report> report = look_until_settled(admin, wait_settled_ns, stop->get(), stopped);
-  if (!report.ok()) return report_failure(report.status());
-  answer(globals, json_of(*report), text_of(*report));
-  if (wait_settled_ns == 0 || all_settled(report->status)) return app::kExitOk;
-  const std::string shards = counted(report->unsettled.size(), "shard");
-  const char* const more = ": what they lack stands above; skuactl shard show TABLE --unsettled tells more";
-  if (stopped)
+  const absl::StatusOr<Waited> waited = look_until_settled(admin, wait_settled_ns, stop->get());
+  if (!waited.ok()) return report_failure(waited.status());
+  const Report& report = waited->report;
+  answer(globals, json_of(report), text_of(report));
+  if (wait_settled_ns == 0 || all_settled(report.status)) return app::kExitOk;
+  const std::string shards = counted(report.unsettled.size(), "shard");
+  const std::string more =
+      absl::StrCat(": what they lack stands above; skuactl shard show TABLE --unsettled tells more", age_of(*waited));
+  if (waited->stopped)
     return report_failure(absl::CancelledError(absl::StrCat("no longer waiting: ", shards, " not settled", more)));
   return report_failure(absl::DeadlineExceededError(
       absl::StrCat(shards, " not settled within ", app::format_duration(wait_settled_ns), more)));

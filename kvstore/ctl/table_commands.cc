@@ -14,6 +14,7 @@
 #include "control/core/cluster_limits.h"
 #include "kvstore/codec/text.h"
 #include "kvstore/ctl/cluster_print.h"
+#include "kvstore/ctl/cluster_view.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/with_client.h"
 #include "rpc/base/clock.h"
@@ -26,7 +27,8 @@ using control::AdminClient;
 constexpr DurationNs kWaitReady = 5 * kSecond;
 constexpr DurationNs kWaitReadyMax = 60 * kSecond;
 
-/// The longest time for which one request lets the control plane wait. Ctrl-C is checked between requests.
+/// The longest time for which the first request lets the control plane wait, and the pause between later looks.
+/// Ctrl-C is checked between requests.
 constexpr DurationNs kWaitAtOnce = 200 * kMillisecond;
 
 uint32_t wait_ms(DurationNs wait_ns) {
@@ -68,22 +70,32 @@ std::string waits_for(AdminClient& admin, const control::CreatedTable& made) {
                       ". Look with skuactl status; skuactl status --wait-settled 1m waits on");
 }
 
-/// Repeats create_table() for the existing table until the table is ready or `end` is reached. DEADLINE_EXCEEDED: not
-/// ready at `end`. CANCELLED: Ctrl-C.
-absl::Status await_ready(AdminClient& admin, control::CreateTableOptions wanted, control::CreatedTable& made,
-                         TimeNs end, app::StopSignal& stop) {
+/// Asks which nodes do not serve the table yet. NOT_FOUND: it was dropped.
+absl::Status look(AdminClient& admin, control::CreatedTable& made) {
+  const absl::StatusOr<control::ShardMap> map = admin.shard_map();
+  if (!map.ok()) return map.status();
+  const absl::StatusOr<control::ClusterStatus> status = admin.status();
+  if (!status.ok()) return status.status();
+  auto waiting_for = nodes_not_serving(*status, *map, made.table.table.id, made.map_revision);
+  if (!waiting_for) return absl::NotFoundError("dropped");
+  made.waiting_for = *std::move(waiting_for);
+  made.ready = made.waiting_for.empty();
+  return absl::OkStatus();
+}
+
+/// Waits until the table is ready or `end` is reached, and changes nothing. DEADLINE_EXCEEDED: not ready at `end`.
+/// CANCELLED: Ctrl-C. NOT_FOUND: the table was dropped; the control plane calls such a table ready, too.
+absl::Status await_ready(AdminClient& admin, control::CreatedTable& made, TimeNs end, app::StopSignal& stop) {
   const SteadyClock clock;
-  wanted.if_not_exists = true;
-  while (!made.ready && clock.now_ns() < end) {
-    if (stop.wait_for(0)) return absl::CancelledError("no longer waiting");
-    wanted.wait_ready_ms = wait_ms(end - clock.now_ns());
-    absl::StatusOr<control::CreatedTable> newer = admin.create_table(wanted);
-    if (!newer.ok()) return newer.status();
-    made.ready = newer->ready;
-    made.waiting_for = std::move(newer->waiting_for);
+  while (true) {
+    const bool was_ready = made.ready;
+    absl::Status looked = look(admin, made);
+    if (!looked.ok() && (!was_ready || absl::IsNotFound(looked))) return looked;
+    if (made.ready) return absl::OkStatus();
+    const DurationNs left = end - clock.now_ns();
+    if (left <= 0) return absl::DeadlineExceededError("not served yet");
+    if (stop.wait_for(std::min(left, kWaitAtOnce))) return absl::CancelledError("no longer waiting");
   }
-  if (made.ready) return absl::OkStatus();
-  return absl::DeadlineExceededError("not served yet");
 }
 
 int create(const Globals& globals, const CreateArguments& arguments) {
@@ -96,10 +108,15 @@ int create(const Globals& globals, const CreateArguments& arguments) {
   absl::StatusOr<control::CreatedTable> made = admin.create_table(wanted);
   if (!made.ok()) return report_change_failure(made.status(), "skuactl table list");
   absl::Status ready;
-  if (*stop != nullptr) ready = await_ready(admin, wanted, *made, end, **stop);
+  if (*stop != nullptr) ready = await_ready(admin, *made, end, **stop);
+  const std::string& name = made->table.table.name;
+  if (absl::IsNotFound(ready)) {
+    return report_failure(
+        absl::AbortedError(absl::StrCat("table ", name, made->created ? " was made, and " : " existed, and ",
+                                        "was dropped meanwhile: see skuactl table list")));
+  }
   print_created(globals, *made);
   if (ready.ok()) return app::kExitOk;
-  const std::string& name = made->table.table.name;
   if (absl::IsDeadlineExceeded(ready)) {
     ready = absl::DeadlineExceededError(absl::StrCat("table ", name, " is made, but not served yet after ",
                                                      app::format_duration(arguments.wait_ns), waits_for(admin, *made)));

@@ -46,6 +46,13 @@ def free_port():
     return free_ports([0])
 
 
+def catches(pid, number):
+    """Whether the process has blocked the signal, to read it by itself."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        blocked = next(int(line.split()[1], 16) for line in status if line.startswith("SigBlk:"))
+    return blocked >> (number - 1) & 1
+
+
 def wait_for(what, condition, limit_s=LIMIT_S):
     end = time.monotonic() + limit_s
     while time.monotonic() < end:

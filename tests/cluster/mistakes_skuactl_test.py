@@ -62,13 +62,6 @@ class DeafProxy:
         self.listener.close()
 
 
-def catches(pid, number):
-    """Whether the process has blocked the signal, to read it by itself."""
-    with open(f"/proc/{pid}/status", encoding="ascii") as status:
-        blocked = next(int(line.split()[1], 16) for line in status if line.startswith("SigBlk:"))
-    return blocked >> (number - 1) & 1
-
-
 class SkuactlMistakesTest(mistakes.MistakesTest):
     @classmethod
     def setUpClass(cls):
@@ -269,13 +262,63 @@ class SkuactlMistakesTest(mistakes.MistakesTest):
                 process.send_signal(signal.SIGCONT)
         self.ok(self.ctl("status", "--wait-settled", "60s"))
 
+    def test_Waiting_ForATableThatIsDroppedSaysSo(self):
+        stopped = [self.cluster.processes[f"node{index}"].popen for index in range(3)]
+        for process in stopped:
+            process.send_signal(signal.SIGSTOP)
+
+        def is_listed():
+            return any(table["name"] == "brief" for table in self.json("table", "list"))
+        try:
+            waiting = subprocess.Popen(self.words("table", "create", "brief", "--shards", "1", "--replicas", "3", "--wait", "60s"),
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(waiting.kill)
+            cluster_test.wait_for("the table to be made", is_listed)
+            self.ok(self.ctl("table", "drop", "brief", "--yes"))
+            told, said = waiting.communicate(timeout=mistakes.HANG_S)
+            self.assertEqual((waiting.returncode, told), (1, ""), said)
+            self.assertIn("table brief was made, and was dropped meanwhile", said)
+            self.assertFalse(is_listed(), "it was made again")
+        finally:
+            for process in stopped:
+                process.send_signal(signal.SIGCONT)
+        self.ok(self.ctl("status", "--wait-settled", "60s"))
+
+    def test_Waiting_WithoutAControlPlaneSaysHowOldTheReportIs(self):
+        stopped = [self.cluster.processes[f"node{index}"].popen for index in range(3)]
+        for process in stopped:
+            process.send_signal(signal.SIGSTOP)
+
+        def said_without_control_plane():
+            waiting = subprocess.Popen(self.words("status", "--wait-settled", "4s"), stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(waiting.kill)
+            cluster_test.wait_for("the command to take signals",
+                                  lambda: waiting.poll() is not None or cluster_test.catches(waiting.pid, signal.SIGINT))
+            self.cluster.processes["control"].stop()
+            said = waiting.communicate(timeout=mistakes.HANG_S)[1]
+            self.cluster.start_control()
+            self.assertEqual(waiting.returncode, 1, said)
+            # Otherwise the control plane was away before the first look, or still there at the last.
+            return said if "DEADLINE_EXCEEDED" in said and "has not answered for" in said else None
+        try:
+            cluster_test.wait_for("the cluster to miss the nodes", lambda: not self.json("status")["settled"])
+            said = cluster_test.wait_for("a look before the control plane is away", said_without_control_plane)
+            for word in ("not settled within 4s", "the report above is that old", "cannot be reached"):
+                self.assertIn(word, said)
+        finally:
+            for process in stopped:
+                process.send_signal(signal.SIGCONT)
+        cluster_test.wait_for("the nodes to be back", lambda: self.cluster.alive_count() == 3)
+        self.ok(self.ctl("status", "--wait-settled", "60s"))
+
     def interrupted(self, *command, begun):
         """What a command that waits says of Ctrl-C, once it takes that and `begun`."""
         waiting = subprocess.Popen(self.words(*command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, text=True)
         self.addCleanup(waiting.kill)
         cluster_test.wait_for("the command to take signals",
-                              lambda: waiting.poll() is not None or catches(waiting.pid, signal.SIGINT))
+                              lambda: waiting.poll() is not None or cluster_test.catches(waiting.pid, signal.SIGINT))
         if waiting.poll() is not None:
             self.fail(f'{" ".join(command)} ended with {waiting.returncode}: {waiting.communicate()[1]}')
         cluster_test.wait_for("the command to wait", begun)
@@ -286,6 +329,18 @@ class SkuactlMistakesTest(mistakes.MistakesTest):
         return said
 
     # --- Drains
+
+    def test_Drain_ThatIsTakenBackEndsTheWaiting(self):
+        address = self.node(2)["grpc_address"]
+        waiting = subprocess.Popen(self.words("node", "drain", address, "--wait", "5m"), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(waiting.kill)
+        self.assertIn("still to be moved", waiting.stderr.readline())
+        self.ok(self.ctl("node", "undrain", address))
+        said = waiting.communicate(timeout=mistakes.HANG_S)[1]
+        self.assertEqual(waiting.returncode, 1, said)
+        for word in ("FAILED_PRECONDITION", "was taken back", "takes shards again"):
+            self.assertIn(word, said)
 
     def test_Drain_ThatIsStuckSaysWhyAndHowToLook(self):
         address = self.node(2)["grpc_address"]

@@ -12,9 +12,11 @@ using control::ClusterStatus;
 using control::Liveness;
 using control::MapShard;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::Optional;
 
 constexpr const char* kUuids[] = {"1a110000-0000-4000-8000-000000000000", "1a220000-0000-4000-8000-000000000000",
                                   "3b330000-0000-4000-8000-000000000000", "4c440000-0000-4000-8000-000000000000"};
@@ -57,6 +59,36 @@ TEST_F(ClusterView, Hints_AreLinesThatNameTheCommand) {
   EXPECT_EQ(hints_text(status_),
             "\nHint: node 4c44 has not been heard of for 3 h and holds nothing: start it again, or skuactl node remove "
             "4c44\n\nHint: \\x1b[31mred\n");
+}
+
+TEST_F(ClusterView, NodesNotServing_AreThoseThatLagOrAreDown) {
+  constexpr uint64_t kRevision = 5;
+  table_.id = 9;
+  record().learners = {{.replica = {3, 0}}};
+  map_.tables = {table_};
+  status_.tables.resize(1);
+  status_.tables[0].table.id = table_.id;
+  for (ClusterStatus::Node& node : status_.nodes) node.applied_revision = kRevision;
+  const auto missing = [&] { return nodes_not_serving(status_, map_, table_.id, kRevision); };
+  EXPECT_THAT(missing(), Optional(IsEmpty()));
+  status_.nodes[0].applied_revision = kRevision - 1;
+  status_.nodes[1].liveness = Liveness::kSuspected;
+  EXPECT_THAT(missing(), Optional(ElementsAre(kUuids[0], kUuids[1])));
+  status_.nodes[0].applied_revision = kRevision + 1;
+  status_.nodes[1].liveness = Liveness::kAlive;
+  status_.nodes[2].unserved = {{.shard = {table_.id, 0}, .why = {}}};
+  EXPECT_THAT(missing(), Optional(ElementsAre(kUuids[2])));
+}
+
+TEST_F(ClusterView, NodesNotServing_OfATableThatWasDroppedAreNone) {
+  table_.id = 9;
+  map_.tables = {table_};
+  EXPECT_EQ(nodes_not_serving(status_, map_, 9, 0), std::nullopt) << "dropped between the map and the status";
+  status_.tables.resize(1);
+  status_.tables[0].table.id = 9;
+  EXPECT_NE(nodes_not_serving(status_, map_, 9, 0), std::nullopt);
+  map_.tables.clear();
+  EXPECT_EQ(nodes_not_serving(status_, map_, 9, 0), std::nullopt);
 }
 
 TEST_F(ClusterView, FindNode_TakesUuidPrefixAndAddress) {
