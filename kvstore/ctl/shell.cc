@@ -45,14 +45,20 @@ std::string history_path() {
 /// True in the shell's process and in its children: a shell in a shell would read the same input.
 bool is_inside_shell = false;
 
-/// The keys Ctrl-C and Ctrl-\ are for the child while there is one.
+/// The signal of the key that was typed since the newest child was begun; 0: none.
+volatile std::sig_atomic_t noted_key = 0;
+
+extern "C" void note_key(int signal) {
+  noted_key = signal;
+}
+
+/// The keys Ctrl-C and Ctrl-\ are for the child while there is one. The shell notes them.
 class KeysForChild {
  public:
   KeysForChild() {
-    struct sigaction ignore = {};
-    ignore.sa_handler = SIG_IGN;
-    sigaction(SIGINT, &ignore, &interrupt_before_);
-    sigaction(SIGQUIT, &ignore, &quit_before_);
+    noted_key = 0;
+    take(SIGINT, interrupt_before_);
+    take(SIGQUIT, quit_before_);
   }
   ~KeysForChild() { restore(); }
   KeysForChild(const KeysForChild&) = delete;
@@ -64,6 +70,15 @@ class KeysForChild {
   }
 
  private:
+  static void take(int signal, struct sigaction& before) {
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler == SIG_IGN) return;  // by who started the shell: the keys are not for it, nor for the child
+    struct sigaction note = {};
+    note.sa_handler = &note_key;
+    note.sa_flags = SA_RESTART;
+    sigaction(signal, &note, nullptr);
+  }
+
   struct sigaction interrupt_before_ = {};
   struct sigaction quit_before_ = {};
 };
@@ -90,6 +105,7 @@ std::optional<int> in_child(const std::function<int()>& run, bool has_terminal) 
   const pid_t child = fork();
   if (child == 0) {
     keys.restore();
+    if (noted_key != 0) std::raise(noted_key);  // it came before the child took its own keys
     become_child(parent, has_terminal);
     std::exit(run());  // NOLINT(concurrency-mt-unsafe): the child has no other threads
   }
@@ -108,12 +124,15 @@ int code_of(std::optional<int> state) {
   return WIFEXITED(*state) ? WEXITSTATUS(*state) : kSignalBase + WTERMSIG(*state);
 }
 
-/// Ctrl-C and Ctrl-\ in a script are meant for all of it.
+/// Ctrl-C and Ctrl-\ in a script are meant for all of it, however the command took them: one that waits tells what it no
+/// longer waits for, and ends in order. A command that was sent such a signal alone ends with the signal's code.
 void end_with_keys(int code) {
-  if (code != kSignalBase + SIGINT && code != kSignalBase + SIGQUIT) return;
+  int signal = noted_key;
+  if (code == kSignalBase + SIGINT || code == kSignalBase + SIGQUIT) signal = code - kSignalBase;
+  if (signal == 0) return;
   std::fflush(nullptr);
-  std::signal(code - kSignalBase, SIG_DFL);
-  std::raise(code - kSignalBase);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
 }
 
 /// What `run` writes to standard output in a child process. Empty if it fails.
@@ -227,8 +246,8 @@ int Shell::run_script(bool keeps_going) {
       what = absl::StrCat("line ", number, " failed", keeps_going ? "" : "; the lines behind it did not run");
     }
     if (!ran.has_value()) return code;
+    if (found.open_quote == 0) end_with_keys(*ran);
     if (*ran == app::kExitOk) continue;
-    end_with_keys(*ran);
     std::fputs(app::error_line(kProgram, what).c_str(), stderr);
     if (code == app::kExitOk) code = *ran;
     if (!keeps_going) return code;

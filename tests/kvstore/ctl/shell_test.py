@@ -16,7 +16,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "cluster"))
 import cluster_test
-from cluster_test import Cluster
+from cluster_test import Cluster, wait_for
 
 LIMIT_S = 60
 
@@ -184,6 +184,26 @@ class ShellTest(unittest.TestCase):
             self.assertEqual(shell.stderr.read(), "")
             shell.stderr.close()
             connection.close()
+
+    def test_Script_EndsWithCtrlCThatItsCommandTakes(self):
+        # It waits for lines, and ends in order, with code 1 and words of its own.
+        fifo = os.path.join(self.home.name, "lines")
+        os.mkfifo(fifo)
+        shell = subprocess.Popen(
+            [f"{cluster_test.BIN}/skuactl", "--control-address", self.cluster.control_address, "shell", "--keep-going"],
+            stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(shell.kill)
+        shell.stdin.write(f"import numbers --file {fifo}\nput numbers behind 1\n")
+        shell.stdin.close()
+        with open(fifo, "w", encoding="utf-8") as lines:
+            lines.write('{"key":"first","value":"v"}\n')
+            lines.flush()
+            wait_for("the line to be stored", lambda: self.cluster.ctl("exists", "numbers", "first").returncode == 0)
+            os.killpg(shell.pid, signal.SIGINT)
+            self.assertEqual(shell.wait(LIMIT_S), -signal.SIGINT)
+        self.assertIn("CANCELLED: interrupted", shell.stderr.read())
+        shell.stderr.close()
+        self.assertEqual(self.cluster.ctl("get", "numbers", "behind").returncode, 1)
 
     def test_Shell_TakesItsCommandWithItWhenItIsKilled(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:
