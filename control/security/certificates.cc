@@ -158,6 +158,10 @@ absl::StatusOr<Subject> member_subject(const Issuer& issuer, const Identity& ide
 absl::StatusOr<Certificate> sign(const Issuer& issuer, EVP_PKEY* key, const Subject& subject, ValidTime valid) {
   constexpr size_t kCommonNameMax = 64;  // X.520
   valid.until = std::min(valid.until, issuer.info.valid.until);
+  if (valid.until <= valid.from) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the authority expired at ", wall_time_text(issuer.info.valid.until), ": make a new one (docs/security.md)"));
+  }
   absl::StatusOr<Certificate> made = blank(subject.common_name.substr(0, kCommonNameMax), key, valid);
   if (!made.ok()) return made.status();
   X509* const certificate = made->get();

@@ -27,6 +27,7 @@
 #include "control/security/certificates.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/output.h"
+#include "kvstore/ctl/resume_text.h"
 #include "rpc/base/printable.h"
 #include "rpc/base/status.h"
 
@@ -66,6 +67,16 @@ struct IssueArguments {
   int days = 365;
 };
 
+absl::Status write_all(int fd, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    const ssize_t wrote = write(fd, text.data(), text.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return absl::ErrnoToStatus(errno, path);
+    text.remove_prefix(static_cast<size_t>(wrote));
+  }
+  return absl::OkStatus();
+}
+
 /// Writes a file that was not there: a key that is overwritten is lost.
 absl::Status write_new(const std::string& path, std::string_view text, mode_t mode) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -74,11 +85,11 @@ absl::Status write_new(const std::string& path, std::string_view text, mode_t mo
                ? absl::AlreadyExistsError(absl::StrCat(path, " is there already: give another place, or move it away"))
                : absl::ErrnoToStatus(errno, path);
   }
-  const bool written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
-  const int error = errno;
-  if (close(fd) == 0 && written) return absl::OkStatus();
-  unlink(path.c_str());
-  return absl::ErrnoToStatus(error, path);
+  absl::Status status = write_all(fd, text, path);
+  if (status.ok() && fsync(fd) != 0) status = absl::ErrnoToStatus(errno, path);
+  if (close(fd) != 0 && status.ok()) status = absl::ErrnoToStatus(errno, path);
+  if (!status.ok()) unlink(path.c_str());
+  return status;
 }
 
 absl::Status make_directory(const std::string& path) {
@@ -126,6 +137,13 @@ absl::StatusOr<CertificateAndKey> read_authority(const std::string& directory) {
   return authority;
 }
 
+/// Says so if a certificate ends earlier than the user asked for: with its authority.
+void note_early_end(const CertificateInfo& made, int days, control::WallSeconds now) {
+  if (made.valid.until >= now + days * kDayS) return;
+  print_notice(absl::StrCat("the authority expires at ", control::wall_time_text(made.valid.until),
+                            ", and so does the certificate: --days ", days, " is more"));
+}
+
 /// For clients that are no programs of the cluster.
 int issue_server(const IssueArguments& arguments, const CertificateAndKey& authority,
                  const std::vector<std::string>& hosts) {
@@ -141,11 +159,12 @@ int issue_server(const IssueArguments& arguments, const CertificateAndKey& autho
   if (absl::Status status = make_directory(arguments.out); !status.ok()) return report_failure(status);
   const std::string stem = absl::StrCat(arguments.out, "/", arguments.name);
   if (absl::Status status = write_pair(stem, *made); !status.ok()) return report_failure(status);
+  const CertificateInfo info = *control::inspect_any_certificate(made->certificate);
   absl::PrintF("%s.pem, %s.key: a server at %s, no member of the cluster, valid until %s\n", stem, arguments.name,
-               absl::StrJoin(hosts, ", "),
-               control::wall_time_text(control::inspect_any_certificate(made->certificate)->valid.until));
+               absl::StrJoin(hosts, ", "), control::wall_time_text(info.valid.until));
   absl::PrintF("Use: skua-gateway --client-tls-cert %s.pem --client-tls-key %s.key; its clients believe %s/ca.pem\n",
                stem, stem, arguments.authority);
+  note_early_end(info, arguments.days, now);
   return app::kExitOk;
 }
 
@@ -171,10 +190,11 @@ int issue(const IssueArguments& arguments) {
   if (absl::Status status = make_directory(arguments.out); !status.ok()) return report_failure(status);
   const std::string stem = absl::StrCat(arguments.out, "/", identity.name);
   if (absl::Status status = write_pair(stem, *made); !status.ok()) return report_failure(status);
+  const CertificateInfo info = *control::inspect_certificate(made->certificate);
   absl::PrintF("%s.pem, %s.key: %s of cluster %s, valid until %s\n", stem, identity.name, identity.describe(),
-               identity.cluster_id,
-               control::wall_time_text(control::inspect_certificate(made->certificate)->valid.until));
+               identity.cluster_id, control::wall_time_text(info.valid.until));
   absl::PrintF("Use: --cert %s.pem --key %s.key --ca %s/ca.pem\n", stem, stem, arguments.authority);
+  note_early_end(info, arguments.days, now);
   return app::kExitOk;
 }
 

@@ -126,6 +126,18 @@ TEST(Certificates, NoneOutlivesItsAuthority) {
   EXPECT_EQ(inspect_certificate(made.certificate)->valid.until, kNow + kDay);
 }
 
+TEST(Certificates, AnAuthorityThatHasExpiredIssuesNone) {
+  const auto ca = make_authority(kCluster, {kNow - kDay, kNow});
+  ASSERT_TRUE(ca.ok()) << ca.status();
+  const ValidTime valid = {kNow, kNow + kDay};
+  for (const absl::Status& status : {issue_certificate(*ca, {kCluster, Role::kClient, "shop"}, {}, valid).status(),
+                                     issue_server_certificate(*ca, "gateway", {"localhost"}, valid).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the authority expired at " + wall_time_text(kNow)));
+  }
+  EXPECT_TRUE(issue_certificate(*ca, {kCluster, Role::kClient, "shop"}, {}, {kNow - 1, kNow + kDay}).ok());
+}
+
 TEST(Certificates, WhatCannotBeUsedSaysWhy) {
   const CertificateAndKey ca = authority();
   const CertificateAndKey good = issue(ca, {kCluster, Role::kClient, "app"});

@@ -3,6 +3,8 @@
 
 import json
 import os
+import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -262,6 +264,32 @@ class SkuactlTest(unittest.TestCase):
             result = skuactl("store", command, "--help")
             self.assertIn(f"skuactl store {command} /var/lib/skua", result.stdout)
         self.assertIn("inspect", skuactl("--completion", "bash").stdout)
+
+    def test_CertIssue_SaysThatTheAuthorityEndsEarlier(self):
+        with tempfile.TemporaryDirectory() as directory:
+            made = skuactl("cert", "init", f"{directory}/ca", "--days", "10")
+            self.assertEqual(made.returncode, 0, made.stderr)
+            for role, options in (("client", []), ("server", ["--hosts", "localhost"])):
+                long = skuactl("cert", "issue", role, f"{role}-long", "--authority", f"{directory}/ca", "--out", directory,
+                               "--days", "30", *options)
+                self.assertEqual(long.returncode, 0, long.stderr)
+                self.assertIn("the authority expires at", long.stderr)
+                self.assertIn("--days 30 is more", long.stderr)
+                short = skuactl("cert", "issue", role, f"{role}-short", "--authority", f"{directory}/ca", "--out", directory,
+                                "--days", "5", *options)
+                self.assertEqual((short.returncode, short.stderr), (0, ""))
+
+    def test_CertInit_ThatFindsNoRoomSaysSoAndLeavesNothing(self):
+        def limit_files():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+        with tempfile.TemporaryDirectory() as directory:
+            failed = subprocess.run([SKUACTL, "cert", "init", f"{directory}/ca"], stdin=subprocess.DEVNULL, capture_output=True,
+                                    text=True, timeout=120, check=False, preexec_fn=limit_files)
+            self.assertEqual(failed.returncode, 1, failed.stderr)
+            self.assertIn("ca.key: File too large", failed.stderr)
+            self.assertEqual(os.listdir(f"{directory}/ca"), [])
 
     def test_Doctor_JsonParsesAndEveryComplaintHasARemedy(self):
         result = skuactl("--output", "json", "doctor", "--data-dir", ".")
