@@ -52,7 +52,7 @@ class Exporter {
         last_key_(std::move(after)),
         client_(client),
         stop_(stop),
-        file_(arguments.file) {}
+        file_(arguments.file, stop) {}
 
   /// OK: every row is where it should be, and on the disk if that is a file.
   absl::Status run();

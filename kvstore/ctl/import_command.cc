@@ -27,6 +27,8 @@ namespace {
 /// Writes in flight, and bytes of their keys and values: enough for full groups of the nodes' logs.
 constexpr size_t kWritesInFlight = 512;
 constexpr size_t kBytesInFlight = size_t{16} << 20;
+/// Lines that are taken before the import looks at answers and at Ctrl-C.
+constexpr size_t kLinesAtOnce = 4096;
 /// So long the import sleeps if it can neither read nor write; answers wake it.
 constexpr std::chrono::milliseconds kSourcePause(20);
 
@@ -65,8 +67,8 @@ class Importer {
   };
 
   void fail(uint64_t line, const absl::Status& status);
-  /// Begins writes until there are enough, or there is no line now.
-  void begin_writes();
+  /// Begins writes until there are enough, there is no line now, or many lines were taken. True: in the last case.
+  bool begin_writes();
   /// Takes the next line. False: there is none now.
   bool take_line();
   [[nodiscard]] bool may_begin(const TableLine& row) const;
@@ -147,22 +149,25 @@ void Importer::ended(uint64_t line, const std::string& key, size_t bytes, const 
   ++rows_;
 }
 
-void Importer::begin_writes() {
-  while (failure_.ok()) {
-    if (!waiting_.has_value() && (source_.has_ended() || !take_line())) return;
+bool Importer::begin_writes() {
+  for (size_t taken = 0; failure_.ok(); ++taken) {
+    // Lines that are left out and blank lines begin no write, and there may be any number of them.
+    if (taken == kLinesAtOnce) return true;
+    if (!waiting_.has_value() && (source_.has_ended() || !take_line())) return false;
     if (!waiting_.has_value()) continue;
-    if (!may_begin(waiting_->row)) return;
+    if (!may_begin(waiting_->row)) return false;
     begin_write(*std::exchange(waiting_, std::nullopt));
   }
+  return false;
 }
 
 absl::Status Importer::run() {
   for (;;) {
     if (failure_.ok() && stop_.wait_for(0)) failure_ = absl::CancelledError("interrupted");
-    begin_writes();
+    const bool has_more = begin_writes();
     const bool reads_on = failure_.ok() && (waiting_.has_value() || !source_.has_ended());
     if (!reads_on && keys_in_flight_.empty()) break;
-    client_.poll(kSourcePause);
+    client_.poll(has_more ? std::chrono::milliseconds(0) : kSourcePause);
     progress_.tell([&] { return absl::StrCat("imported ", counted(rows_, "row")); });
   }
   if (failure_.ok() && to_skip_ > 0) {

@@ -2,7 +2,9 @@
 """The verbs of skuactl for data, over a cluster of one node.   data_verbs_test.py --bin build/release/bin"""
 
 import argparse
+import array
 import base64
+import fcntl
 import json
 import os
 import pty
@@ -12,16 +14,23 @@ import shlex
 import signal
 import subprocess
 import sys
+import termios
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "cluster"))
 import cluster_test
-from cluster_test import Cluster, wait_for
+from cluster_test import Cluster, catches, wait_for
 
 LIMIT_S = 60
 # Bytes that are no text, as key_text.h writes them.
 BINARY_KEY = "\\x00\\xff\\\\"
 BINARY_VALUE = bytes(range(256)) + b"\r\n\x1b[31m"
+
+
+def unread_bytes(pipe):
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
 
 
 class DataVerbsTest(unittest.TestCase):
@@ -316,6 +325,59 @@ class DataVerbsTest(unittest.TestCase):
             self.assertIn("CANCELLED: interrupted", said)
             self.assertIn("the first 2 lines are stored", said)
             self.assertTrue(said.endswith("--skip-lines=2 and the same input\n"), said)
+
+    def test_Import_OfLinesThatAreNoRowsEndsWithCtrlC(self):
+        # A file that takes seconds to read. What comes by a pipe is at times not there, and then Ctrl-C is looked at.
+        file = self.path("blank")
+        with open(file, "wb") as blank:
+            for _ in range(256):
+                blank.write(b"\n" * (1 << 20))
+        for options, word in (([], "go on with"), (["--skip-lines", str(1 << 60)], "CANCELLED: interrupted")):
+            with subprocess.Popen(self.words("import", self.table, "--file", file, *options), stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE) as importing:
+                try:
+                    wait_for("the import to take Ctrl-C", lambda: catches(importing.pid, signal.SIGINT))
+                    importing.send_signal(signal.SIGINT)
+                    self.assertEqual(importing.wait(LIMIT_S), 1)
+                    self.assertIn(word, importing.stderr.read().decode())
+                finally:
+                    importing.kill()
+        os.remove(file)
+
+    def test_Export_IntoAPipeWaitsForItsReaderUntilCtrlC(self):
+        self.ok("put", self.table, "a", "v")
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        with subprocess.Popen(self.words("export", self.table, "--file", fifo), stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as export:
+            try:
+                self.assertIn(b"waits for a reader", export.stderr.readline())
+                export.send_signal(signal.SIGINT)
+                self.assertEqual(export.wait(LIMIT_S), 1)
+                self.assertIn(b"CANCELLED: interrupted", export.stderr.read())
+            finally:
+                export.kill()
+        with subprocess.Popen(self.words("export", self.table, "--file", fifo), stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as export:
+            try:
+                self.assertIn(b"waits for a reader", export.stderr.readline())
+                with open(fifo, "rb") as lines:
+                    self.assertEqual(lines.read(), b'{"key":"a","value":"v"}\n')
+                self.assertEqual(export.wait(LIMIT_S), 0)
+            finally:
+                export.kill()
+
+    def test_Export_IntoAFullPipeEndsWithCtrlC(self):
+        rows = "".join(json.dumps({"key": f"k{number:05}", "value": "v" * 100}) + "\n" for number in range(2_000)).encode()
+        self.ok("import", self.table, input=rows)
+        with subprocess.Popen(self.words("export", self.table), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as export:
+            try:
+                wait_for("the pipe to be full", lambda: unread_bytes(export.stdout) >= 1 << 16)
+                export.send_signal(signal.SIGINT)
+                self.assertEqual(export.wait(LIMIT_S), 1)
+                self.assertIn(b"CANCELLED: interrupted", export.stderr.read())
+            finally:
+                export.kill()
 
     def test_Import_OfManyRowsIsWhatExportGives(self):
         lines = [json.dumps({"key": f"k{number:06}", "value": "v" * (number % 50)}, separators=(",", ":")) for number in range(20_000)]
