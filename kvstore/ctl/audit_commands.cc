@@ -43,6 +43,18 @@ struct LogFile {
 /// The files of one chain.
 using Chain = std::vector<LogFile>;
 
+/// A file with a part of its first line and nothing else: a crash came when it was begun. It does not say which chain
+/// it is of.
+struct TornFile {
+  std::string path;
+  size_t bytes = 0;
+};
+
+struct LogFiles {
+  std::vector<Chain> chains;  // changes first, each in the order of its lines
+  std::vector<TornFile> torn;
+};
+
 /// What a look through the files found.
 struct Result {
   AuditVerifier chain;
@@ -77,19 +89,23 @@ LogFile read_file(const std::string& path) {
   return file;
 }
 
-/// The chains, changes first, each in the order of its lines, in whatever order the files were named.
-std::vector<Chain> read_chains(const std::vector<std::string>& paths) {
+/// Reads the files, in whatever order they were named.
+LogFiles read_files(const std::vector<std::string>& paths) {
+  LogFiles found;
   std::map<std::string, Chain> by_name;
   for (const std::string& path : paths) {
     LogFile file = read_file(path);
+    if (file.bytes.find('\n') == std::string::npos) {
+      if (!file.bytes.empty()) found.torn.push_back({path, file.bytes.size()});
+      continue;
+    }
     by_name[file.chain].push_back(std::move(file));
   }
-  std::vector<Chain> chains;
   for (auto& [name, files] : by_name) {
     std::stable_sort(files.begin(), files.end(), [](const LogFile& a, const LogFile& b) { return a.first < b.first; });
-    chains.push_back(std::move(files));
+    found.chains.push_back(std::move(files));
   }
-  return chains;
+  return found;
 }
 
 /// False: the chain is over.
@@ -128,11 +144,13 @@ Result look_through(const Chain& files, const std::string& contains) {
 }
 
 /// Why the files are not as the log was written; empty: they are.
-std::string fault_of(const std::vector<Result>& results, const std::string& contains) {
+std::string fault_of(const std::vector<Result>& results, const Arguments& arguments) {
+  if (results.empty()) return absl::StrCat(arguments.files.front(), ", line 1: there is no line");
   for (const Result& result : results) {
     if (result.trouble.ok()) continue;
     return absl::StrCat(result.bad_file, ", line ", result.bad_line, ": ", result.trouble.message());
   }
+  const std::string& contains = arguments.contains;
   const bool is_there = std::any_of(results.begin(), results.end(), [](const Result& r) { return r.contains; });
   if (contains.empty() || is_there) return "";
   return absl::StrCat("no line has the hash ", printable(contains, 80),
@@ -152,13 +170,16 @@ nlohmann::json chain_json(const Result& result, const std::string& name) {
 }
 
 /// What is known of a single chain stands there directly, too, as before there were several.
-void print_verdict_json(const std::vector<Chain>& chains, const std::vector<Result>& results,
-                        const std::string& fault) {
+void print_verdict_json(const LogFiles& found, const std::vector<Result>& results, const std::string& fault) {
   nlohmann::json all = nlohmann::json::array();
-  for (size_t i = 0; i < chains.size(); ++i) {
-    all.push_back(chain_json(results[i], chains[i].front().chain.empty() ? "changes" : chains[i].front().chain));
+  for (size_t i = 0; i < results.size(); ++i) {
+    const std::string& chain = found.chains[i].front().chain;
+    all.push_back(chain_json(results[i], chain.empty() ? "changes" : chain));
   }
-  nlohmann::json verdict = all.front();
+  nlohmann::json torn = nlohmann::json::array();
+  for (const TornFile& file : found.torn) torn.push_back({{"file", file.path}, {"torn_bytes", file.bytes}});
+  nlohmann::json verdict = results.empty() ? chain_json({}, "changes") : all.front();
+  verdict["torn_files"] = std::move(torn);
   verdict["intact"] = fault.empty();
   verdict["fault"] = fault;
   verdict["chains"] = std::move(all);
@@ -181,6 +202,14 @@ void print_verdict(const Result& result) {
   }
 }
 
+void print_torn(const std::vector<TornFile>& files) {
+  for (const TornFile& file : files) {
+    absl::PrintF(
+        "\n%s has only a part of its first line (%d bytes): a crash leaves that, or it is just being written.\n",
+        printable(file.path), file.bytes);
+  }
+}
+
 void print_limits() {
   absl::PrintF(
       "Lines cut off at the end, and a log written anew as a whole, show only by a hash that was noted\n"
@@ -188,18 +217,20 @@ void print_limits() {
 }
 
 int verify(const Globals& globals, const Arguments& arguments) {
-  const std::vector<Chain> chains = read_chains(arguments.files);
+  const LogFiles found = read_files(arguments.files);
   std::vector<Result> results;
-  results.reserve(chains.size());
-  for (const Chain& chain : chains) results.push_back(look_through(chain, arguments.contains));
-  const std::string fault = fault_of(results, arguments.contains);
+  results.reserve(found.chains.size());
+  for (const Chain& chain : found.chains) results.push_back(look_through(chain, arguments.contains));
+  const std::string fault = fault_of(results, arguments);
   if (globals.json) {
-    print_verdict_json(chains, results, fault);
+    print_verdict_json(found, results, fault);
   } else if (fault.empty()) {
-    for (size_t i = 0; i < chains.size(); ++i) {
-      if (!chains[i].front().chain.empty()) absl::PrintF("\n%s:\n", printable(chains[i].front().chain));
+    for (size_t i = 0; i < results.size(); ++i) {
+      const std::string& chain = found.chains[i].front().chain;
+      if (!chain.empty()) absl::PrintF("\n%s:\n", printable(chain));
       print_verdict(results[i]);
     }
+    print_torn(found.torn);
     print_limits();
   }
   if (fault.empty()) return app::kExitOk;
@@ -243,7 +274,7 @@ uint64_t add_lines(const Chain& chain, std::vector<ShownLine>& lines) {
 int show(const Arguments& arguments) {
   uint64_t bad = 0;
   std::vector<ShownLine> lines;
-  for (const Chain& chain : read_chains(arguments.files)) bad += add_lines(chain, lines);
+  for (const Chain& chain : read_files(arguments.files).chains) bad += add_lines(chain, lines);
   std::stable_sort(lines.begin(), lines.end(), [](const ShownLine& a, const ShownLine& b) { return a.at < b.at; });
   for (const ShownLine& shown : lines) print_line(shown.line);
   if (bad == 0) return app::kExitOk;

@@ -81,6 +81,21 @@ class AuditLogTest(mistakes.MistakesTest):
         self.assertIn("not complete (50 bytes)", self.ok(mistakes.run(*self.audit("verify", path))))
         self.refused(*self.audit("verify", f"{path}.9"), words=(f"{path}.9", "No such file"))
 
+    def test_Verify_TakesFilesThatACrashBegan(self):
+        _, path = self.make_log(["t1"])
+        with open(path, encoding="utf-8") as log:
+            good = log.readlines()
+        for torn in (f"{path}.refused", f"{path}.0"):
+            with self.subTest(torn):
+                self.write(torn, [good[0][:40]])
+                said = self.ok(mistakes.run(*self.audit("verify", torn, path)))
+                self.assertIn(f"{torn} has only a part of its first line (40 bytes)", said)
+                verdict = json.loads(self.ok(mistakes.run(*self.audit("verify", path, torn, "--output", "json"))))
+                self.assertEqual((verdict["intact"], verdict["lines"]), (True, len(good)))
+                self.assertEqual(verdict["torn_files"], [{"file": torn, "torn_bytes": 40}])
+                self.assertEqual(len(self.ok(mistakes.run(*self.audit("show", path, torn))).splitlines()), len(good))
+        self.refused(*self.audit("verify", torn), code=1, words=(f"{torn}, line 1: there is no line",))
+
     def test_WhatChangedNothing_IsAChainOfItsOwn(self):
         cluster = self.make_cluster(1)
         self.ok(cluster.ctl("table", "create", "t", "--shards", "1"))
