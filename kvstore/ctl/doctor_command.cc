@@ -58,15 +58,17 @@ int report(const std::vector<Finding>& findings, bool json) {
   return failed ? app::kExitFailure : app::kExitOk;
 }
 
-/// Nothing if no control plane answers at once: the doctor is for this machine.
-std::vector<ProgramSeen> programs_of_cluster(const Globals& globals) {
+/// Nothing if no control plane answers at once: the doctor is for this machine. Errors: nobody can be asked with these
+/// credentials.
+absl::StatusOr<std::vector<ProgramSeen>> programs_of_cluster(const Globals& globals) {
   constexpr DurationNs kPatienceNs = 300 * kMillisecond;
   const absl::StatusOr<control::CredentialsPtr> credentials = control::Credentials::load(globals.credential_files);
-  if (!credentials.ok()) return {};
+  if (!credentials.ok()) return credentials.status();
   control::AdminClient admin(globals.control_address, kPatienceNs, *credentials);
   const absl::StatusOr<control::ClusterStatus> status = admin.status();
-  if (!status.ok()) return {};
-  std::vector<ProgramSeen> programs = {{"the control plane", status->security}};
+  std::vector<ProgramSeen> programs;
+  if (!status.ok()) return programs;
+  programs = {{"the control plane", status->security}};
   for (const control::ClusterStatus::Node& node : status->nodes) {
     programs.push_back(
         {absl::StrCat("node ", short_uuid(*status, node.info.uuid), " (", printable(node.info.grpc_address), ")"),
@@ -98,10 +100,12 @@ void add_doctor_command(app::Program& program, const Globals& globals) {
   command.example("skuactl doctor --transport dpdk --dpdk-devices 0000:3b:00.0", "can DPDK drive this card?");
   command.example("skuactl doctor --transport verbs --verbs-device mlx5_0", "can this RDMA adapter be used?");
   command.action([&globals, options] {
+    const absl::StatusOr<std::vector<ProgramSeen>> programs = programs_of_cluster(globals);
     options->security = {.files = globals.credential_files,
                          .now_s = std::time(nullptr),
                          .has_fast_cipher = rpc::has_aead_library(rpc::AeadLibrary::kIpsecMb),
-                         .programs = programs_of_cluster(globals)};
+                         .programs = programs.value_or(std::vector<ProgramSeen>()),
+                         .unasked = programs.status()};
     options->dpdk.wanted = globals.transport == TransportKind::kDpdk;
     options->dpdk.devices = globals.dpdk.devices;
     options->dpdk.huge_pages = globals.dpdk.huge_pages;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "app/file.h"
+#include "control/security/certificate_files.h"
 
 namespace skua::kv::ctl {
 namespace {
@@ -38,12 +39,17 @@ void add_certificate(Findings& out, Verdict verdict, std::string detail, std::st
 }
 
 void examine_key(const std::string& path, Findings& out) {
+  constexpr char kWhy[] = "whoever reads the key can be this program";
+  if (const absl::Status kept = control::check_key_is_kept(path); !kept.ok()) {
+    return out.add("private key", Verdict::kFailure, std::string(kept.message()), absl::StrCat("chmod 600 ", path),
+                   "programs do not start with such a key: whoever reads it can be this program");
+  }
   struct stat file {};
   const bool is_open = stat(path.c_str(), &file) == 0 && (file.st_mode & kOfOthers) != 0;
   out.add("private key", is_open ? Verdict::kWarning : Verdict::kOk,
           is_open ? absl::StrFormat("%s may be used by others (mode %04o)", path, file.st_mode & 07777)
                   : absl::StrCat(path, " is its owner's alone"),
-          absl::StrCat("chmod 600 ", path), "whoever reads the key can be this program");
+          absl::StrCat("chmod 600 ", path), kWhy);
 }
 
 void examine_authority(const std::string& path, std::string_view text, WallSeconds now_s, Findings& out) {
@@ -105,7 +111,13 @@ void examine_files(const SecurityPlan& plan, Findings& out) {
   examine_authority(plan.files.authorities, authorities, plan.now_s, out);
 }
 
-void examine_programs(const std::vector<ProgramSeen>& programs, Findings& out) {
+void examine_programs(const SecurityPlan& plan, Findings& out) {
+  if (!plan.unasked.ok()) {
+    return out.add("cluster", Verdict::kWarning, absl::StrCat("not asked whom it lets in: ", plan.unasked.message()),
+                   "mend the files of --cert, --key and --ca, as the findings below say",
+                   "with files that cannot be used, the control plane is not asked");
+  }
+  const std::vector<ProgramSeen>& programs = plan.programs;
   if (programs.empty()) return;
   constexpr size_t kNamesMax = 4;
   std::vector<std::string> open;
@@ -140,7 +152,7 @@ void examine_programs(const std::vector<ProgramSeen>& programs, Findings& out) {
 
 std::vector<Finding> examine_security(const SecurityPlan& plan) {
   Findings out("security");
-  examine_programs(plan.programs, out);
+  examine_programs(plan, out);
   if (plan.files.empty()) {
     out.add("certificate", Verdict::kWarning, "none is given (--cert, --key, --ca)",
             "skuactl cert init makes an authority, skuactl cert issue certificates (docs/security.md)",

@@ -28,6 +28,8 @@ struct SecurityPlan {
   bool has_fast_cipher = false;
   /// The programs of the cluster. Empty: no control plane answers.
   std::vector<ProgramSeen> programs = {};
+  /// Not OK: no control plane was asked, because the files cannot be used.
+  absl::Status unasked{};
 };
 
 [[nodiscard]] std::vector<Finding> examine_security(const SecurityPlan& plan);

@@ -119,6 +119,21 @@ TEST_F(DoctorSecurityTest, KeyThatOthersMayReadIsAWarningWithTheCommand) {
   EXPECT_EQ(find("private key").remedy, "chmod 600 " + plan_.files.key);
 }
 
+TEST_F(DoctorSecurityTest, KeyThatProgramsRefuseIsAFailure) {
+  issue(kNow - kDay, kNow + 90 * kDay);
+  for (const mode_t mode : {mode_t{0644}, mode_t{0660}}) {
+    ASSERT_EQ(chmod(plan_.files.key.c_str(), mode), 0);
+    EXPECT_EQ(find("private key").verdict, Verdict::kFailure) << mode;
+    EXPECT_EQ(find("private key").remedy, "chmod 600 " + plan_.files.key);
+  }
+}
+
+TEST_F(DoctorSecurityTest, ClusterThatCannotBeAskedIsNamed) {
+  plan_.unasked = absl::FailedPreconditionError("the key is open");
+  EXPECT_EQ(find("cluster").verdict, Verdict::kWarning);
+  EXPECT_NE(find("cluster").detail.find("the key is open"), std::string::npos) << find("cluster").detail;
+}
+
 TEST_F(DoctorSecurityTest, FileThatIsMissingIsNamed) {
   issue(kNow - kDay, kNow + 90 * kDay);
   plan_.files.authorities = folder_.path() + "/nowhere.pem";
