@@ -80,11 +80,14 @@ absl::StatusOr<HttpListener> listen_for_http(const Address& address) {
   absl::Status status;
   for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
     OwnedFd socket(::socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!socket.is_open()) {
+      if (status.ok()) status = error_of(address, errno);
+      continue;
+    }
     // Not SO_REUSEPORT: two programs would share a port, unnoticed.
     set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
     if (at->ai_family == AF_INET6) set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0);  // [::] is IPv4, too
-    if (socket.is_open() && ::bind(socket.get(), at->ai_addr, at->ai_addrlen) == 0 &&
-        ::listen(socket.get(), kBacklog) == 0) {
+    if (::bind(socket.get(), at->ai_addr, at->ai_addrlen) == 0 && ::listen(socket.get(), kBacklog) == 0) {
       const sockaddr_storage bound = bound_address(socket);
       return HttpListener{.socket = std::move(socket),
                           .address = {.host = address.host, .port = port_of(bound)},

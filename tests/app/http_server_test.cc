@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <future>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/http_listener.h"
 #include "tests/app/http_client.h"
 
 namespace skua::app {
@@ -43,6 +45,17 @@ class HttpServerTest : public ::testing::Test {
   std::unique_ptr<HttpServer> server_;
   std::string address_;
 };
+
+TEST_F(HttpServerTest, ASocketThatTheSystemDoesNotGiveIsTheReason) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto listener = listen_for_http({.host = "127.0.0.1"});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(listener.ok());
+  EXPECT_THAT(std::string(listener.status().message()), HasSubstr("Too many open files"));
+}
 
 TEST_F(HttpServerTest, ClientsThatSendAByteOrNothingKeepNobody) {
   start();
