@@ -1,4 +1,5 @@
 #include <map>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -145,13 +146,23 @@ bool begins_with_one_of(const std::string& name, const std::vector<std::string>&
   return false;
 }
 
-/// `name` is another program's; `own`: the prefixes of this program's commands, whose options are known here.
-bool is_foreign(const std::string& name, const std::vector<std::string>& own) {
+/// The option of this program that `name` may be a misspelling of.
+std::optional<std::string> meant_option(const std::string& name, const std::vector<std::string>& known) {
+  std::optional<std::string> near = nearest_name(name, known, kMisspelledMax);
+  if (near && edit_distance(name, *near) > kMisspelledMax) return std::nullopt;
+  return near;
+}
+
+/// `name` is another program's. `own`: the prefixes of this program's commands, whose options are known here. `known`:
+/// all options of this program.
+bool is_foreign(const std::string& name, const std::vector<std::string>& own, const std::vector<std::string>& known) {
+  bool begins_as_foreign = false;
   for (const std::string family : kFamily) {
-    const bool prefix = family.back() == '_';
-    if (prefix ? absl::StartsWith(name, family) && !begins_with_one_of(name, own) : name == family) return true;
+    if (name == family) return true;
+    if (family.back() == '_') begins_as_foreign |= absl::StartsWith(name, family) && !begins_with_one_of(name, own);
   }
-  return false;
+  // A prefix says little: options of this program may begin so, too.
+  return begins_as_foreign && !meant_option(name, known);
 }
 
 /// What Kubernetes and Docker set for a service that is called skua: SKUA_SERVICE_HOST, SKUA_PORT_7400_TCP.
@@ -175,11 +186,9 @@ absl::Status check_ends(const std::string& value) {
 
 absl::Status check_unknown(const std::string& name, const std::vector<std::string>& known,
                            std::vector<std::string>& warnings) {
-  if (const std::optional<std::string> near = nearest_name(name, known, kMisspelledMax)) {
-    if (edit_distance(name, *near) <= kMisspelledMax) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown environment variable ", kPrefix, name, "; did you mean ", kPrefix, *near, "?"));
-    }
+  if (const std::optional<std::string> near = meant_option(name, known)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown environment variable ", kPrefix, name, "; did you mean ", kPrefix, *near, "?"));
   }
   std::vector<std::string> all = known;
   for (const std::string family : kFamily) {
@@ -215,7 +224,7 @@ absl::Status apply_environment(const Command& root, const Environment& environme
     const auto found = options.find(name);
     if (found == options.end()) {
       const std::string rest = name.substr(kPrefixBytes);
-      if (rest.empty() || is_foreign(rest, own) || is_of_a_service(rest, value)) continue;
+      if (rest.empty() || is_foreign(rest, own, known) || is_of_a_service(rest, value)) continue;
       if (absl::Status status = check_unknown(rest, known, warnings); !status.ok()) return status;
       continue;
     }

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "app/config.h"
 #include "tests/app/temp_dir.h"
@@ -55,6 +56,28 @@ TEST(Environment, OtherProgramsVariablesAreLeftAlone) {
   for (const char* name : {"SKUA_LISTEN_ADDRESS", "SKUA_TABLE_CREATE_SHARDS", "SKUA_LATENCY_SIZE", "SKUA_BIN_DIR",
                            "SKUA_PLUGIN_DIR", "SKUA_", "SKUA_DPDK_MTU", "SKUATER", "PATH"}) {
     const ParseOutcome outcome = outcome_of(name, "1");
+    EXPECT_TRUE(outcome.go_on) << name << outcome.err;
+    EXPECT_EQ(outcome.warnings, "") << name;
+  }
+}
+
+/// The options of skuad and skua-control begin as commands of other programs do.
+TEST(Environment, MisspelledOptionsThatBeginAsAnotherProgramsAreRefused) {
+  Program program({.name = "skuad", .summary = "Storage node"});
+  std::string text;
+  program.add_string("dpdk-devices", &text, "Which.");
+  program.add_string("verbs-device", &text, "Which.");
+  program.add_string("audit-log", &text, "Where.");
+  program.action([] { return 0; });
+  for (const auto& [name, meant] : {std::pair("SKUA_DPDK_DEVICE", "SKUA_DPDK_DEVICES"),
+                                    {"SKUA_VERBS_DEVCE", "SKUA_VERBS_DEVICE"},
+                                    {"SKUA_AUDIT_LGO", "SKUA_AUDIT_LOG"}}) {
+    const ParseOutcome outcome = program.parse({}, {{name, "1"}});
+    EXPECT_FALSE(outcome.go_on) << name;
+    EXPECT_THAT(outcome.err, HasSubstr(meant)) << name;
+  }
+  for (const char* name : {"SKUA_AUDIT_VERIFY_CONTAINS", "SKUA_DPDK_MTU", "SKUA_TABLE_CREATE_SHARDS"}) {
+    const ParseOutcome outcome = program.parse({}, {{name, "1"}});
     EXPECT_TRUE(outcome.go_on) << name << outcome.err;
     EXPECT_EQ(outcome.warnings, "") << name;
   }
