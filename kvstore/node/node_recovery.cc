@@ -68,13 +68,15 @@ absl::Status NodeRecovery::prepare() {
 /// (--workers was larger).
 absl::StatusOr<std::vector<OpenLog>> NodeRecovery::recover_logs(const std::string& cluster_id, RocksdbEngine& engine,
                                                                 std::map<ShardId, absl::Status>& refused) {
-  const std::string parent = options_.data_dir + "/log";
+  // A log that is made anew would hide what is gone with the old one.
+  if (absl::Status missing = files::check_no_log_is_missing(options_.data_dir); !missing.ok()) return missing;
+  const std::string parent = files::logs_dir(options_.data_dir);
   std::error_code error;
   std::filesystem::create_directories(parent, error);
   if (error) return absl::InternalError(absl::StrCat("creating ", parent, ": ", error.message()));
   std::vector<OpenLog> logs;
   for (uint32_t i = 0;; ++i) {
-    const std::string directory = absl::StrCat(parent, "/", i);
+    const std::string directory = files::log_dir(options_.data_dir, i);
     if (i >= options_.workers && !std::filesystem::exists(directory, error)) return logs;
     auto log = recover_one(directory, i, cluster_id, engine, refused);
     if (!log.ok()) return log.status();

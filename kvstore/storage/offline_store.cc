@@ -55,22 +55,6 @@ bool has_shard(const LogRecovery& recovery, LogShard shard) {
   return std::ranges::find(shards, shard, &ShardPosition::shard) != shards.end();
 }
 
-/// The numbers that directories in <data-dir>/log/ have. Other names are none of a node's.
-absl::StatusOr<std::set<uint32_t>> log_numbers(const std::string& data_dir) {
-  const std::string parent = files::logs_dir(data_dir);
-  std::set<uint32_t> numbers;
-  std::error_code error;
-  if (!std::filesystem::exists(parent, error)) {
-    if (error) return files::io_error("looking for", parent, error);
-    return numbers;
-  }
-  for (std::filesystem::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
-    if (const auto number = files::parse_log_name(it->path().filename().string())) numbers.insert(*number);
-  }
-  if (error) return files::io_error("listing", parent, error);
-  return numbers;
-}
-
 uint64_t bytes_of(const std::vector<StoredFile>& stored) {
   uint64_t bytes = 0;
   for (const StoredFile& file : stored) bytes += file.bytes;
@@ -87,7 +71,7 @@ absl::StatusOr<std::unique_ptr<OfflineStore>> OfflineStore::open(Options options
 }
 
 absl::Status OfflineStore::open_logs() {
-  auto numbers = log_numbers(options_.data_dir);
+  auto numbers = files::log_numbers(options_.data_dir);
   if (!numbers.ok()) return numbers.status();
   uint32_t end = options_.has_joined ? 1 : 0;
   if (!numbers->empty()) end = *numbers->rbegin() + 1;

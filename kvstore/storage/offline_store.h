@@ -109,9 +109,9 @@ class OfflineStore {
   };
   /// Called for each row. False ends the dump.
   using DumpVisitor = absl::FunctionRef<bool(ShardId, const ScanRow&)>;
-  /// Visits rows by shard and key. A shard that recovery would refuse, or that has no database, is told to `refused` and
-  /// left out, unless its database is wanted. Returns how many entries are not known to be committed. Errors: what the files say while they
-  /// are read.
+  /// Visits rows by shard and key. A shard that recovery would refuse, or that has no database, is told to `refused`
+  /// and left out, unless its database is wanted. Returns how many entries are not known to be committed. Errors: what
+  /// the files say while they are read.
   [[nodiscard]] absl::StatusOr<uint64_t> dump(const Selection& selection, DumpVisitor visit,
                                               absl::FunctionRef<void(ShardId, const absl::Status&)> refused) const;
 

@@ -55,6 +55,44 @@ std::optional<uint32_t> parse_log_name(const std::string& name) {
   return worker;
 }
 
+absl::StatusOr<std::set<uint32_t>> log_numbers(const std::string& data_dir) {
+  const std::string parent = logs_dir(data_dir);
+  std::set<uint32_t> numbers;
+  std::error_code error;
+  if (!fs::exists(parent, error)) {
+    if (error) return io_error("looking for", parent, error);
+    return numbers;
+  }
+  for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
+    if (const auto number = parse_log_name(it->path().filename().string())) numbers.insert(*number);
+  }
+  if (error) return io_error("listing", parent, error);
+  return numbers;
+}
+
+absl::Status check_no_log_is_missing(const std::string& data_dir) {
+  const absl::StatusOr<std::set<uint32_t>> numbers = log_numbers(data_dir);
+  if (!numbers.ok()) return numbers.status();
+  uint32_t missing = 0;
+  while (numbers->contains(missing)) ++missing;
+  const bool is_gap = !numbers->empty() && missing < *numbers->rbegin();
+  if (!is_gap && missing > 0) return absl::OkStatus();
+  if (!is_gap) {
+    std::error_code error;
+    bool has_shards = false;
+    for (fs::directory_iterator it(shards_dir(data_dir), error), end; !error && it != end; it.increment(error)) {
+      has_shards = has_shards || parse_shard_name(it->path().filename().string()).has_value();
+    }
+    if (!has_shards) return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      "there is no ", log_dir(data_dir, missing),
+      ", which the node has made: writes that it acknowledged may be lost with it. Put the directory back, or restore "
+      "the whole data directory from a backup. If other nodes have replicas of all of this node's shards, start it "
+      "with "
+      "an empty data directory: it learns the shards again"));
+}
+
 absl::Status io_error(const char* what, const std::string& path, const std::error_code& code) {
   const std::string text = absl::StrCat(what, " ", path, ": ", code.message());
   if (is_shortage(code.value())) return absl::ResourceExhaustedError(text);

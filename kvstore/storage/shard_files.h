@@ -10,10 +10,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <system_error>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "kvstore/types/mutation.h"
 
 namespace skua::kv::files {
@@ -28,6 +30,13 @@ namespace skua::kv::files {
 
 /// The worker whose log has a directory of this name; nullopt for a name that no node makes.
 [[nodiscard]] std::optional<uint32_t> parse_log_name(const std::string& name);
+
+/// The numbers of the logs in a data directory; directories with other names are none of a node's. Errors: as
+/// io_error().
+[[nodiscard]] absl::StatusOr<std::set<uint32_t>> log_numbers(const std::string& data_dir);
+/// DATA_LOSS: a log is missing that the node has made. There are databases, which log 0 is older than, or a log with a
+/// higher number. Says what to do.
+[[nodiscard]] absl::Status check_no_log_is_missing(const std::string& data_dir);
 
 /// The prefixes that the names of directories have while they are made, received from elsewhere, and removed.
 inline constexpr char kNewPrefix[] = ".new-";

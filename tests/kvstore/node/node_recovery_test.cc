@@ -114,6 +114,33 @@ TEST_F(NodeRecoveryTest, LogsOfWorkersOfBeforeAreRecoveredAndClosed) {
   EXPECT_THAT(lines_, HasSubstr("log recovered worker=1"));
 }
 
+TEST_F(NodeRecoveryTest, ALogThatIsMissingIsNotMadeAnew) {
+  options_.workers = 2;
+  {
+    Start start(*this);
+    ASSERT_TRUE(recover(start).ok());
+    ASSERT_TRUE(engine_->open_db(shards(), kShard).ok());
+  }
+  const std::string aside = directory_.path() + "/aside";
+  fs::rename(log_dir(0), aside);
+  const auto refused = [&] {
+    Start start(*this);
+    const absl::Status why = recover(start).status();
+    EXPECT_TRUE(absl::IsDataLoss(why)) << why;
+    EXPECT_THAT(std::string(why.message()), HasSubstr(log_dir(0)));
+    EXPECT_FALSE(fs::exists(log_dir(0)));
+  };
+  refused();
+  fs::remove_all(log_dir(1));
+  refused();  // there are databases
+  fs::remove_all(shards());
+  fs::create_directories(log_dir(1));
+  refused();  // there is a log behind it
+  fs::rename(aside, log_dir(0));
+  Start start(*this);
+  EXPECT_TRUE(recover(start).ok());
+}
+
 TEST_F(NodeRecoveryTest, AStateThatCannotBeReadIsNoFirstStart) {
   std::ofstream(files_.path_of("state")) << "nothing that a node writes";
   Start start(*this);
