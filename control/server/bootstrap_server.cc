@@ -2,7 +2,6 @@
 
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/service_type.h>
-#include <grpcpp/resource_quota.h>
 
 #include <chrono>
 #include <utility>
@@ -35,12 +34,13 @@ absl::StatusOr<std::unique_ptr<BootstrapServer>> BootstrapServer::start(
     const CredentialsPtr& credentials, DoorLog log) {
   auto service = make_bootstrap_service(acceptor);
   grpc::ServerBuilder builder;
-  grpc::ResourceQuota quota("bootstrap");
-  quota.SetMaxThreads(kBootstrapThreadsMax);
-  builder.SetResourceQuota(quota);
   builder.RegisterService(service.get());
   for (grpc::Service* extra : extra_services) builder.RegisterService(extra);
-  auto listener = listen(builder, listen_address, credentials, nullptr, std::move(log));
+  auto listener = listen_with(builder, listen_address, server_credentials(credentials, nullptr), nullptr,
+                              {.calls_per_connection = kCallsPerConnectionMax,
+                               .threads_max = kBootstrapThreadsMax,
+                               .takes_plaintext = takes_plaintext(credentials),
+                               .log = std::move(log)});
   if (!listener.ok()) return listener.status();
   return std::make_unique<RunningServer>(std::move(service), *std::move(listener));
 }

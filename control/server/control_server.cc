@@ -84,10 +84,11 @@ class RunningServer final : public ControlServer {
     builder.SetMaxReceiveMessageSize(kJoinMessageMax);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kJoinConnectionAgeMs);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, kJoinConnectionAgeMs);
-    builder.SetResourceQuota(grpc::ResourceQuota("joining").Resize(kJoinMemoryMax));
-    auto listener = listen_with(
-        builder, address, credentials_->for_joining(), auditor_,
-        {.calls_per_connection = kJoinCallsPerConnectionMax, .whom = DoorFor::kStrangers, .log = door_log()});
+    auto listener = listen_with(builder, address, credentials_->for_joining(), auditor_,
+                                {.calls_per_connection = kJoinCallsPerConnectionMax,
+                                 .memory_max = kJoinMemoryMax,
+                                 .whom = DoorFor::kStrangers,
+                                 .log = door_log()});
     if (!listener.ok()) return listener.status();
     join_listener_ = *std::move(listener);
     join_port_->store(join_listener_.door->port());

@@ -75,6 +75,9 @@ inline constexpr size_t kJoinMemoryMax = 32 << 20;
 inline constexpr size_t kOfferMax = 64 * 1024;
 /// Open calls of one connection, also watches; a caller keeps further ones back itself.
 inline constexpr size_t kCallsPerConnectionMax = 128;
+/// What gRPC holds at a port for all who are not strangers: connections, calls, and above all messages of which only a
+/// part has come, each of which may be declared to be gigabytes.
+inline constexpr size_t kGrpcMemoryMax = 128 << 20;
 /// Threads that serve Bootstrap on a node: each may wait for a worker.
 inline constexpr int kBootstrapThreadsMax = 32;
 

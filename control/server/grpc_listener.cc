@@ -1,5 +1,6 @@
 #include "control/server/grpc_listener.h"
 
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -113,6 +114,10 @@ absl::StatusOr<Listener> listen_with(grpc::ServerBuilder& builder, const std::st
   // A connection is a file descriptor, which a node's files need as well: whoever says nothing does not keep one.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 60'000);
+  grpc::ResourceQuota quota(address);
+  quota.Resize(rules.memory_max);
+  if (rules.threads_max != 0) quota.SetMaxThreads(rules.threads_max);
+  builder.SetResourceQuota(quota);
   // Each call that is open holds memory, a reply that its caller does not read up to a shard map's size.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(rules.calls_per_connection));
   auto inside = builder.experimental().AddExternalConnectionAcceptor(

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "control/security/credentials.h"
 #include "control/server/connection_door.h"
+#include "control/server/controller_limits.h"
 
 namespace skua::control {
 
@@ -57,6 +58,11 @@ struct HostPort {
 /// What is different from server to server.
 struct ListenRules {
   size_t calls_per_connection = 0;
+  /// What its connections and calls may hold, most of all messages of which only a part has come: gRPC's own limit for
+  /// a message counts only whole ones. At the bound gRPC ends calls that hold memory: RESOURCE_EXHAUSTED.
+  size_t memory_max = kGrpcMemoryMax;
+  /// Threads that serve calls which may block; 0: gRPC decides.
+  int threads_max = 0;
   /// Also from callers without TLS.
   bool takes_plaintext = false;
   DoorFor whom = DoorFor::kMembers;

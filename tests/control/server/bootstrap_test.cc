@@ -9,6 +9,7 @@
 #include "control/client/bootstrap_client.h"
 #include "control/server/bootstrap_server.h"
 #include "control/server/controller_limits.h"
+#include "tests/control/unfinished_messages.h"
 #include "tests/control/wait.h"
 
 namespace skua::control {
@@ -154,6 +155,12 @@ TEST_F(BootstrapTest, Destructor_CancelsWhatIsOpen) {
         client.open_session_async(request(), kGenerous, [&](auto answer) { code = answer.status().code(); }).ok());
   }
   EXPECT_EQ(code, StatusCode::kCancelled);
+}
+
+TEST_F(BootstrapTest, MessagesThatNobodyEndsDoNotFillTheMemory) {
+  UnfinishedMessages messages(server_->address(), "/skua.control.v1.Bootstrap/OpenSession", kCallsPerConnectionMax);
+  EXPECT_TRUE(messages.is_stopped_within(4 * kGrpcMemoryMax));
+  EXPECT_TRUE(eventually([&] { return client_.open_session(request(), kGenerous).ok(); })) << "others are served";
 }
 
 TEST(BootstrapServer, PortInUse) {

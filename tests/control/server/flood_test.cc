@@ -19,6 +19,7 @@
 #include "control/store/memory_store.h"
 #include "tests/control/core/core_fixture.h"
 #include "tests/control/fake_probe.h"
+#include "tests/control/unfinished_messages.h"
 #include "tests/control/wait.h"
 
 namespace skua::control {
@@ -151,6 +152,13 @@ TEST_F(FloodTest, ANodeJoinsAndIsHeardWhileStrangersAskForEverything) {
   }
   const uint64_t before = answered_;
   EXPECT_TRUE(eventually([&] { return answered_ > before; })) << "the flood goes on";
+}
+
+TEST_F(FloodTest, MessagesThatNobodyEndsDoNotFillTheMemory) {
+  UnfinishedMessages messages(server_->address(), "/skua.control.v1.Cluster/GetStatus", kCallsPerConnectionMax);
+  EXPECT_TRUE(messages.is_stopped_within(4 * kGrpcMemoryMax));
+  AdminClient admin(server_->address(), kGenerous);
+  EXPECT_TRUE(eventually([&] { return admin.status().ok(); })) << "others are served";
 }
 
 TEST_F(FloodTest, WatchesOfOneHostAreBoundedAndNodesJoinAllTheSame) {
