@@ -105,21 +105,12 @@ absl::Status Controller::submit(Event event, DoneFn done, const std::string& sou
   const bool joins = std::holds_alternative<RegisterNode>(event) || std::holds_alternative<NodeLeave>(event);
   Command command = [this, event = std::move(event), done = std::move(done), source, principal,
                      check](bool stopping) mutable {
-    absl::Status allowed = check_allowed(principal, core_->state());
-    if (allowed.ok() && check != nullptr && not_leading_.ok()) allowed = check(event, core_->state());
-    if (!stopping && !allowed.ok()) {
-      Decision refused;
-      refused.status = std::move(allowed);
-      return done(refused, *core_);
-    }
-    if (!stopping) {
-      auto* registration = std::get_if<RegisterNode>(&event);
-      if (registration == nullptr) return execute(event, done, source);
-      return register_node({std::move(*registration), source, std::move(done)});
-    }
-    Decision decision;
-    decision.status = stopping_error();
-    done(decision, *core_);
+    Decision refused;
+    refused.status = stopping ? stopping_error() : judge(event, principal, check);
+    if (!refused.status.ok()) return done(refused, *core_);
+    auto* registration = std::get_if<RegisterNode>(&event);
+    if (registration == nullptr) return execute(event, done, source);
+    register_node({std::move(*registration), source, std::move(done)});
   };
   const auto lane = joins ? CommandQueue::Lane::kJoining : CommandQueue::Lane::kOthers;
   if (!sender) return enqueue(lane, std::move(command), source);
@@ -133,6 +124,14 @@ absl::Status Controller::submit(Event event, DoneFn done, const std::string& sou
       });
   if (!status.ok()) roll_.served(uuid, kind);
   return status;
+}
+
+/// Who leads comes first: what a process knew of who is revoked may be out of date while another one leads, and must not
+/// keep anybody from being sent there.
+absl::Status Controller::judge(const Event& event, const std::string& principal, CheckFn check) const {
+  if (!not_leading_.ok()) return not_leading_;
+  if (auto allowed = check_allowed(principal, core_->state()); !allowed.ok()) return allowed;
+  return check == nullptr ? absl::OkStatus() : check(event, core_->state());
 }
 
 absl::Status Controller::query(QueryFn done, std::function<void(const absl::Status&)> failed) {

@@ -92,7 +92,8 @@ class Controller {
   /// Queues an event. On an error `done` never runs: RESOURCE_EXHAUSTED at the bounds of CommandQueue, what NodeRoll
   /// says of a heartbeat or report that is not of a registered process, UNAVAILABLE after stop(). `source` is the host
   /// that it came from, for bounds by host; empty: not known. `principal` (role/name; empty: not known) asks for it: if
-  /// it is revoked when the event's turn comes, `done` gets PERMISSION_DENIED, whatever was when the call came.
+  /// this process leads and it is revoked when the event's turn comes, `done` gets PERMISSION_DENIED, whatever was when
+  /// the call came.
   /// `check` (null: none) judges the event when its turn comes, if this process leads; its error is the decision.
   /// Thread: any.
   absl::Status submit(Event event, DoneFn done, const std::string& source = "", const std::string& principal = "",
@@ -138,6 +139,7 @@ class Controller {
   void follow(const Leadership& leadership);
   /// To everybody who has a copy: the roll, the hub, the status.
   void publish_state(bool nodes_changed);
+  [[nodiscard]] absl::Status judge(const Event& event, const std::string& principal, CheckFn check) const;
   void execute(const Event& event, const DoneFn& done, const std::string& source);
   void hear_nodes();
   void tick();

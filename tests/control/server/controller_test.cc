@@ -41,10 +41,11 @@ class ControllerTest : public testing::Test {
     controller_->start();
   }
 
-  Decision step(Event event) {
+  Decision step(Event event, const std::string& principal = "") {
     std::promise<Decision> promise;
     const auto status = controller_->submit(
-        std::move(event), [&](const Decision& decision, const ClusterCore&) { promise.set_value(decision); });
+        std::move(event), [&](const Decision& decision, const ClusterCore&) { promise.set_value(decision); }, "host",
+        principal);
     if (!status.ok()) return {status, {}, {}, {}, std::nullopt};
     return promise.get_future().get();
   }
@@ -429,7 +430,7 @@ TEST_F(ControllerAmongOthersTest, OnlyTheLeaderRefusesWhoIsRevoked) {
   EXPECT_THAT(denied_, ElementsAre("client/app"));
   controller_->set_leadership({.leads = false, .term = 2, .leader = "other:1", .trouble = ""});
   ASSERT_TRUE(follows());
-  EXPECT_FALSE(step(DropTable{"t"}).status.ok());
+  EXPECT_EQ(redirected_to(step(DropTable{"t"}, "client/app").status), "other:1");
   EXPECT_THAT(denied_, IsEmpty());
   controller_->set_leadership({.leads = true, .term = 3, .leader = "us:1", .trouble = ""});
   ASSERT_TRUE(leads());
