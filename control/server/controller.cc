@@ -22,7 +22,7 @@ namespace {
 
 /// How often a decision is taken anew because another control process was faster.
 constexpr int kAttemptsMax = 5;
-/// How often ticks ask a store that failed.
+/// How often a store that failed is asked again.
 constexpr DurationNs kReloadInterval = 1 * kSecond;
 /// By then a transaction that was given up has happened, or never will.
 constexpr DurationNs kLateCommit = 10 * kSecond;
@@ -217,6 +217,7 @@ bool Controller::take_over(const Leadership& leadership) {
   take_over_trouble_.clear();
   core_.emplace(options_.core, *std::move(state), clock_.now_ns());
   must_reload_ = false;
+  next_reload_ = 0;
   not_leading_ = absl::OkStatus();
   publish_state(true);
   log(false, absl::StrCat("leads, term ", leadership.term, ", map revision ", core_->state().map_revision));
@@ -294,7 +295,10 @@ void Controller::hear_nodes() {
       if (!stopping_) waiting = commands_.take_nodes();
     }
     if (waiting.empty()) return;
-    for (const Command& command : waiting) command(false);
+    for (const Command& command : waiting) {
+      command(false);
+      note_step();
+    }
   }
 }
 
@@ -307,11 +311,11 @@ void Controller::tick() {
     changed_ = false;
     Decision decision;
     // A store that does not answer holds this thread up, and heartbeats with it: ask it now and then.
-    const bool wait = must_reload_ && clock_.now_ns() < next_reload_;
+    const bool wait = must_reload_ && clock_.now_ns() < next_tick_reload_;
     if (!wait) decision = decide(Tick{});
     const bool failed = wait || !decision.status.ok();
     if (failed) {
-      if (!wait) next_reload_ = clock_.now_ns() + kReloadInterval;
+      if (!wait) next_tick_reload_ = clock_.now_ns() + kReloadInterval;
       // Whatever the store does, silence is noticed. It may have taken long to fail.
       hear_nodes();
       Decision silence = core_->step(Tick{}, clock_.now_ns());
@@ -376,11 +380,16 @@ absl::Status Controller::commit(const Changes& changes, bool& retry) {
   return absl::OkStatus();
 }
 
+/// A store that is away may take seconds to say so. It is not asked for each command that waits: the thread would hang
+/// for as long as there are any.
 absl::Status Controller::reload() {
+  if (clock_.now_ns() < next_reload_) return reload_trouble_;
   auto state = store_.load();
   if (!state.ok()) {
-    return absl::UnavailableError(
+    next_reload_ = clock_.now_ns() + kReloadInterval;
+    reload_trouble_ = absl::UnavailableError(
         absl::StrCat("the metadata store cannot be read: ", std::string(state.status().message())));
+    return reload_trouble_;
   }
   must_reload_ = false;
   const uint64_t before = core_->state().map_revision;

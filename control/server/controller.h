@@ -167,7 +167,10 @@ class Controller {
   bool changed_ = false;
   /// The last tick could not reach the store; said once.
   bool tick_failed_ = false;
+  TimeNs next_tick_reload_ = 0;
+  /// The store could not be read: until when it is not asked again, and what commands are told until then.
   TimeNs next_reload_ = 0;
+  absl::Status reload_trouble_;
   /// A change of unknown outcome may come into effect after the state was read again: when to look once more.
   TimeNs look_again_ = kTimeNever;
   /// What was last logged about a store that a new leader cannot read.

@@ -351,6 +351,89 @@ TEST_F(ControllerTest, AStoreThatFailsSlowlyMakesNobodySilentWhoHasSpoken) {
   controller_ = nullptr;
 }
 
+/// Cannot be read for a while.
+class AbsentStore final : public MetadataStore {
+ public:
+  absl::StatusOr<GetResult> get(const std::string& key) override { return store.get(key); }
+  absl::StatusOr<RangeResult> range(const std::string& prefix) override {
+    ++reads;
+    return is_away ? absl::StatusOr<RangeResult>(absl::UnavailableError("nobody is there")) : store.range(prefix);
+  }
+  absl::StatusOr<TransactionResult> transact(const Transaction& what) override { return store.transact(what); }
+  absl::StatusOr<std::unique_ptr<Watch>> watch(const std::string& prefix, uint64_t from) override {
+    return store.watch(prefix, from);
+  }
+  absl::Status compact(uint64_t revision) override { return store.compact(revision); }
+  void leave() {
+    is_away = true;
+    store.fail_transactions(absl::UnavailableError("nobody is there"));
+  }
+  void come_back() {
+    is_away = false;
+    store.fail_transactions(absl::OkStatus());
+  }
+
+  MemoryStore store;
+  std::atomic<bool> is_away = false;
+  std::atomic<int> reads = 0;
+};
+
+TEST_F(ControllerTest, AStoreThatIsAwayIsNotAskedForEachCommand) {
+  SharedClock clock;
+  AbsentStore store;
+  StateStore states(store);
+  auto state = states.load_or_create({}, kClusterId);
+  controller_ = std::make_unique<Controller>(ControllerOptions{.core = {.suspect_after_ns = 3600 * kSecond}, .log = {}},
+                                             states, *std::move(state), clock, hub_);
+  controller_->start();
+  ASSERT_TRUE(register_node(1).status.ok());
+  store.leave();
+  EXPECT_FALSE(step(CreateTable{"t", 1, false}).status.ok());
+  store.reads = 0;
+  for (int i = 0; i < 5; ++i) {
+    const Decision refused = step(CreateTable{"t", 1, false});
+    EXPECT_EQ(refused.status.code(), StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(refused.status.message()), HasSubstr("cannot be read: nobody is there"));
+  }
+  EXPECT_EQ(store.reads, 1);
+  store.come_back();
+  clock.advance(kSecond);
+  EXPECT_TRUE(step(CreateTable{"t", 1, false}).status.ok());
+  controller_ = nullptr;
+}
+
+/// What nodes say while a tick waits for the store may be much: the thread goes on all the same, and says so.
+TEST_F(ControllerTest, HearingManyNodesIsNoHang) {
+  SharedClock clock;
+  SlowStore store;
+  StateStore states(store);
+  auto state = states.load_or_create({}, kClusterId);
+  controller_ = std::make_unique<Controller>(
+      ControllerOptions{.core = {.suspect_after_ns = 3600 * kSecond}, .tick_ns = 2 * kMillisecond, .log = {}}, states,
+      *std::move(state), clock, hub_);
+  controller_->start();
+  ASSERT_TRUE(register_node(1).status.ok());
+  ASSERT_TRUE(register_node(2).status.ok());
+  std::promise<DurationNs> since_step;
+  const auto beat = [&](uint64_t n, std::function<void()> done) {
+    const NodeInfo node = test_node(n);
+    return controller_->submit(NodeHeartbeat{node.uuid, 1, node.instance},
+                               [done = std::move(done)](const auto&, const auto&) { done(); });
+  };
+  store.store.fail_transactions(absl::UnavailableError("full"));
+  // The change fails, so the next tick reads everything again.
+  const auto queued = controller_->submit(CreateTable{"t", 1, false}, [&](const Decision&, const ClusterCore&) {
+    store.on_read = [&] {
+      EXPECT_TRUE(beat(1, [&] { clock.advance(3600 * kSecond); }).ok());
+      EXPECT_TRUE(beat(2, [&] { since_step.set_value(clock.now_ns() - controller_->last_step_ns()); }).ok());
+    };
+    clock.advance(10 * kMillisecond);  // a tick is due
+  });
+  ASSERT_TRUE(queued.ok()) << queued;
+  EXPECT_EQ(since_step.get_future().get(), 0);
+  controller_ = nullptr;
+}
+
 TEST_F(ControllerTest, GenerationGrowsWithWhateverIsShown) {
   uint64_t last = controller_->generation();
   const auto grew = [&] { return std::exchange(last, controller_->generation()) < last; };
