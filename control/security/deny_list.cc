@@ -11,6 +11,12 @@ void DenyList::update(uint64_t revision, const std::vector<std::string>& princip
   principals_ = {principals.begin(), principals.end()};
 }
 
+void DenyList::replace(uint64_t revision, const std::vector<std::string>& principals) {
+  const std::lock_guard lock(mutex_);
+  revision_ = revision;
+  principals_ = {principals.begin(), principals.end()};
+}
+
 absl::Status DenyList::check(const Identity& identity) const {
   const std::lock_guard lock(mutex_);
   if (principals_.empty() || !principals_.contains(identity.principal())) return absl::OkStatus();

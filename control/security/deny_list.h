@@ -21,6 +21,10 @@ class DenyList {
   /// process may follow the map.
   void update(uint64_t revision, const std::vector<std::string>& principals);
 
+  /// The same, also by a list of an older revision. For who makes the maps: after its metadata was restored from a
+  /// backup, revisions begin again at an older one.
+  void replace(uint64_t revision, const std::vector<std::string>& principals);
+
   /// PERMISSION_DENIED, with what to do, if the identity is on the list.
   [[nodiscard]] absl::Status check(const Identity& identity) const;
 

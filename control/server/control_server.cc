@@ -46,7 +46,7 @@ class RunningServer final : public ControlServer {
                      .log = options.log,
                      .on_denied =
                          [this](uint64_t revision, const std::vector<std::string>& denied) {
-                           if (credentials_ != nullptr) credentials_->deny_list().update(revision, denied);
+                           if (credentials_ != nullptr) credentials_->deny_list().replace(revision, denied);
                          },
                      .alone = election_ == nullptr},
                     state_store, std::move(state), clock_, hub_,

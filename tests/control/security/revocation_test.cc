@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "control/client/admin_client.h"
 #include "control/client/bootstrap_client.h"
@@ -18,6 +20,8 @@
 #include "control/security/credentials.h"
 #include "control/server/bootstrap_server.h"
 #include "control/server/control_server.h"
+#include "control/server/state_store.h"
+#include "control/store/election.h"
 #include "control/store/embedded_store.h"
 #include "control/store/memory_store.h"
 #include "tests/app/free_port.h"
@@ -191,6 +195,69 @@ TEST_F(RevocationTest, MistakesAreRefused) {
   const absl::Status nobody = AdminClient((*plain)->address(), 20 * kSecond).revoke_identity("client/app");
   EXPECT_EQ(nobody.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(nobody.message()), HasSubstr("no certificates"));
+}
+
+/// Leads, or does not, as the test says.
+class ToldElection final : public Election {
+ public:
+  void start(const std::string& own_address, std::function<void(const Leadership&)> changed) override {
+    own_address_ = own_address;
+    changed_ = std::move(changed);
+    win();
+  }
+  void stop() override {}
+  void win() { changed_({.leads = true, .term = ++term_, .leader = own_address_, .trouble = ""}); }
+  void lose() { changed_({.leads = false, .term = ++term_, .leader = "", .trouble = "it is restored"}); }
+
+ private:
+  std::string own_address_;
+  uint64_t term_ = 0;
+  std::function<void(const Leadership&)> changed_;
+};
+
+/// The control plane's metadata is that of an older snapshot, with older revisions.
+TEST(RestoredMetadata, WhoIsRevokedInItIsRefused) {
+  const TempDir directory;
+  CertificateOffice office{directory.path(), "office", kOurs};
+  auto owned_store = std::make_unique<MemoryStore>();
+  MemoryStore& store = *owned_store;
+  auto owned_election = std::make_unique<ToldElection>();
+  ToldElection& election = *owned_election;
+  ControlServerOptions options;
+  options.listen_address = "127.0.0.1:0";
+  options.cluster.id = kOurs;
+  options.credentials = loaded(office.issue(Role::kControl, "c1"));
+  options.make_probe = [] { return std::make_unique<AgreeableProbe>(); };
+  const auto control = ControlServer::start(options, std::move(owned_store), std::move(owned_election));
+  ASSERT_TRUE(control.ok()) << control.status();
+  AdminClient ada((*control)->address(), 20 * kSecond, loaded(office.issue(Role::kAdmin, "ada")));
+  AdminClient eve((*control)->address(), 20 * kSecond, loaded(office.issue(Role::kAdmin, "eve")));
+  ASSERT_TRUE(eventually([&] { return ada.revoke_identity("admin/eve").ok(); }));
+  for (const char* other : {"client/a", "client/b", "client/c"}) ASSERT_TRUE(ada.revoke_identity(other).ok());
+
+  election.lose();
+  AdminClient impatient((*control)->address(), 100 * kMillisecond, loaded(office.issue(Role::kAdmin, "ada")));
+  ASSERT_TRUE(eventually([&] { return impatient.shard_map().status().code() == absl::StatusCode::kUnavailable; }));
+  Changes older;
+  older.map_revision = 2;
+  older.next_table_id = 1;
+  older.put_denied = {"admin/eve"};
+  StateStore behind(store);
+  ASSERT_TRUE(behind.load().ok());
+  ASSERT_TRUE(*behind.commit(older));
+  election.win();
+  ASSERT_TRUE(eventually([&] { return ada.shard_map().ok(); }));
+  EXPECT_EQ(eve.shard_map().status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST(DenyList, TheMapsMakerMayGoBack) {
+  DenyList list;
+  const Identity app{kOurs, Role::kClient, "app"};
+  list.replace(5, {});
+  list.replace(2, {"client/app"});
+  EXPECT_EQ(list.check(app).code(), absl::StatusCode::kPermissionDenied);
+  list.update(3, {});
+  EXPECT_TRUE(list.check(app).ok());
 }
 
 TEST(DenyList, AnOlderListIsIgnored) {
