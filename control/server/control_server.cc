@@ -40,7 +40,7 @@ class RunningServer final : public ControlServer {
         cluster_name_(state.cluster_name),
         store_(std::move(store)),
         election_(std::move(election)),
-        hub_(options.watches_per_host),
+        hub_(options.watches_per_host, options.credentials == nullptr ? 0 : kNodesMax),
         controller_({.core = {.suspect_after_ns = options.suspect_after_ms * kMillisecond, .views = views(options)},
                      .tick_ns = options.heartbeat_interval_ms * kMillisecond / 5 + kMillisecond,
                      .log = options.log,

@@ -136,6 +136,16 @@ class MembershipService final : public v1::Membership::CallbackService {
   Controller& controller_;
 };
 
+WatcherKind kind_of(const std::optional<Identity>& watcher) {
+  if (!watcher) return WatcherKind::kAnonymous;
+  return watcher->role == Role::kNode ? WatcherKind::kNode : WatcherKind::kClient;
+}
+
+/// Whom the bound for one host counts: a node for itself, so that no client beside it takes its place.
+std::string source_of(const CallbackServerContext& context, const std::optional<Identity>& watcher) {
+  return kind_of(watcher) == WatcherKind::kNode ? watcher->principal() : peer_network(context.peer());
+}
+
 /// One WatchShardMap call. See MapHub for what it promises.
 ///
 ///    offer ──> waiting_ ──(nothing on its way)──> on_its_way_ ──StartWrite──> OnWriteDone
@@ -152,7 +162,7 @@ class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>,
     stream->self_ = stream;
     stream->credentials_ = credentials;
     stream->watcher_ = peer_identity(*context.auth_context());
-    const auto key = hub.add(stream, after_revision, peer_host(context.peer()), !stream->watcher_.has_value());
+    const auto key = hub.add(stream, after_revision, source_of(context, stream->watcher_), kind_of(stream->watcher_));
     MapStream* raw = stream.get();
     if (key.ok()) {
       raw->key_ = *key;

@@ -43,12 +43,14 @@ MapMessage MapHub::current() const {
   return current_;
 }
 
-absl::Status MapHub::admit_locked(const std::string& source) const {
+absl::Status MapHub::admit_locked(const std::string& source, WatcherKind kind) const {
   if (closed_) return absl::UnavailableError("the control plane is shutting down");
   if (!suspended_.ok()) return suspended_;
-  if (watchers_.size() >= kWatchersMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(kWatchersMax, " clients watch the shard map, which is the limit. Try again later"));
+  const bool is_full = watchers_.size() >= kWatchersMax;
+  if (is_full || (kind != WatcherKind::kNode && others_ >= others_max_)) {
+    return absl::ResourceExhaustedError(absl::StrCat(is_full ? kWatchersMax : others_max_,
+                                                     " clients watch the shard map, which is the limit. Try again "
+                                                     "later"));
   }
   const auto from_there = by_source_.find(source);
   if (from_there == by_source_.end() || from_there->second < per_source_max_) return absl::OkStatus();
@@ -59,14 +61,15 @@ absl::Status MapHub::admit_locked(const std::string& source) const {
 }
 
 absl::StatusOr<uint64_t> MapHub::add(const std::shared_ptr<MapWatcher>& watcher, uint64_t after_revision,
-                                     const std::string& source, bool is_anonymous) {
+                                     const std::string& source, WatcherKind kind) {
   MapMessage first;
   uint64_t key = 0;
   {
     std::lock_guard lock(mutex_);
-    if (auto status = admit_locked(source); !status.ok()) return status;
+    if (auto status = admit_locked(source, kind); !status.ok()) return status;
     key = next_key_++;
-    watchers_[key] = {watcher, source, is_anonymous};
+    watchers_[key] = {watcher, source, kind};
+    if (kind != WatcherKind::kNode) ++others_;
     if (!source.empty()) ++by_source_[source];
     const bool has_it = current_ == nullptr || current_->map().revision() == after_revision;
     first = has_it ? std::make_shared<v1::WatchShardMapReply>() : current_;
@@ -81,6 +84,7 @@ void MapHub::remove(uint64_t key) {
   if (watching == watchers_.end()) return;
   const auto from_there = by_source_.find(watching->second.source);
   if (from_there != by_source_.end() && --from_there->second == 0) by_source_.erase(from_there);
+  if (watching->second.kind != WatcherKind::kNode) --others_;
   watchers_.erase(watching);
 }
 
@@ -101,8 +105,8 @@ size_t MapHub::watcher_count() const {
 
 size_t MapHub::anonymous_watcher_count() const {
   std::lock_guard lock(mutex_);
-  return static_cast<size_t>(
-      std::ranges::count_if(watchers_, [](const auto& watching) { return watching.second.is_anonymous; }));
+  return static_cast<size_t>(std::ranges::count_if(
+      watchers_, [](const auto& watching) { return watching.second.kind == WatcherKind::kAnonymous; }));
 }
 
 std::vector<std::shared_ptr<MapWatcher>> MapHub::watchers_locked() const {

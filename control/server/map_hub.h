@@ -34,11 +34,18 @@ class MapWatcher {
   virtual void close(const absl::Status& why) = 0;
 };
 
+enum class WatcherKind {
+  kAnonymous,  ///< it showed no certificate
+  kClient,     ///< or any other that is no node
+  kNode,
+};
+
 /// Thread: any.
 class MapHub {
  public:
-  /// `per_source_max`: watchers of one host.
-  explicit MapHub(size_t per_source_max = kWatchersPerSourceMax) : per_source_max_(per_source_max) {}
+  /// `per_source_max`: watchers of one host. `kept_for_nodes`: of kWatchersMax, so many places are for nodes only.
+  explicit MapHub(size_t per_source_max = kWatchersPerSourceMax, size_t kept_for_nodes = 0)
+      : per_source_max_(per_source_max), others_max_(kWatchersMax - kept_for_nodes) {}
 
   /// Makes `map` current and offers it to all watchers. Ends suspend().
   void publish(const ShardMap& map);
@@ -52,11 +59,12 @@ class MapHub {
   [[nodiscard]] absl::Status refusal() const;
 
   /// Adds a watcher, which is offered the current map at once, or an empty message if that is
-  /// `after_revision`. Returns the key for remove(). RESOURCE_EXHAUSTED at kWatchersMax, UNAVAILABLE after close(),
+  /// `after_revision`. Returns the key for remove(). RESOURCE_EXHAUSTED at kWatchersMax, or for others than nodes where
+  /// the places begin that are kept for nodes; UNAVAILABLE after close(),
   /// suspend()'s status after that. `source` is the host that watches, which may have so many as the constructor says;
-  /// empty: not counted. `is_anonymous`: it showed no certificate.
+  /// empty: not counted.
   absl::StatusOr<uint64_t> add(const std::shared_ptr<MapWatcher>& watcher, uint64_t after_revision,
-                               const std::string& source = "", bool is_anonymous = false);
+                               const std::string& source = "", WatcherKind kind = WatcherKind::kClient);
   void remove(uint64_t key);
 
   /// Closes all watchers and refuses new ones.
@@ -69,17 +77,19 @@ class MapHub {
   struct Watching {
     std::shared_ptr<MapWatcher> watcher;
     std::string source;
-    bool is_anonymous = false;
+    WatcherKind kind = WatcherKind::kClient;
   };
 
-  [[nodiscard]] absl::Status admit_locked(const std::string& source) const;
+  [[nodiscard]] absl::Status admit_locked(const std::string& source, WatcherKind kind) const;
   [[nodiscard]] std::vector<std::shared_ptr<MapWatcher>> watchers_locked() const;
 
   const size_t per_source_max_;
+  const size_t others_max_;
   mutable std::mutex mutex_;
   MapMessage current_;
   absl::Status suspended_;
   std::map<uint64_t, Watching> watchers_;
+  size_t others_ = 0;  // of watchers_: those that are no nodes
   std::map<std::string, size_t> by_source_;
   uint64_t next_key_ = 1;
   bool closed_ = false;

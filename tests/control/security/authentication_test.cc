@@ -14,6 +14,7 @@
 #include "control/client/admin_client.h"
 #include "control/client/bootstrap_client.h"
 #include "control/client/node_agent.h"
+#include "control/client/shard_map_cache.h"
 #include "control/proto/control.grpc.pb.h"
 #include "control/security/access.h"
 #include "control/security/credentials.h"
@@ -51,17 +52,21 @@ class NoSessions final : public SessionAcceptor {
 class AuthenticationTest : public testing::Test {
  protected:
   AuthenticationTest() : office_(directory_.path(), "ours", kCluster) {
-    ControlServerOptions options;
-    options.listen_address = "127.0.0.1:0";
-    options.cluster.id = kCluster;
-    options.credentials = loaded(office_.issue(Role::kControl, "c1"));
-    options.make_probe = [] { return std::make_unique<AgreeableProbe>(); };
-    auto control = ControlServer::start(options, std::make_unique<MemoryStore>());
+    auto control = ControlServer::start(control_options(), std::make_unique<MemoryStore>());
     EXPECT_TRUE(control.ok()) << control.status();
     control_ = *std::move(control);
     auto node = BootstrapServer::start("127.0.0.1:0", acceptor_, {}, loaded(office_.issue(Role::kNode, kNode)));
     EXPECT_TRUE(node.ok()) << node.status();
     node_ = *std::move(node);
+  }
+
+  [[nodiscard]] ControlServerOptions control_options() {
+    ControlServerOptions options;
+    options.listen_address = "127.0.0.1:0";
+    options.cluster.id = kCluster;
+    options.credentials = loaded(office_.issue(Role::kControl, "c1"));
+    options.make_probe = [] { return std::make_unique<AgreeableProbe>(); };
+    return options;
   }
 
   [[nodiscard]] std::string server_of(std::string_view method) const {
@@ -109,6 +114,23 @@ class AuthenticationTest : public testing::Test {
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<BootstrapServer> node_;
 };
+
+/// Clients of a node's host that follow the map do not keep the node from following it.
+TEST_F(AuthenticationTest, NodesAreNotCountedWithTheClientsOfTheirHost) {
+  ControlServerOptions options = control_options();
+  options.watches_per_host = 1;
+  const auto control = ControlServer::start(options, std::make_unique<MemoryStore>());
+  ASSERT_TRUE(control.ok()) << control.status();
+  const auto any = [](const ShardMap& map) { return map.revision > 0; };
+  ShardMapCache client(
+      {.control_address = (*control)->address(), .credentials = loaded(office_.issue(Role::kClient, "app"))});
+  client.start();
+  ASSERT_TRUE(client.wait_until(any, kGenerous).ok());
+  ShardMapCache node(
+      {.control_address = (*control)->address(), .credentials = loaded(office_.issue(Role::kNode, kNode))});
+  node.start();
+  EXPECT_TRUE(node.wait_until(any, kGenerous).ok());
+}
 
 TEST_F(AuthenticationTest, StrangersCallNothing) {
   expect_nothing_is_open(grpc::InsecureChannelCredentials(), "plain text");

@@ -94,6 +94,20 @@ TEST(MapHub, HowManyOneHostHasIsAnOption) {
   EXPECT_NE(std::string(refused.message()).find("--watches-per-host"), std::string::npos);
 }
 
+TEST(MapHub, OthersLeaveRoomForNodes) {
+  constexpr size_t kKept = 3;
+  MapHub hub(kWatchersMax, kKept);
+  const auto watcher = std::make_shared<Recorder>();
+  const auto first = hub.add(watcher, 0, "", WatcherKind::kAnonymous);
+  for (size_t i = 1; i < kWatchersMax - kKept; ++i) ASSERT_TRUE(hub.add(watcher, 0).ok());
+  EXPECT_EQ(hub.add(watcher, 0).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(hub.add(watcher, 0, "", WatcherKind::kAnonymous).ok());
+  for (size_t i = 0; i < kKept; ++i) ASSERT_TRUE(hub.add(watcher, 0, "", WatcherKind::kNode).ok());
+  EXPECT_FALSE(hub.add(watcher, 0, "", WatcherKind::kNode).ok());
+  hub.remove(*first);
+  EXPECT_TRUE(hub.add(watcher, 0).ok()) << "one went, one may come";
+}
+
 TEST(MapHub, SuspendedUntilTheNextMap) {
   MapHub hub;
   hub.publish(map_of(3));
