@@ -133,6 +133,10 @@ absl::Status check_node_info(const NodeInfo& node) {
     return absl::InvalidArgumentError(absl::StrCat(
         "node ", node.uuid, " registers with an instance that is not a lower-case UUID. It is another program's"));
   }
+  if (!node.secret.empty() && !is_uuid(node.secret)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "node ", node.uuid, " registers with a secret that is not a lower-case UUID. It is another program's"));
+  }
   if (node.incarnation == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("node ", node.uuid, " registers with incarnation 0; the first start has 1"));

@@ -216,6 +216,7 @@ TEST(Register, MalformedDescriptionsAreRefused) {
   EXPECT_TRUE(refused([](NodeInfo& n) { n.uuid = "00000000-0000-0000-9a55-0d7a3a4f8b10"; }));
   EXPECT_TRUE(refused([](NodeInfo& n) { n.instance.clear(); }));
   EXPECT_TRUE(refused([](NodeInfo& n) { n.incarnation = 0; }));
+  EXPECT_TRUE(refused([](NodeInfo& n) { n.secret = std::string(1 << 20, 'x'); }));
   EXPECT_TRUE(refused([](NodeInfo& n) { n.worker_count = 0; }));
   EXPECT_TRUE(refused([](NodeInfo& n) { n.worker_count = kWorkersPerNodeMax + 1; }));
   for (const char* address :
