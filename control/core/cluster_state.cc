@@ -11,6 +11,22 @@ const Table* ClusterState::find_table(std::string_view name) const {
   return nullptr;
 }
 
+std::map<std::string, ShardCounts> ClusterState::shard_counts() const {
+  std::map<std::string, ShardCounts> counts;
+  for (const auto& [key, shard] : shards) {
+    if (shard.primary) {
+      ShardCounts& primary = counts[shard.primary->node_uuid];
+      ++primary.owned;
+      ++primary.replicas;
+      const auto table = tables.find(key.first);
+      if (table != tables.end() && table->second.replicas == 1) ++primary.staying;
+    }
+    for (const Replica& backup : shard.backups) ++counts[backup.node_uuid].replicas;
+    for (const Learner& learner : shard.learners) ++counts[learner.replica.node_uuid].replicas;
+  }
+  return counts;
+}
+
 size_t ClusterState::owned_shard_count(const std::string& uuid) const {
   return static_cast<size_t>(std::count_if(shards.begin(), shards.end(), [&](const auto& entry) {
     return entry.second.primary.has_value() && entry.second.primary->node_uuid == uuid;

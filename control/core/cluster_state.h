@@ -172,6 +172,15 @@ struct JoinTokenRecord {
 /// By the SHA-256 of their secrets, hexadecimal.
 using JoinTokens = std::map<std::string, JoinTokenRecord>;
 
+/// The shards in which a node has a part.
+struct ShardCounts {
+  size_t owned = 0;     ///< it is their primary
+  size_t staying = 0;   ///< of these: of tables with one replica, which nodes do not copy; a drain leaves them there
+  size_t replicas = 0;  ///< it is a member or learner
+
+  friend bool operator==(const ShardCounts&, const ShardCounts&) = default;
+};
+
 struct ClusterState {
   std::string cluster_id;
   std::string cluster_name;
@@ -190,6 +199,9 @@ struct ClusterState {
 
   /// The table of this name, or null. Cost: linear in the number of tables.
   [[nodiscard]] const Table* find_table(std::string_view name) const;
+  /// The counts of each node that has a part in a shard, from one look at all shards. For one node there are those
+  /// below, with a look at all shards each.
+  [[nodiscard]] std::map<std::string, ShardCounts> shard_counts() const;
   /// Number of shards whose primary is on node `uuid`.
   [[nodiscard]] size_t owned_shard_count(const std::string& uuid) const;
   /// The same, but only shards that a drain leaves there: shards of tables with one replica, which nodes do not copy.

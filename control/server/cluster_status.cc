@@ -1,5 +1,7 @@
 #include "control/server/cluster_status.h"
 
+#include <map>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -66,6 +68,7 @@ void StatusDesk::fill_all(const ClusterCore& core, TimeNs now, v1::GetStatusRepl
   reply.set_anonymous_watcher_count(static_cast<uint32_t>(hub_.anonymous_watcher_count()));
   reply.set_watcher_count(static_cast<uint32_t>(hub_.watcher_count()));
   *reply.mutable_security() = to_proto(security_);
+  const std::map<std::string, ShardCounts> counts = core.state().shard_counts();
   for (const auto& [uuid, node] : core.state().nodes) {
     const auto status = core.node_status(uuid).value_or(NodeStatus{});
     v1::NodeStatus& added = *reply.add_nodes();
@@ -78,9 +81,11 @@ void StatusDesk::fill_all(const ClusterCore& core, TimeNs now, v1::GetStatusRepl
     added.set_trouble(trouble_of(status));
     *added.mutable_security() = to_proto(status.security);
     for (const CopyReport& copy : status.copies) *added.add_copies() = to_proto(copy);
-    added.set_owned_shard_count(static_cast<uint32_t>(core.state().owned_shard_count(uuid)));
-    added.set_staying_shard_count(static_cast<uint32_t>(core.state().staying_shard_count(uuid)));
-    added.set_replica_count(static_cast<uint32_t>(core.state().replica_count(uuid)));
+    const auto counted = counts.find(uuid);
+    const ShardCounts shards = counted == counts.end() ? ShardCounts{} : counted->second;
+    added.set_owned_shard_count(static_cast<uint32_t>(shards.owned));
+    added.set_staying_shard_count(static_cast<uint32_t>(shards.staying));
+    added.set_replica_count(static_cast<uint32_t>(shards.replicas));
     added.set_drain_progress(drain_progress(core.context(), uuid));
     size_t whys = 0;
     for (const auto& [shard, why] : status.unserved) {

@@ -118,6 +118,22 @@ TEST(DrainNode, LeavesShardsThatNobodyCopiesAndSaysSo) {
   EXPECT_EQ(drain_progress(cluster.core.context(), test_uuid(1)), "");
 }
 
+TEST(ShardCounts, OfAllNodesAreThoseOfEach) {
+  ReplicatedCluster cluster(5, 3, 4);
+  ASSERT_TRUE(cluster.step(CreateTable{"alone", 4, false, 1}).status.ok());
+  ASSERT_TRUE(cluster.step(DrainNode{test_uuid(1)}).status.ok());
+  cluster.pass(kSecond);
+  const ClusterState& state = cluster.core.state();
+  auto counts = state.shard_counts();
+  for (uint64_t n = 1; n <= 5; ++n) {
+    const std::string uuid = test_uuid(n);
+    EXPECT_EQ(counts[uuid],
+              (ShardCounts{state.owned_shard_count(uuid), state.staying_shard_count(uuid), state.replica_count(uuid)}))
+        << n;
+  }
+  EXPECT_GT(counts[test_uuid(1)].staying, 0u);
+}
+
 TEST(NodeLeave, IsRefusedWhileTheNodeHoldsReplicas) {
   ReplicatedCluster cluster(4, 3, 4);
   const auto refusal = cluster.step(NodeLeave{test_uuid(1), cluster.node(1).instance, false}).status;
