@@ -100,6 +100,8 @@ std::vector<HealthCheck> control_readiness(const std::optional<ControlFigures>& 
 
 std::optional<ControlFigures> ControlHealth::look() {
   const std::lock_guard lock(mutex_);
+  // What came after nobody waited any more may be as old as the last time that somebody asked.
+  if (asked_.valid() && asked_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) asked_ = {};
   if (!asked_.valid()) {
     const auto promise = std::make_shared<std::promise<ControlFigures>>();
     std::future<ControlFigures> answer = promise->get_future();

@@ -9,6 +9,7 @@
 
 #include "control/proto/redirect.h"
 #include "control/store/memory_store.h"
+#include "tests/control/core/core_fixture.h"
 #include "tests/control/wait.h"
 
 namespace skua::control {
@@ -124,6 +125,40 @@ TEST(ControlHealth, ABusyControlThreadIsAlive_AndAHungOneIsNot) {
   EXPECT_FALSE(health.is_alive());
   allowed.set_value();
   EXPECT_TRUE(eventually([&] { return health.is_alive(); }));
+}
+
+TEST(ControlHealth, WhatCameTooLateIsNotTheNextAnswer) {
+  SteadyClock clock;
+  MemoryStore store;
+  StateStore states(store);
+  MapHub hub;
+  auto state = states.load_or_create({}, kClusterId);
+  ASSERT_TRUE(state.ok()) << state.status();
+  Controller controller({.core = {}, .tick_ns = 2 * kMillisecond, .log = {}, .on_denied = {}}, states,
+                        *std::move(state), clock, hub);
+  std::promise<void> allowed;
+  ASSERT_TRUE(
+      controller.query([&](const ClusterCore&, TimeNs) { allowed.get_future().wait(); }, [](const absl::Status&) {})
+          .ok());
+  controller.start();
+  ControlHealth health(controller, hub, nullptr, kMillisecond);
+  EXPECT_THAT(health.metrics(), HasSubstr("skua_control_up 0\n"));
+  std::promise<absl::Status> registered;
+  std::promise<absl::Status> created;
+  const auto tell = [](std::promise<absl::Status>& whom) {
+    return [&whom](const Decision& decision, const ClusterCore&) { whom.set_value(decision.status); };
+  };
+  ASSERT_TRUE(controller.submit(RegisterNode{kClusterId, test_node(1), 0}, tell(registered)).ok());
+  allowed.set_value();
+  ASSERT_TRUE(registered.get_future().get().ok());
+  ASSERT_TRUE(controller.submit(CreateTable{"t", 1, false}, tell(created)).ok());
+  ASSERT_TRUE(created.get_future().get().ok());
+  std::string first;
+  ASSERT_TRUE(eventually([&] {
+    first = health.metrics();
+    return first.find("skua_control_up 1\n") != std::string::npos;
+  }));
+  EXPECT_THAT(first, HasSubstr("skua_control_tables 1\n"));
 }
 
 }  // namespace
