@@ -41,9 +41,10 @@ absl::Status try_bind(const std::string& address, const HostPort& parts) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(parts.host.c_str(), parts.port.c_str(), &hints, &found);
   if (error != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot listen on ", address, ": ", gai_strerror(error),
-                     ". Give an IP address of this machine, for example 127.0.0.1:", parts.port));
+    const std::string text = absl::StrCat("cannot listen on ", address, ": ", gai_strerror(error),
+                                          ". Give an IP address of this machine, for example 127.0.0.1:", parts.port);
+    // A name server that does not answer may do so when the machine has started.
+    return error == EAI_AGAIN ? absl::UnavailableError(text) : absl::InvalidArgumentError(text);
   }
   absl::Status status;
   const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

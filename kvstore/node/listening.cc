@@ -110,13 +110,20 @@ absl::Status bind_error(const char* option, const std::string& host, uint32_t po
   }
 }
 
+/// Why a host is not found. A name server that does not answer may do so when the machine has started.
+absl::Status not_found(const std::string& what, int error, const char* way_out) {
+  const std::string text = absl::StrCat(what, ": ", gai_strerror(error), "; ");
+  if (error == EAI_AGAIN) return absl::UnavailableError(absl::StrCat(text, "try again, or give an IP address"));
+  return wrong(absl::StrCat(text, way_out));
+}
+
 /// Binds and listens. Keeps the socket in `bound`, so that binding the same port again fails.
 absl::Status bind_one(const char* option, const std::string& host, uint32_t port, std::vector<Socket>& bound) {
   int error = 0;
   const Addresses found = look_up(host, absl::StrCat(port), AI_PASSIVE, AF_UNSPEC, error);
   if (error != 0) {
-    return wrong(absl::StrCat(option, ": ", host, " is not a host: ", gai_strerror(error),
-                              "; give an address of this machine (ip addr shows them)"));
+    return not_found(absl::StrCat(option, ": ", host, " is not a host"), error,
+                     "give an address of this machine (ip addr shows them)");
   }
   Socket socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
@@ -155,11 +162,8 @@ absl::StatusOr<std::string> resolve_advertise_host(const Listening& wanted) {
   int error = 0;
   const Addresses found = look_up(host, "", 0, AF_UNSPEC, error);
   if (error != 0) {
-    const std::string what = absl::StrCat("--advertise-host ", host, " does not resolve: ", gai_strerror(error));
-    // This happens while a machine is starting; another attempt may succeed.
-    if (error == EAI_AGAIN)
-      return absl::DeadlineExceededError(absl::StrCat(what, "; try again, or give an IP address"));
-    return wrong(absl::StrCat(what, "; write the name as DNS or /etc/hosts has it, or give an IP address"));
+    return not_found(absl::StrCat("--advertise-host ", host, " does not resolve"), error,
+                     "write the name as DNS or /etc/hosts has it, or give an IP address");
   }
   // A socket on [::] accepts IPv4 connections too.
   const bool v4 = wanted.data_host.empty() || !is_v6(wanted.data_host) || is_any(wanted.data_host);

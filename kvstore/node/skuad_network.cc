@@ -51,23 +51,18 @@ absl::StatusOr<rpc::DpdkOptions> dpdk_options(const SkuadOptions& config) {
   return config.dpdk.to_options(static_cast<uint16_t>(config.workers));
 }
 
-/// Starts DPDK's EAL and ports. Null unless sessions run over DPDK. An error exits the process as a usage error,
-/// because a person must correct it.
+/// Starts DPDK's EAL and ports. Null unless sessions run over DPDK. An error ends the process; one that may pass, such
+/// as a device that does not start yet, so that it is started again.
 std::unique_ptr<rpc::DpdkFabric> start_dpdk(const SkuadOptions& config) {
   if (config.transport != TransportKind::kDpdk) return nullptr;
-  absl::StatusOr<std::unique_ptr<rpc::DpdkFabric>> fabric = rpc::DpdkFabric::start(value_or_fail(dpdk_options(config)));
-  if (!fabric.ok()) app::fail_usage(kSkuad, std_view(fabric.status().message()));
-  return *std::move(fabric);
+  return value_or_fail(rpc::DpdkFabric::start(value_or_fail(dpdk_options(config))));
 }
 
-/// Opens the RDMA device. Null unless sessions run over verbs. An error exits the process as a usage error, because a
-/// person must correct it.
+/// Opens the RDMA device. Null unless sessions run over verbs. An error ends the process; one that may pass, such as a
+/// port that is not active yet, so that it is started again.
 std::unique_ptr<rpc::VerbsFabric> start_verbs(const SkuadOptions& config) {
   if (config.transport != TransportKind::kVerbs) return nullptr;
-  absl::StatusOr<std::unique_ptr<rpc::VerbsFabric>> fabric =
-      rpc::VerbsFabric::start(value_or_fail(config.verbs.to_options()));
-  if (!fabric.ok()) app::fail_usage(kSkuad, std_view(fabric.status().message()));
-  return *std::move(fabric);
+  return value_or_fail(rpc::VerbsFabric::start(value_or_fail(config.verbs.to_options())));
 }
 
 }  // namespace

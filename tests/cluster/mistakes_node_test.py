@@ -263,6 +263,16 @@ class NodeTest(mistakes.MistakesTest):
                 self.node_refused(option, value, words=(option, f"--transport {transport}", "this is tcp"))
                 self.node_refused("--check-config", option, value, words=(option,))
 
+    def test_Transport_ADeviceThatIsNotReadyYetIsNoMistake(self):
+        """After a power cut all machines start at once: systemd starts the node again, unless its exit code is 2."""
+        nobody = f"net_memif0,role=client,socket={self.data}.nobody"
+        ended = mistakes.run(*self.node("--transport", "dpdk", "--dpdk-devices", nobody, "--dpdk-addresses", "10.77.0.1/24",
+                                        "--dpdk-huge-pages=false"))
+        if "DPDK does not start" in ended.stderr or "no DPDK" in ended.stderr:
+            self.skipTest(ended.stderr)
+        self.assertEqual(ended.returncode, 1, ended.stderr)
+        self.assertIn("does not start", ended.stderr)
+
     def test_Port_InUseLeavesNothingBehind(self):
         before = len(self.status()["nodes"])
         with socket.socket() as taken:

@@ -4,7 +4,7 @@
 namespace skua::rpc {
 
 absl::StatusOr<std::unique_ptr<DpdkFabric>> DpdkFabric::start(const DpdkOptions& /*options*/) {
-  return absl::UnimplementedError(
+  return absl::FailedPreconditionError(
       "this build has no DPDK: install libdpdk-dev (deploy/install-deps), configure and build again");
 }
 

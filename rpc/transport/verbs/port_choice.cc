@@ -89,8 +89,10 @@ absl::StatusOr<PortChoice> choose_port(const std::vector<PortInfo>& ports, const
   }
   const std::string sought = wish.device.empty() ? "any RDMA port" : absl::StrCat("\"", wish.device, "\"");
   if (fitting.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "no RDMA port fits ", sought, " (a device, DEVICE:PORT, or an IP address of one); found: ", list(ports)));
+    const std::string text = absl::StrCat("no RDMA port fits ", sought,
+                                          " (a device, DEVICE:PORT, or an IP address of one); found: ", list(ports));
+    // The interface may get its address later.
+    return wanted.gid.has_value() ? absl::UnavailableError(text) : absl::FailedPreconditionError(text);
   }
   for (const PortInfo& port : fitting) {
     if (!port.active) continue;
@@ -98,10 +100,10 @@ absl::StatusOr<PortChoice> choose_port(const std::vector<PortInfo>& ports, const
   }
   const bool any_active = std::any_of(fitting.begin(), fitting.end(), [](const PortInfo& port) { return port.active; });
   if (any_active && wish.gid_index >= 0) {
-    return absl::FailedPreconditionError(absl::StrCat("looked for GID ", wish.gid_index, " on ", sought,
-                                                      ", which has no such entry; found: ", list(fitting)));
+    return absl::UnavailableError(absl::StrCat("looked for GID ", wish.gid_index, " on ", sought,
+                                               ", which has no such entry; found: ", list(fitting)));
   }
-  return absl::FailedPreconditionError(
+  return absl::UnavailableError(
       any_active
           ? absl::StrCat("looked for ", sought,
                          ": no active port has a GID; give the network interface an IP address. Found: ", list(fitting))

@@ -5,7 +5,7 @@
 namespace skua::rpc {
 
 absl::StatusOr<std::unique_ptr<VerbsFabric>> VerbsFabric::start(const VerbsOptions& /*options*/) {
-  return absl::UnimplementedError(
+  return absl::FailedPreconditionError(
       "this build has no RDMA verbs: install libibverbs-dev (deploy/install-deps), configure and build again");
 }
 

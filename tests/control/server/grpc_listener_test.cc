@@ -28,6 +28,7 @@
 #include "control/proto/control.grpc.pb.h"
 #include "control/proto/convert.h"
 #include "control/server/controller_limits.h"
+#include "tests/control/no_name_server.h"
 #include "tests/control/wait.h"
 
 namespace skua::control {
@@ -86,6 +87,12 @@ TEST(Listen, ForeignAddressSaysSo) {
 bool answers(const std::string& address) {
   const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
   return channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::nanoseconds(kGenerous));
+}
+
+/// While a machine starts, no name server may answer yet: another start may succeed.
+TEST(Listen, ANameServerThatIsAwayPasses) {
+  const NoNameServer away;
+  EXPECT_EQ(check_listen("no-such-host.invalid:0").code(), StatusCode::kUnavailable);
 }
 
 TEST(Listen, WildcardsTakeBothKindsOfConnections) {

@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include "absl/strings/match.h"
+#include "tests/control/no_name_server.h"
 
 namespace skua::kv {
 namespace {
 
+using control::NoNameServer;
 using ::testing::HasSubstr;
 
 const Listening kUsual{.grpc_host = "127.0.0.1", .grpc_port = 7410, .data_host = "127.0.0.1", .data_port = 7420};
@@ -89,10 +91,27 @@ TEST(ResolveAdvertiseHost, SaysWhyNot) {
   wanted.advertise_host = "no-such-host.invalid";
   status = resolve_advertise_host(wanted).status();
   // Without a name server nobody knows whether there is such a host.
-  EXPECT_EQ(status.code(), absl::StrContains(std::string(status.message()), "try again")
-                               ? absl::StatusCode::kDeadlineExceeded
+  EXPECT_EQ(status.code(), absl::StrContains(std::string(status.message()), "Temporary")
+                               ? absl::StatusCode::kUnavailable
                                : absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("does not resolve"));
+}
+
+/// While a machine starts, no name server may answer yet: another start may succeed.
+TEST(ResolveAdvertiseHost, ANameServerThatIsAwayPasses) {
+  const NoNameServer away;
+  Listening wanted = kUsual;
+  wanted.advertise_host = "no-such-host.invalid";
+  EXPECT_EQ(resolve_advertise_host(wanted).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(ProbeListening, ANameServerThatIsAwayPasses) {
+  const NoNameServer away;
+  Listening wanted = kUsual;
+  wanted.grpc_host = "no-such-host.invalid";
+  const absl::Status status = probe_listening(wanted);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--grpc-address: no-such-host.invalid is not a host"));
 }
 
 TEST(LoopbackWarning, NamesWhatKeepsOthersAway) {
