@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 namespace skua::rpc::verbs {
@@ -46,16 +47,16 @@ ibv_ah_attr AddressResolver::attributes(const EndpointAddress& peer, bool with_g
 }
 
 absl::StatusOr<std::shared_ptr<AddressHandle>> AddressResolver::resolve(const EndpointAddress& peer, bool with_grh,
-                                                                        DurationNs patience_ns) {
+                                                                        PeerWord word, DurationNs patience_ns) {
   Request request;
   request.attributes = attributes(peer, with_grh);
   auto handle = std::make_shared<AddressHandle>();
   request.handle = handle;
   std::unique_lock lock(mutex_);
-  if (requests_.size() >= kWaitingMax) {
-    return absl::ResourceExhaustedError("1024 RDMA addresses are being resolved already");
+  if (!requests_.push(word, std::move(request))) {
+    return absl::ResourceExhaustedError(
+        "too many RDMA addresses are being resolved already: try again in some seconds");
   }
-  requests_.push_back(std::move(request));
   asked_.notify_one();
   answered_.wait_for(lock, std::chrono::nanoseconds(patience_ns), [&] { return !handle->pending(); });
   return handle;
@@ -66,16 +67,16 @@ void AddressResolver::run() {
   for (;;) {
     asked_.wait(lock, [this] { return ending_ || !requests_.empty(); });
     if (ending_) return;
-    Request request = std::move(requests_.front());
-    requests_.pop_front();
+    std::optional<Request> request = requests_.take();
+    if (!request) continue;
     lock.unlock();
-    ibv_ah* made = make_(device_.domain(), &request.attributes);
+    ibv_ah* made = make_(device_.domain(), &request->attributes);
     if (made != nullptr) {
-      request.handle->handle_.store(made, std::memory_order_release);
+      request->handle->handle_.store(made, std::memory_order_release);
     } else {
-      request.handle->error_.store(errno == 0 ? EIO : errno, std::memory_order_release);
+      request->handle->error_.store(errno == 0 ? EIO : errno, std::memory_order_release);
     }
-    request.handle.reset();
+    request.reset();
     lock.lock();
     answered_.notify_all();
   }

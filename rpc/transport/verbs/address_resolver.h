@@ -10,7 +10,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "rpc/base/clock.h"
 #include "rpc/transport/verbs/address.h"
+#include "rpc/transport/verbs/address_requests.h"
 #include "rpc/transport/verbs/device.h"
 
 namespace skua::rpc::verbs {
@@ -56,14 +56,13 @@ class AddressResolver {
 
   /// The attributes that direct the device's packets to `peer`.
   [[nodiscard]] ibv_ah_attr attributes(const EndpointAddress& peer, bool with_grh) const;
-  /// The handle for packets to `peer`. Waits for it up to `patience_ns`; after that it may still be pending.
-  /// RESOURCE_EXHAUSTED: too many requests are waiting.
-  absl::StatusOr<std::shared_ptr<AddressHandle>> resolve(const EndpointAddress& peer, bool with_grh,
+  /// The handle for packets to `peer`, which `word` named. Waits for it up to `patience_ns`; after that it may still be
+  /// pending. It is not made any more if nobody holds it when its turn comes. RESOURCE_EXHAUSTED: too many requests are
+  /// waiting.
+  absl::StatusOr<std::shared_ptr<AddressHandle>> resolve(const EndpointAddress& peer, bool with_grh, PeerWord word,
                                                          DurationNs patience_ns);
 
  private:
-  static constexpr size_t kWaitingMax = 1024;
-
   struct Request {
     ibv_ah_attr attributes{};
     std::shared_ptr<AddressHandle> handle;
@@ -76,7 +75,7 @@ class AddressResolver {
   std::mutex mutex_;
   std::condition_variable asked_;
   std::condition_variable answered_;
-  std::deque<Request> requests_;
+  AddressRequests<Request> requests_;
   bool ending_ = false;
   std::thread thread_;
 };

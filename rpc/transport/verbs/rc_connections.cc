@@ -118,7 +118,7 @@ bool RcConnections::find_address(Way way, Connection& connection, TimeNs now) {
   if (connection.address == nullptr) {
     const EndpointAddress& address = host_.address_of(peer_of(way));
     absl::StatusOr<std::shared_ptr<AddressHandle>> handle =
-        resolver_.resolve(address, needs_grh(host_.own_address(), address), 0);
+        resolver_.resolve(address, needs_grh(host_.own_address(), address), PeerWord::kOwnDial, 0);
     if (handle.ok()) {
       connection.address = *std::move(handle);
     } else {

@@ -16,11 +16,10 @@ namespace {
 
 constexpr char kTransportName[] = "verbs";
 constexpr size_t kPeersMax = 65'536;
-/// How long resolve() waits for the handle. The kernel mostly knows the neighbour, and then the first packet is not
-/// lost.
+/// How long resolve() waits for the handle of an own dial. The kernel mostly knows the neighbour, and then the first
+/// packet is not lost. A claim may name an address that nobody reaches, and nothing is sent there before its offer has
+/// an answer.
 constexpr DurationNs kResolvePatience = 2 * kMillisecond;
-/// A handle older than this is resolved again, because the address may have moved to another machine.
-constexpr DurationNs kResolveAgainAfter = 10 * kSecond;
 constexpr DurationNs kLettingGo = 5 * kMillisecond;
 
 }  // namespace
@@ -123,9 +122,14 @@ absl::StatusOr<PeerId> VerbsTransport::resolve(const Descriptor& peer, PeerWord 
   if (known != kNoPeer) {
     const Peer& entry = peers_.at(known);
     const bool may_replace = peers_.may_replace(known, word);
-    // A claim does not make a working address be resolved again, because packets are thrown away while it is resolved.
-    const bool fresh = !may_replace || now - entry.resolved_ns < kResolveAgainAfter;
-    if (entry.address == *address && fresh && entry.handle->error() == 0) return known;
+    const KnownHandle handle{.pending = entry.handle->pending(),
+                             .failed = entry.handle->error() != 0,
+                             .asked_by = entry.asked_by,
+                             .age_ns = now - entry.resolved_ns};
+    if (entry.address == *address && !must_resolve(handle, word, may_replace)) {
+      if (handle.failed) unresolved_.push_back(known);  // who claims it is told why again
+      return known;
+    }
     // A claim may name another endpoint's queue pair with a wrong key.
     if (entry.address != *address && !may_replace) {
       return absl::UnavailableError(
@@ -133,14 +137,14 @@ absl::StatusOr<PeerId> VerbsTransport::resolve(const Descriptor& peer, PeerWord 
     }
   }
   absl::StatusOr<std::shared_ptr<AddressHandle>> handle =
-      resolver_.resolve(*address, needs_grh(address_, *address), kResolvePatience);
+      resolver_.resolve(*address, needs_grh(address_, *address), word, word == PeerWord::kClaim ? 0 : kResolvePatience);
   if (!handle.ok()) return handle.status();
   if (known != kNoPeer) {
     bury(peers_.at(known).handle);
     if (connections_ != nullptr && peers_.at(known).address != *address) connections_->forget(known);
   }
   const size_t count_before = peers_.size();
-  absl::StatusOr<PeerId> id = peers_.put({source, *address, *handle, now}, now);
+  absl::StatusOr<PeerId> id = peers_.put({source, *address, *handle, now, word}, now);
   if (id.ok() && (*handle)->get() == nullptr) unresolved_.push_back(*id);
   const bool taken_over = id.ok() && known == kNoPeer && peers_.size() == count_before;
   if (taken_over && connections_ != nullptr) connections_->forget(*id);

@@ -46,6 +46,8 @@ struct Peer {
   EndpointAddress address;
   std::shared_ptr<AddressHandle> handle;
   TimeNs resolved_ns = 0;
+  /// Who made the handle be made.
+  PeerWord asked_by = PeerWord::kOwnDial;
   TimeNs last_used_ns = 0;
 };
 

@@ -247,7 +247,7 @@ class Attacker {
     resolver_ = std::make_unique<AddressResolver>(*device_, uint8_t{0});
     channel_ = CompletionChannel::create(*device_).value();
     queue_ = UdQueue::create(*device_, *channel_, {.send_depth = 256, .receive_depth = kDepth}, Rng(1)).value();
-    handle_ = resolver_->resolve(victim_, true, kPatience).value();
+    handle_ = resolver_->resolve(victim_, true, PeerWord::kOwnDial, kPatience).value();
   }
   ~Attacker() {
     queue_.reset();
