@@ -77,7 +77,7 @@ size_t DpdkTransport::poll_links(std::span<LinkEvent> events) {
 
 void DpdkTransport::watch(size_t line_index) {
   Line& line = lines_[line_index];
-  const LinkWatch::Due due = watches_[line_index].look(line.port().link_up(), now_ns_);
+  const LinkWatch::Due due = watches_[line_index].look(line.port().link_up(), now_ns_, line.port().may_need_restart());
   if (!watches_[line_index].is_down()) return;
   line.drop();
   if (due.restart && lane_ == 0) static_cast<void>(line.port().restart());

@@ -202,10 +202,14 @@ bool Port::restart() {
   std::vector<std::unique_ptr<Locked>> held;
   for (uint16_t q = 0; locked_ && q < queue_count_; ++q) held.push_back(std::make_unique<Locked>(&locks_[q]));
   if (started_) {
+    // Some drivers keep rules over a stop and some do not.
+    rte_flow_error ignored{};
+    if (queue_count_ > 1) static_cast<void>(rte_flow_flush(id_, &ignored));
     rte_eth_dev_stop(id_);
     started_ = false;
   }
   started_ = rte_eth_dev_start(id_) == 0;
+  if (started_ && queue_count_ > 1) steer();
   return started_;
 }
 

@@ -30,6 +30,17 @@ TEST(LinkWatch, Down_RestartsAndComplaintsHaveTheirDistances) {
   }
 }
 
+TEST(LinkWatch, Down_APortThatARestartDoesNotHelpIsLeftAlone) {
+  LinkWatch watch;
+  int complaints = 0;
+  for (TimeNs now = kSecond; now <= 11 * kSecond; now += 20 * kMillisecond) {
+    const LinkWatch::Due due = watch.look(false, now, false);
+    EXPECT_FALSE(due.restart);
+    complaints += due.complaint ? 1 : 0;
+  }
+  EXPECT_GT(complaints, 10);
+}
+
 TEST(LinkWatch, ShortFlap_BeginsAnew) {
   LinkWatch watch;
   TimeNs now = kSecond;
