@@ -22,7 +22,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "rpc/base/check.h"
 #include "rpc/transport/dpdk/driver_calls.h"
 #include "rpc/transport/dpdk/memif_socket.h"
 
@@ -116,9 +115,7 @@ absl::StatusOr<std::unique_ptr<Eal>> Eal::start(const DpdkOptions& options) {
     return absl::FailedPreconditionError("DPDK can be started once in a process, and it was");
   }
   std::unique_ptr<Eal> eal(new Eal);
-  eal->log_ = open_memstream(&eal->log_text_, &eal->log_bytes_);
-  SKUA_CHECK(eal->log_ != nullptr, "no memory for a log stream");
-  rte_openlog_stream(eal->log_);
+  rte_openlog_stream(eal->log_.stream());
 
   for (const DpdkPortOptions& port : options.ports) remove_if_abandoned(memif_server_socket(port.device));
   std::vector<std::string> words = arguments(options);
@@ -158,14 +155,10 @@ Eal::~Eal() {
   std::error_code ignored;
   std::filesystem::remove(runtime_folder, ignored);  // removed only if it is empty
   rte_openlog_stream(nullptr);
-  std::fclose(log_);
-  std::free(log_text_);  // NOLINT: allocated by open_memstream
 }
 
 std::string Eal::take_log() {
-  std::fflush(log_);
-  std::string text(log_text_ + log_taken_, log_bytes_ - log_taken_);
-  log_taken_ = log_bytes_;
+  const std::string text = log_.take();
   // Drivers that retry log the same line many times.
   std::vector<std::string> lines;
   for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipWhitespace())) {

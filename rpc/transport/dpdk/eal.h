@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "rpc/transport/dpdk/dpdk_fabric.h"
+#include "rpc/transport/dpdk/kept_log.h"
 
 namespace skua::rpc::dpdk {
 
@@ -23,10 +24,7 @@ class Eal {
  private:
   Eal() = default;
 
-  FILE* log_ = nullptr;
-  char* log_text_ = nullptr;
-  size_t log_bytes_ = 0;
-  size_t log_taken_ = 0;
+  KeptLog log_;
 };
 
 /// Registers the calling thread with the EAL, so that it has its own cache in every memory pool. Cheap if already
