@@ -325,6 +325,7 @@ class ClusterTest(unittest.TestCase):
         self.refused(*node, *device[:2], words=["--dpdk-addresses"])
         self.refused(*node, *device, "--dpdk-udp-port", "0", words=["--dpdk-udp-port"])
         self.refused(*node, *device, "--dpdk-mbufs", "10", words=["--dpdk-mbufs"])
+        self.refused(*node, *device, "--dpdk-mtu", "100", words=["--dpdk-mtu", "576"])
         result = subprocess.run([*node, *device], capture_output=True, text=True, timeout=LIMIT_S, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("valid", result.stdout)

@@ -62,6 +62,10 @@ absl::Status check(const DpdkOptions& options) {
       uint32_t{options.udp_port} + options.lanes > UINT16_MAX) {
     return absl::InvalidArgumentError("1 to 256 lanes, on UDP ports 1 to 65535");
   }
+  if (options.mtu != 0 && (options.mtu < kDpdkMtuMin || options.mtu > kDpdkMtuMax)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--dpdk-mtu ", options.mtu, " is neither 0 nor ", kDpdkMtuMin, " to ", kDpdkMtuMax));
+  }
   const uint32_t needed = 2u * options.rx_descriptors + options.tx_descriptors;
   if (options.mbuf_count < needed) {
     return absl::InvalidArgumentError(

@@ -38,6 +38,10 @@ struct DpdkPortOptions {
   std::string gateway_mac;
 };
 
+/// The least and the most that DpdkOptions::mtu may say.
+inline constexpr uint16_t kDpdkMtuMin = 576;
+inline constexpr uint16_t kDpdkMtuMax = 9216;
+
 struct DpdkOptions {
   std::vector<DpdkPortOptions> ports;
   /// Worker n receives on udp_port + n.
@@ -46,7 +50,7 @@ struct DpdkOptions {
   uint16_t lanes = 1;
   /// Queue pairs of each port. 0: one per lane on hardware, one on virtual devices (which cannot steer).
   uint16_t queues = 0;
-  /// Bytes of an IP packet. 0: as many as the device takes, at most 9,000.
+  /// Bytes of an IP packet, kDpdkMtuMin to kDpdkMtuMax. 0: as many as the device takes, at most 9,000.
   uint16_t mtu = 0;
   /// Packet buffers of the process, for receive rings, lent packets and packets being sent.
   uint32_t mbuf_count = 16'383;

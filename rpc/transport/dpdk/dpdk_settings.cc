@@ -40,6 +40,10 @@ absl::StatusOr<DpdkOptions> DpdkSettings::to_options(uint16_t lanes) const {
     return absl::InvalidArgumentError(absl::StrCat("--dpdk-udp-port must be 1 to ", UINT16_MAX - lanes,
                                                    ", so that each worker has a port from there on, not ", udp_port));
   }
+  if (mtu != 0 && (mtu < kDpdkMtuMin || mtu > kDpdkMtuMax)) {
+    return absl::InvalidArgumentError(absl::StrCat("--dpdk-mtu must be ", kDpdkMtuMin, " to ", kDpdkMtuMax,
+                                                   ", or 0 for the most that the device takes, not ", mtu));
+  }
   DpdkOptions out;
   if (const uint32_t least = 2u * out.rx_descriptors + out.tx_descriptors; mbufs < least) {
     return absl::InvalidArgumentError(absl::StrCat("--dpdk-mbufs must be at least ", least, ", which fill the rings"));

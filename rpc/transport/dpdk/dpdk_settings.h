@@ -46,7 +46,7 @@ void declare_dpdk_settings(DpdkSettings& settings, Declare&& declare) {
           "UDP port of worker 0; worker i has the i-th after it. Clients may leave it at 0, which draws one.");
   declare("dpdk-queues", &settings.queues,
           "Queue pairs of each device; 0: one per worker on hardware, one on virtual devices.");
-  declare("dpdk-mtu", &settings.mtu, "Bytes of an IP packet; 0: the most that the device takes.");
+  declare("dpdk-mtu", &settings.mtu, "Bytes of an IP packet, 576 to 9216; 0: the most that the device takes.");
   declare("dpdk-mbufs", &settings.mbufs, "Packet buffers of the process.");
   declare("dpdk-huge-pages", &settings.huge_pages,
           "Packet buffers in huge pages; off: plain memory, slower, nothing to reserve.");

@@ -18,7 +18,6 @@ namespace skua::rpc::dpdk {
 namespace {
 
 constexpr uint16_t kMtuDefaultMax = 9000;
-constexpr uint16_t kMtuMin = 576;
 constexpr unsigned kInboxPackets = 1024;
 constexpr size_t kPageBytes = 4096;
 constexpr DurationNs kStartRetry = 50 * kMillisecond;
@@ -82,9 +81,9 @@ absl::StatusOr<std::unique_ptr<Port>> Port::open(const DpdkPortOptions& options,
   rte_eth_dev_get_mtu(port->id_, &mtu_now);
   const uint16_t device_max = std::max(mtu_now, info.max_mtu == UINT16_MAX ? mtu_now : info.max_mtu);
   port->mtu_ = all.mtu != 0 ? all.mtu : std::min(device_max, kMtuDefaultMax);
-  if (port->mtu_ < kMtuMin) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("DPDK port ", port->name_, ": an MTU of ", port->mtu_, " is too small; the least is ", kMtuMin));
+  if (port->mtu_ < kDpdkMtuMin) {
+    return absl::FailedPreconditionError(absl::StrCat("DPDK port ", port->name_, ": an MTU of ", port->mtu_,
+                                                      " is too small; the least is ", kDpdkMtuMin));
   }
   rte_ether_addr mac;
   if (const int error = rte_eth_macaddr_get(port->id_, &mac); error != 0) return port->failed("no MAC address", error);

@@ -499,5 +499,15 @@ TEST_F(DpdkTransportTest, MakeTransport_OnlyForLanesThereAre) {
   EXPECT_EQ((*fabric())->make_transport(0, EndpointIdentity{}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+/// After the EAL has started it would be too late: a process can start it once.
+TEST(DpdkFabric, Start_RefusesAnMtuThatNoDeviceCarriesBeforeTheEalStarts) {
+  DpdkOptions options;
+  options.ports = {{"net_null0", "10.77.0.1/24", ""}};
+  for (const int mtu : {kDpdkMtuMin - 1, kDpdkMtuMax + 1}) {
+    options.mtu = static_cast<uint16_t>(mtu);
+    EXPECT_EQ(DpdkFabric::start(options).status().code(), absl::StatusCode::kInvalidArgument) << mtu;
+  }
+}
+
 }  // namespace
 }  // namespace skua::rpc
