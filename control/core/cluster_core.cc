@@ -39,10 +39,13 @@ Decision ClusterCore::step(const Event& event, TimeNs now) {
   return std::visit([&](const auto& kind) { return on(kind, now); }, event);
 }
 
-void ClusterCore::committed(const Changes& changes, TimeNs now) {
+std::vector<LivenessChange> ClusterCore::committed(const Changes& changes, TimeNs now) {
   views_.committed(context(now), changes.put_shards);
   apply(changes, state_);
   match_status_to_state(now);
+  std::vector<LivenessChange> changed;
+  if (!changes.registered.uuid.empty()) note_registered(changes.registered, now, changed);
+  return changed;
 }
 
 void ClusterCore::reload(ClusterState state, TimeNs now) {
@@ -59,10 +62,8 @@ void ClusterCore::reload(ClusterState state, TimeNs now) {
 }
 
 std::optional<NodeStatus> ClusterCore::node_status(const std::string& uuid) const {
-  // A newcomer has a status already before its registration is committed, so the state is checked, too.
   const auto found = status_.find(uuid);
-  if (found == status_.end() || !state_.nodes.contains(uuid)) return std::nullopt;
-  return found->second;
+  return found == status_.end() ? std::nullopt : std::optional(found->second);
 }
 
 Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
@@ -87,31 +88,38 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
   Decision decision;
   if (options_.claims_need_proof) decision = judge_claim(event, registered, context(now).status(event.node.uuid));
   if (!decision.status.ok()) return decision;
-  note_alive(event.node.uuid, event.applied_revision, now, decision);
-  NodeStatus& status = status_[event.node.uuid];
-  status.trouble.clear();
-  status.unserved.clear();
-  status.security = {};
-  status.yielding = false;
   NodeInfo node = event.node;
   if (registered != nullptr) {
     node.draining = registered->draining;
     if (node.secret.empty()) node.secret = registered->secret;
   }
-  if (registered == nullptr || !(*registered == node)) {
-    decision.changes = next_changes(state_);
-    decision.changes.put_shards = moved_off_missing_workers(node, state_);
-    decision.changes.reasons.assign(decision.changes.put_shards.size(), "its node has fewer workers now");
-    decision.changes.put_nodes.push_back(std::move(node));
+  if (registered != nullptr && *registered == node) {
+    note_registered({node.uuid, event.applied_revision}, now, decision.liveness_changes);
+    return decision;
   }
+  decision.changes = next_changes(state_);
+  decision.changes.put_shards = moved_off_missing_workers(node, state_);
+  decision.changes.reasons.assign(decision.changes.put_shards.size(), "its node has fewer workers now");
+  decision.changes.registered = {node.uuid, event.applied_revision};
+  decision.changes.put_nodes.push_back(std::move(node));
   return decision;
+}
+
+/// A process begins: what was heard of its node before was of another one.
+void ClusterCore::note_registered(const RegisteredProcess& process, TimeNs now, std::vector<LivenessChange>& changed) {
+  note_alive(process.uuid, process.applied_revision, now, changed);
+  NodeStatus& status = status_[process.uuid];
+  status.trouble.clear();
+  status.unserved.clear();
+  status.security = {};
+  status.yielding = false;
 }
 
 Decision ClusterCore::on(const NodeHeartbeat& event, TimeNs now) {
   if (auto status = check_process(event.uuid, event.incarnation, event.instance); !status.ok()) return refused(status);
   if (auto status = check_not_stopped(event.uuid); !event.stopping && !status.ok()) return refused(status);
   Decision decision;
-  note_alive(event.uuid, event.applied_revision, now, decision);
+  note_alive(event.uuid, event.applied_revision, now, decision.liveness_changes);
   NodeStatus& status = status_[event.uuid];
   status.trouble = cut_text(event.trouble, kTroubleBytesMax);
   status.clock_ahead_ns = event.clock_ahead_ns;
@@ -121,7 +129,7 @@ Decision ClusterCore::on(const NodeHeartbeat& event, TimeNs now) {
   for (CopyReport& copy : status.copies) copy.text = cut_text(copy.text, kCopyTextMax);
   note_unserved(event);
   if (std::exchange(status.yielding, event.yielding) != event.yielding) views_.note_change();
-  if (event.stopping) set_liveness(event.uuid, Liveness::kStopped, decision);
+  if (event.stopping) set_liveness(event.uuid, Liveness::kStopped, decision.liveness_changes);
   return decision;
 }
 
@@ -145,7 +153,7 @@ Decision ClusterCore::on(const ReplicaReport& event, TimeNs now) {
   if (auto status = check_process(event.uuid, event.incarnation, event.instance); !status.ok()) return refused(status);
   if (auto status = check_not_stopped(event.uuid); !status.ok()) return refused(status);
   Decision decision;
-  note_alive(event.uuid, status_[event.uuid].applied_revision, now, decision);
+  note_alive(event.uuid, status_[event.uuid].applied_revision, now, decision.liveness_changes);
   views_.note(context(now), event);
   plan_views(now, decision);
   return decision;
@@ -156,7 +164,7 @@ Decision ClusterCore::on(const Tick&, TimeNs now) {
   for (auto& [uuid, status] : status_) {
     const bool waiting = status.liveness == Liveness::kAlive || status.liveness == Liveness::kUnknown;
     if (waiting && now - status.heard_ns > options_.suspect_after_ns) {
-      set_liveness(uuid, Liveness::kSuspected, decision);
+      set_liveness(uuid, Liveness::kSuspected, decision.liveness_changes);
     }
   }
   plan_views(now, decision);
@@ -172,19 +180,20 @@ void ClusterCore::plan_views(TimeNs now, Decision& decision) {
   decision.changes.reasons = std::move(reasons);
 }
 
-void ClusterCore::note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now, Decision& decision) {
+void ClusterCore::note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now,
+                             std::vector<LivenessChange>& changed) {
   NodeStatus& status = status_[uuid];
   if (status.liveness != Liveness::kAlive) views_.note_return(uuid, now);
   status.heard_ns = now;
   // No node has applied a map that there has not been.
   status.applied_revision = std::min(applied_revision, state_.map_revision);
-  set_liveness(uuid, Liveness::kAlive, decision);
+  set_liveness(uuid, Liveness::kAlive, changed);
 }
 
-void ClusterCore::set_liveness(const std::string& uuid, Liveness to, Decision& decision) {
+void ClusterCore::set_liveness(const std::string& uuid, Liveness to, std::vector<LivenessChange>& changed) {
   NodeStatus& status = status_[uuid];
   if (status.liveness == to) return;
-  decision.liveness_changes.push_back({uuid, status.liveness, to});
+  changed.push_back({uuid, status.liveness, to});
   views_.note_change();
   status.liveness = to;
 }

@@ -64,11 +64,13 @@ class ClusterCore {
  public:
   ClusterCore(CoreOptions options, ClusterState state, TimeNs now);
 
-  /// Decides about one event. Liveness changes at once; everything durable waits for committed().
+  /// Decides about one event. Liveness changes at once, but for a process that registers; that, and everything durable,
+  /// waits for committed().
   Decision step(const Event& event, TimeNs now);
 
-  /// The proposed changes are in the store: makes them the state.
-  void committed(const Changes& changes, TimeNs now);
+  /// The proposed changes are in the store: makes them the state. A process that registered by them is alive from now
+  /// on; that is what it returns.
+  std::vector<LivenessChange> committed(const Changes& changes, TimeNs now);
 
   /// Another process changed the store: replaces the durable state and keeps the nodes' liveness.
   void reload(ClusterState state, TimeNs now);
@@ -94,9 +96,10 @@ class ClusterCore {
   template <typename ReadingEvent>
   Decision on(const ReadingEvent& event, TimeNs now) const;
 
-  void note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now, Decision& decision);
+  void note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now, std::vector<LivenessChange>& changed);
+  void note_registered(const RegisteredProcess& process, TimeNs now, std::vector<LivenessChange>& changed);
   void note_unserved(const NodeHeartbeat& event);
-  void set_liveness(const std::string& uuid, Liveness to, Decision& decision);
+  void set_liveness(const std::string& uuid, Liveness to, std::vector<LivenessChange>& changed);
   /// Null if the node is not registered.
   [[nodiscard]] const NodeInfo* find_node(const std::string& uuid) const;
   /// OK if the message comes from the registered process of that node.

@@ -210,6 +210,12 @@ struct ClusterState {
   [[nodiscard]] size_t replica_count(const std::string& uuid) const;
 };
 
+/// A process of a node.
+struct RegisteredProcess {
+  std::string uuid;
+  uint64_t applied_revision = 0;
+};
+
 /// A change of the durable state, committed as one transaction. Empty if an event changes nothing durable.
 struct Changes {
   std::vector<NodeInfo> put_nodes;
@@ -220,6 +226,8 @@ struct Changes {
   std::vector<ShardRecord> put_shards;
   /// The reason of each put_shards element, for people; not stored. May have fewer elements.
   std::vector<std::string> reasons;
+  /// The process that put_nodes registers, which is alive; not stored. Empty: none.
+  RegisteredProcess registered;
   /// The whole new list, if it changes.
   std::optional<std::set<std::string>> put_denied;
   /// All grants of the tables whose grants change. Empty ones open the table to all clients.

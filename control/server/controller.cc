@@ -347,7 +347,7 @@ Decision Controller::decide(const Event& event) {
     if (!decision.status.ok()) mark_leaders_answer(decision.status);
     if (!decision.status.ok() || decision.changes.empty()) return decision;
     bool retry = false;
-    decision.status = commit(decision.changes, retry);
+    decision.status = commit(decision, retry);
     if (!retry) return decision;
   }
   decision.status =
@@ -355,7 +355,8 @@ Decision Controller::decide(const Event& event) {
   return decision;
 }
 
-absl::Status Controller::commit(const Changes& changes, bool& retry) {
+absl::Status Controller::commit(Decision& decision, bool& retry) {
+  const Changes& changes = decision.changes;
   const auto committed = store_.commit(changes);
   if (!committed.ok()) {
     must_reload_ = true;
@@ -374,7 +375,9 @@ absl::Status Controller::commit(const Changes& changes, bool& retry) {
     must_reload_ = true;
     return absl::OkStatus();
   }
-  core_->committed(changes, clock_.now_ns());
+  for (LivenessChange& change : core_->committed(changes, clock_.now_ns())) {
+    decision.liveness_changes.push_back(std::move(change));
+  }
   changed_ = true;
   publish_state(!changes.put_nodes.empty() || !changes.delete_nodes.empty());
   return absl::OkStatus();

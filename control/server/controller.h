@@ -144,7 +144,7 @@ class Controller {
   void hear_nodes();
   void tick();
   Decision decide(const Event& event);
-  absl::Status commit(const Changes& changes, bool& retry);
+  absl::Status commit(Decision& decision, bool& retry);
   absl::Status reload();
   void serve_waiters(bool give_up);
   void note(const Event& event, const Decision& decision, const std::string& source = "");

@@ -205,6 +205,19 @@ TEST(Register, DisjointVersionsAreRefusedWithBothRanges) {
   EXPECT_THAT(message_of(status), HasSubstr("Upgrade"));
 }
 
+TEST(Register, AProcessIsAliveOnceItsRegistrationIsStored) {
+  TestCluster cluster;
+  ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
+  cluster.advance(4 * kSecond);
+  ASSERT_EQ(cluster.liveness(1), Liveness::kSuspected);
+  const RegisterNode restarted{kClusterId, test_node(1, 2), 0};
+  const Decision decision = cluster.core.step(restarted, cluster.now);
+  ASSERT_TRUE(decision.status.ok());
+  EXPECT_EQ(cluster.liveness(1), Liveness::kSuspected) << "the store may fail";
+  EXPECT_EQ(cluster.step(restarted).liveness_changes.size(), 1u);
+  EXPECT_EQ(cluster.liveness(1), Liveness::kAlive);
+}
+
 TEST(Register, MalformedDescriptionsAreRefused) {
   TestCluster cluster;
   const auto refused = [&](auto&& spoil) {

@@ -4,6 +4,7 @@
 #define SKUA_TESTS_CONTROL_CORE_CORE_FIXTURE_H_
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "control/core/cluster_core.h"
@@ -49,7 +50,10 @@ class TestCluster {
 
   Decision step(const Event& event) {
     Decision decision = core.step(event, now);
-    if (decision.status.ok()) core.committed(decision.changes, now);
+    if (!decision.status.ok()) return decision;
+    for (LivenessChange& change : core.committed(decision.changes, now)) {
+      decision.liveness_changes.push_back(std::move(change));
+    }
     return decision;
   }
   absl::Status register_node(const NodeInfo& node) { return step(RegisterNode{kClusterId, node, 0}).status; }
