@@ -100,6 +100,8 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
   decision.changes = next_changes(state_);
   decision.changes.put_shards = moved_off_missing_workers(node, state_);
   decision.changes.reasons.assign(decision.changes.put_shards.size(), "its node has fewer workers now");
+  decision.unfinished = keep_first_shards(decision.changes);
+  if (decision.unfinished) return decision;
   decision.changes.registered = {node.uuid, event.applied_revision};
   decision.changes.put_nodes.push_back(std::move(node));
   return decision;

@@ -24,6 +24,9 @@ inline constexpr size_t kReportShardsMax = 65'536;
 inline constexpr size_t kShardsMax = 65'536;
 inline constexpr size_t kTableNameMax = 128;
 inline constexpr size_t kClusterNameMax = 128;
+/// Shards that one change moves off a node, or takes from one that is removed: a store's transaction has a limit, and a
+/// node may have a part in all shards.
+inline constexpr size_t kShardsPerChangeMax = 2048;
 /// Revoked identities, and bytes of each one's role and name. The list is sent with each map.
 inline constexpr size_t kDeniedMax = 1024;
 inline constexpr size_t kPrincipalMax = 160;

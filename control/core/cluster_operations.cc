@@ -121,7 +121,8 @@ Decision decide(const NodeLeave& event, const ViewContext& context) {
                                              ". Drain it first, or use force to leave these to their other members"));
   }
   Decision decision;
-  changes.delete_nodes.push_back(event.uuid);
+  decision.unfinished = keep_first_shards(changes);
+  if (!decision.unfinished) changes.delete_nodes.push_back(event.uuid);
   decision.changes = std::move(changes);
   return decision;
 }

@@ -43,10 +43,15 @@ struct Decision {
   std::optional<Table> table;
   /// Whose certificate the join token gives that was used or taken back.
   std::string principal{};
+  /// The event needs more than one transaction: when `changes` are committed, step it again.
+  bool unfinished = false;
 };
 
 /// The event is refused for this reason, which is not OK.
 [[nodiscard]] Decision refused(absl::Status status);
+
+/// Keeps as many of the changed shards as one transaction takes. True: some are left for another one.
+[[nodiscard]] bool keep_first_shards(Changes& changes);
 
 /// A change of `state` that raises the map's revision, to be filled by the caller.
 [[nodiscard]] Changes next_changes(const ClusterState& state);

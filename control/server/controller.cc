@@ -348,7 +348,10 @@ Decision Controller::decide(const Event& event) {
     if (!decision.status.ok() || decision.changes.empty()) return decision;
     bool retry = false;
     decision.status = commit(decision, retry);
-    if (!retry) return decision;
+    if (retry) continue;
+    if (!decision.status.ok() || !decision.unfinished) return decision;
+    note(event, decision);
+    attempt = -1;
   }
   decision.status =
       absl::AbortedError("other control processes changed the cluster at the same time again and again. Try again");

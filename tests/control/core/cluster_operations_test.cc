@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "control/core/cluster_limits.h"
 #include "control/core/cluster_progress.h"
 #include "control/core/shard_map.h"
 #include "tests/control/core/replicated_cluster.h"
@@ -63,6 +64,44 @@ TEST(Leave, WaitsForNewsAfterARestart) {
   ASSERT_TRUE(before.register_node(test_node(1)).ok());
   TestCluster after(before.core.state());
   EXPECT_EQ(after.step(NodeLeave{test_uuid(1), "", true}).status.code(), StatusCode::kUnavailable);
+}
+
+/// A node with a part in more shards than one transaction takes.
+class CrowdedNodeTest : public testing::Test {
+ protected:
+  CrowdedNodeTest() {
+    EXPECT_TRUE(cluster_.register_node(test_node(1)).ok());
+    EXPECT_TRUE(cluster_.create_table("a", kShardsPerTableMax).ok());
+    EXPECT_TRUE(cluster_.create_table("b", kShardsPerTableMax).ok());
+  }
+  /// Carries the event out and returns how many transactions that took.
+  int transactions(const Event& event) {
+    for (int count = 1;; ++count) {
+      const Decision decision = cluster_.core.step(event, cluster_.now);
+      EXPECT_TRUE(decision.status.ok()) << decision.status;
+      EXPECT_LE(decision.changes.put_shards.size(), kShardsPerChangeMax);
+      EXPECT_EQ(decision.changes.put_shards.size(), decision.changes.reasons.size());
+      EXPECT_EQ(decision.unfinished, decision.changes.put_nodes.empty() && decision.changes.delete_nodes.empty());
+      cluster_.core.committed(decision.changes, cluster_.now);
+      if (!decision.unfinished || !decision.status.ok()) return count;
+    }
+  }
+
+  TestCluster cluster_;
+};
+
+TEST_F(CrowdedNodeTest, LeavesInSeveralTransactions) {
+  const int parts = 2 * kShardsPerTableMax / kShardsPerChangeMax;
+  EXPECT_EQ(transactions(NodeLeave{test_uuid(1), test_node(1).instance, true}), parts);
+  EXPECT_TRUE(cluster_.core.state().nodes.empty());
+  for (const auto& [key, shard] : cluster_.core.state().shards) EXPECT_FALSE(shard.primary.has_value());
+}
+
+TEST_F(CrowdedNodeTest, StartsWithFewerWorkersInSeveralTransactions) {
+  const int parts = kShardsPerTableMax / kShardsPerChangeMax;
+  EXPECT_EQ(transactions(RegisterNode{kClusterId, test_node(1, 2, 1), 0}), parts);
+  EXPECT_EQ(cluster_.core.state().nodes.at(test_uuid(1)).worker_count, 1u);
+  for (const auto& [key, shard] : cluster_.core.state().shards) EXPECT_EQ(shard.primary->worker, 0u);
 }
 
 TEST(Leave, UnknownNode) {

@@ -49,12 +49,14 @@ class TestCluster {
              std::move(state), now) {}
 
   Decision step(const Event& event) {
-    Decision decision = core.step(event, now);
-    if (!decision.status.ok()) return decision;
-    for (LivenessChange& change : core.committed(decision.changes, now)) {
-      decision.liveness_changes.push_back(std::move(change));
+    for (;;) {
+      Decision decision = core.step(event, now);
+      if (!decision.status.ok()) return decision;
+      for (LivenessChange& change : core.committed(decision.changes, now)) {
+        decision.liveness_changes.push_back(std::move(change));
+      }
+      if (!decision.unfinished) return decision;
     }
-    return decision;
   }
   absl::Status register_node(const NodeInfo& node) { return step(RegisterNode{kClusterId, node, 0}).status; }
   absl::Status heartbeat(const NodeInfo& node, uint64_t applied_revision = 0) {

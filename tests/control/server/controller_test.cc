@@ -9,6 +9,7 @@
 #include <future>
 #include <utility>
 
+#include "control/core/cluster_limits.h"
 #include "control/proto/redirect.h"
 #include "control/server/controller_limits.h"
 #include "control/store/memory_store.h"
@@ -432,6 +433,18 @@ TEST_F(ControllerTest, HearingManyNodesIsNoHang) {
   ASSERT_TRUE(queued.ok()) << queued;
   EXPECT_EQ(since_step.get_future().get(), 0);
   controller_ = nullptr;
+}
+
+TEST_F(ControllerTest, ANodeWithMoreShardsThanATransactionTakesCanBeRemoved) {
+  ASSERT_TRUE(register_node(1).status.ok());
+  for (const char* table : {"a", "b", "c"}) {
+    ASSERT_TRUE(step(CreateTable{table, kShardsPerTableMax, false}).status.ok());
+  }
+  const Decision removed = step(NodeLeave{test_uuid(1), test_node(1).instance, true});
+  EXPECT_TRUE(removed.status.ok()) << removed.status;
+  const auto state = StateStore(store_).load();
+  EXPECT_TRUE(state->nodes.empty());
+  EXPECT_EQ(state->replica_count(test_uuid(1)), 0u);
 }
 
 TEST_F(ControllerTest, GenerationGrowsWithWhateverIsShown) {
