@@ -59,7 +59,8 @@ struct HostPort {
 struct ListenRules {
   size_t calls_per_connection = 0;
   /// What its connections and calls may hold, most of all messages of which only a part has come: gRPC's own limit for
-  /// a message counts only whole ones. At the bound gRPC ends calls that hold memory: RESOURCE_EXHAUSTED.
+  /// a message counts only whole ones. At the bound gRPC ends calls, in no order of who has how much:
+  /// RESOURCE_EXHAUSTED. Those that stand for long, such as watches, must be opened again.
   size_t memory_max = kGrpcMemoryMax;
   /// Threads that serve calls which may block; 0: gRPC decides.
   int threads_max = 0;
