@@ -109,7 +109,9 @@ void StoreClient::run(uint64_t connection, const IssuedRequest& issued) {
 
 void StoreClient::run_puts(const CommandArguments& puts, const std::string& table, uint32_t place) {
   StoreRequest request{.kind = Kind::kPut};
-  for (size_t i = 1; i < puts.size(); i += 2) {
+  // The last PUT may be answered at once, and then its command and the words are gone.
+  const size_t word_count = puts.size();
+  for (size_t i = 1; i < word_count; i += 2) {
     request.key = puts[i];
     request.value = puts[i + 1];
     const PutGroups::Member member{.place = place, .index = static_cast<uint32_t>(i / 2)};

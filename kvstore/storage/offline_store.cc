@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<OfflineStore>> OfflineStore::open(Options options
 absl::Status OfflineStore::open_logs() {
   auto numbers = files::log_numbers(options_.data_dir);
   if (!numbers.ok()) return numbers.status();
-  uint32_t end = options_.has_joined ? 1 : 0;
+  uint32_t end = options_.has_joined && files::has_shards(options_.data_dir) ? 1 : 0;
   if (!numbers->empty()) end = *numbers->rbegin() + 1;
   for (uint32_t worker = 0; worker < end; ++worker) open_log(worker, numbers->contains(worker));
   return absl::OkStatus();

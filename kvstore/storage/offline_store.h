@@ -70,7 +70,7 @@ class OfflineStore {
   struct Options {
     std::string data_dir;
     LogIdentity identity{};   ///< log_number is filled in
-    bool has_joined = false;  ///< the node has been in a cluster; so it has made log 0
+    bool has_joined = false;  ///< the node has been in a cluster; so it has made log 0 before its first database
     OfflineProgress progress{};
   };
 

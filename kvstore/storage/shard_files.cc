@@ -70,27 +70,28 @@ absl::StatusOr<std::set<uint32_t>> log_numbers(const std::string& data_dir) {
   return numbers;
 }
 
+bool has_shards(const std::string& data_dir) {
+  std::error_code error;
+  for (fs::directory_iterator it(shards_dir(data_dir), error), end; !error && it != end; it.increment(error)) {
+    if (parse_shard_name(it->path().filename().string()).has_value()) return true;
+  }
+  return false;
+}
+
 absl::Status check_no_log_is_missing(const std::string& data_dir) {
   const absl::StatusOr<std::set<uint32_t>> numbers = log_numbers(data_dir);
   if (!numbers.ok()) return numbers.status();
   uint32_t missing = 0;
   while (numbers->contains(missing)) ++missing;
   const bool is_gap = !numbers->empty() && missing < *numbers->rbegin();
-  if (!is_gap && missing > 0) return absl::OkStatus();
-  if (!is_gap) {
-    std::error_code error;
-    bool has_shards = false;
-    for (fs::directory_iterator it(shards_dir(data_dir), error), end; !error && it != end; it.increment(error)) {
-      has_shards = has_shards || parse_shard_name(it->path().filename().string()).has_value();
-    }
-    if (!has_shards) return absl::OkStatus();
-  }
+  if (!is_gap && (missing > 0 || !has_shards(data_dir))) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(
       "there is no ", log_dir(data_dir, missing),
       ", which the node has made: writes that it acknowledged may be lost with it. Put the directory back, or restore "
       "the whole data directory from a backup. If other nodes have replicas of all of this node's shards, start it "
       "with "
-      "an empty data directory: it learns the shards again"));
+      "an empty data directory: it is a new node then, and learns the shards; remove the old one with `skuactl node "
+      "remove --force`"));
 }
 
 absl::Status io_error(const char* what, const std::string& path, const std::error_code& code) {

@@ -34,6 +34,8 @@ namespace skua::kv::files {
 /// The numbers of the logs in a data directory; directories with other names are none of a node's. Errors: as
 /// io_error().
 [[nodiscard]] absl::StatusOr<std::set<uint32_t>> log_numbers(const std::string& data_dir);
+/// There is the database of a shard.
+[[nodiscard]] bool has_shards(const std::string& data_dir);
 /// DATA_LOSS: a log is missing that the node has made. There are databases, which log 0 is older than, or a log with a
 /// higher number. Says what to do.
 [[nodiscard]] absl::Status check_no_log_is_missing(const std::string& data_dir);

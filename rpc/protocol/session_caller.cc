@@ -107,7 +107,7 @@ absl::Status CallerHalf::start(Call& call, TimeNs now) {
   }
   if (active_count_ == 0) begin_waiting(now);
   // A small call that cannot start now waits for its turn. As a large call it would cost four times the credit.
-  const bool waits = may_be_small(call, now) && (!waiting_.empty() || !has_credit_for_small());
+  const bool waits = may_be_small(call, now) && (!waiting_.empty() || wants_first_credit() || !has_credit_for_small());
   if (context_.open && backlog_.empty() && !waits) {
     if (slots_ == nullptr) make_slots();
     if (context_.hot.has_free_slot()) {
@@ -123,6 +123,8 @@ absl::Status CallerHalf::start(Call& call, TimeNs now) {
   backlog_.push_back(call);
   ++backlog_count_;
   context_.arm(call.deadline_ns);
+  // There may be credit enough for a small call and for the one that waits for its first credit.
+  if (waits && backlog_count_ == 1 && waiting_.empty()) start_backlog(now);
   return absl::OkStatus();
 }
 

@@ -69,7 +69,9 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   void on_small_sample(DurationNs delay_ns, uint32_t answers, uint32_t record_bytes, TimeNs now);
   void cancel_small(uint32_t number, const absl::Status& status, TimeNs now);
   /// Tells small calls whether calls wait here: small calls must not overtake them.
-  void tell_busy() { context_.hot.hinder(SessionHot::kBusy, !backlog_.empty() || !waiting_.empty()); }
+  void tell_busy() {
+    context_.hot.hinder(SessionHot::kBusy, !backlog_.empty() || !waiting_.empty() || wants_first_credit());
+  }
 
   // --- Calls
   absl::Status start(Call& call, TimeNs now);
@@ -175,13 +177,15 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   Slot& take_over(uint32_t index, TimeNs now);
   void repeat(Slot& slot, TimeNs now);
   TimeNs run_small_timers(TimeNs now);
-  /// Small calls in the backlog leave a whole credit for a call that waits for its first one. Otherwise they would take
-  /// each quarter that comes back, and the call would never have a whole credit.
+  /// Small calls leave a whole credit for a call that waits for its first one. Otherwise they would take each quarter
+  /// that comes back, and the call would never have a whole credit.
   [[nodiscard]] bool has_credit_for_small() const {
     const SessionHot& hot = context_.hot;
-    const int left_over = unsent_count_ > 0 && !context_.reliable ? static_cast<int>(SessionHot::kQuarters) : 0;
+    const int left_over = wants_first_credit() ? static_cast<int>(SessionHot::kQuarters) : 0;
     return hot.credits - hot.credits_barred >= hot.charge + left_over;
   }
+  /// A call is in an sslot, and nothing of it was sent.
+  [[nodiscard]] bool wants_first_credit() const { return unsent_count_ > 0 && !context_.reliable; }
   void note_sent(Call& call) {
     unsent_count_ -= call.sent ? 0 : 1;
     call.sent = true;

@@ -39,7 +39,7 @@ void CallerHalf::return_credits(Slot& slot, uint32_t keep) {
     context_.hot.credits =
         static_cast<int16_t>(context_.hot.credits + static_cast<int32_t>(SessionHot::kQuarters * whole));
   }
-  if (!waiting_.empty()) wake_waiters();
+  wake_waiters();
 }
 
 void CallerHalf::wake_waiters() {

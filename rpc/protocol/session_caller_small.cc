@@ -106,7 +106,7 @@ TimeNs CallerHalf::run_small_timers(TimeNs now) {
 
 void CallerHalf::on_slot_freed(TimeNs now) {
   if (!backlog_.empty()) start_backlog(now);
-  if (!waiting_.empty()) wake_waiters();
+  wake_waiters();
 }
 
 void CallerHalf::on_small_sample(DurationNs delay_ns, uint32_t answers, uint32_t record_bytes, TimeNs now) {

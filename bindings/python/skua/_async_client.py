@@ -25,14 +25,21 @@ _in_flight: dict[int, tuple[AsyncClient, asyncio.Future[Any], Callable[[Any], An
 _numbers = itertools.count(1)
 
 
-# What signal handlers raised inside of callbacks. cffi would print it and go on; the turn raises it again.
-_raised: list[BaseException] = []
+# What signal handlers raised inside of callbacks, by the thread of the callback. cffi would print it and go on; whoever has
+# polled the client raises it again.
+_raised: dict[int, BaseException] = {}
+
+
+def _raise_again() -> None:
+    error = _raised.pop(threading.get_ident(), None)
+    if error is not None:
+        raise error
 
 
 def _interrupted(kind: type[BaseException], error: BaseException, traceback: Any) -> None:
     """A signal handler has raised inside of skua_python_done(), at any place. The operation ends all the same."""
     del kind
-    _raised.append(error)
+    _raised[threading.get_ident()] = error
     known = traceback.tb_frame.f_locals
     _, future, convert = _in_flight.pop(_number_of(known["context"]), (None, known.get("future"), known.get("convert")))
     if future is not None and not future.done():
@@ -95,6 +102,7 @@ class AsyncClient(Calls):
             raise make_error(code, "the client could not be closed")
         self._client = None
         self._cancel_timer()
+        _raise_again()
 
     def certificate_trouble(self) -> str | None:
         self._check_thread()  # close() on the loop's thread would free the client meanwhile
@@ -161,10 +169,11 @@ class AsyncClient(Calls):
             code = lib.skua_poll(self._client, 0, ffi.NULL)
             if code != lib.SKUA_OK:
                 self._fail(code, "the client could not be polled")
+                _raise_again()
                 return
-            if _raised:
+            if threading.get_ident() in _raised:
                 self._ask_for_turn()
-                raise _raised.pop()
+                _raise_again()
             if lib.skua_begin_wait(self._client, self._longest):
                 self._is_waiting = True
                 self._timer = self._loop.call_later(min(self._longest[0] / 1e9, _SLEEP_MAX_S), self._turn)

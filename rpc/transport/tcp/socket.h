@@ -51,6 +51,10 @@ void tune_connection(int fd, DurationNs peer_timeout_ns);
 /// The error that a nonblocking connect ended with; 0: none.
 [[nodiscard]] int take_socket_error(int fd);
 
+/// Bytes that were written to the connection, and that the other machine has not acknowledged. 0 if the system does not
+/// say.
+[[nodiscard]] uint64_t unacknowledged_bytes(int fd);
+
 /// An address of this machine that others can reach, for the descriptor of an endpoint that listens on all addresses:
 /// the source address of the default route, else loopback.
 [[nodiscard]] SocketAddress reachable_address(uint8_t family, uint16_t port);

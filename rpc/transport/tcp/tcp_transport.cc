@@ -197,8 +197,11 @@ size_t TcpTransportImpl::tx_burst(std::span<TxPacket> packets) {
 uint64_t TcpTransportImpl::progress(PeerId id) const {
   const Peer& peer = peers_.at(id);
   if (peer.link == nullptr || !peer.link->broken.ok()) return 0;
-  // What the kernel has taken may never arrive. But it takes no more then.
-  return peer.link->receiver.progress() + (peer.tx.empty() ? 0 : 1 + peer.tx.written_bytes());
+  // The kernel may have taken bytes that the peer's kernel does not take yet.
+  const uint64_t waiting = tcp::unacknowledged_bytes(peer.link->fd.get());
+  const bool is_sending = waiting > 0 || !peer.tx.empty();
+  constexpr uint64_t kNeverZero = uint64_t{1} << 62;
+  return peer.link->receiver.progress() + (is_sending ? kNeverZero + peer.tx.written_bytes() - waiting : 0);
 }
 
 TxFrame TcpTransportImpl::take_frame(PeerId id) {

@@ -133,6 +133,25 @@ class StoreClientPuts : public GroupsTest {
   std::optional<Failed> failed_;
 };
 
+/// A command gives its words back when it has its result.
+TEST_F(StoreClientPuts, ThatAreAllRefusedAtOnceNeedTheWordsNoLonger) {
+  warm_up();
+  auto words = std::make_unique<CommandArguments>();
+  for (const std::string& word :
+       {std::string("set"), std::string(), std::string("1"), std::string(), std::string("2")}) {
+    words->append(word);
+    words->end_argument();
+  }
+  size_t failed = 0;
+  StoreClient store(*client_, tables_,
+                    [&](uint64_t /*connection*/, const StoreTicket& /*ticket*/, StoreResult&& result) {
+                      failed = result.failed_puts.size();
+                      words.reset();
+                    });
+  store.run(9, {.ticket = {.command = 4}, .request = {.kind = Kind::kPuts, .puts = words.get()}});
+  EXPECT_EQ(failed, 2U);
+}
+
 TEST_F(StoreClientPuts, OfSeveralShardsHaveOneResult) {
   warm_up();
   std::vector<std::string> words;

@@ -293,6 +293,7 @@ TEST_F(OfflineStoreTest, AMissingLogIsNamedAndSoAreTheShardsThatItMayHaveHad) {
 }
 
 TEST_F(OfflineStoreTest, ANodeThatHasJoinedHasALog) {
+  EXPECT_TRUE(open(true)->logs().empty()) << "it may have ended before it made the log";
   write_database(kShard, {put("a", "there", 1)});
   EXPECT_TRUE(open()->logs().empty());
   const auto store = open(true);

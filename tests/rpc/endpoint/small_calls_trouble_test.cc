@@ -98,21 +98,22 @@ TEST_F(SmallCallsTroubleTest, AnIdOfABrokenConnection_CancelsNothing) {
 }
 
 /// The small ones never leave the credits at rest, and each of them costs a part of one.
-TEST_F(SmallCallsTroubleTest, BesideSmallCallsWithoutEnd_ALargeOneGetsItsTurn) {
+class SmallCallsWithoutEndTest : public SmallCallsTroubleTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(SmallCallsWithoutEndTest, ALargeCallGetsItsTurn) {
   caller_options_.protocol.credits = server_options_.protocol.credits = 2;
   join();
   size_t ended = 0;
   bool goes_on = true;
   std::function<void()> next = [&] {
-    ASSERT_TRUE(caller_
-                    ->call(session_, kEcho, as_byte_span("small"), {.timeout_ns = 50 * kSecond},
-                           [&](CallResult&&) {
-                             ++ended;
-                             if (goes_on) next();
-                           })
-                    .ok());
+    const auto started =
+        caller_->call(session_, kEcho, as_byte_span("small"), {.timeout_ns = 50 * kSecond}, [&](CallResult&&) {
+          ++ended;
+          if (goes_on) next();
+        });
+    ASSERT_TRUE(started.ok());
   };
-  for (int i = 0; i < 40; ++i) next();
+  for (int i = 0; i < GetParam(); ++i) next();
   run([&] { return ended > 100; });
   Ended& large = call(kEcho, std::string(5000, 'x'), {.timeout_ns = 50 * kSecond});
   run([&] { return large.completions > 0 || ended > 5000; });
@@ -122,6 +123,9 @@ TEST_F(SmallCallsTroubleTest, BesideSmallCallsWithoutEnd_ALargeOneGetsItsTurn) {
   run([&] { return caller_->balance().calls == 0; });
   expect_rest();
 }
+
+// Eight fit into the credits, and leave no backlog.
+INSTANTIATE_TEST_SUITE_P(Callers, SmallCallsWithoutEndTest, ::testing::Values(5, 7, 8, 40));
 
 TEST_F(SmallCallsTroubleTest, AfterAWaveOfLargeCalls_SmallOnesGoInBundlesAgain) {
   caller_options_.calls_max = 4;

@@ -283,7 +283,7 @@ TEST(TcpTransport, Progress_OfAPeerThatStopsReading) {
   uint64_t last = 0;
   ASSERT_TRUE(run_until({&a}, [&] { return std::exchange(last, a->progress(to_b)) == a->progress(to_b); }));
   ASSERT_TRUE(run_until({&a, &b}, [&] { return b.received.size() == 1; }));
-  EXPECT_EQ(a->progress(to_b), 0U);
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return a->progress(to_b) == 0; })) << "the kernel may acknowledge later";
 }
 
 TEST(TcpTransport, AbandonTx_GivesEveryTokenBack) {
