@@ -39,8 +39,8 @@ class ReceiveMemory {
   // --- Messages and pool buffers
   [[nodiscard]] MessagePtr make_message() { return messages_.make(); }
   absl::StatusOr<Buffer> allocate(size_t bytes) { return buffers_.allocate(bytes); }
-  /// Whose share a message of the session takes that comes from `from`: the peer's that calls us (`is_request`). Answers
-  /// to our own calls count in nobody's share.
+  /// Whose share a message of the session takes that comes from `from`: the peer's that calls us (`is_request`).
+  /// Answers to our own calls count in nobody's share.
   [[nodiscard]] Payer payer_of(const SessionEntry& entry, PeerId from, bool is_request) const;
   /// A message above that finds no memory here, whatever others give back.
   [[nodiscard]] size_t message_bytes_max() const { return buffers_.message_bytes_max(); }

@@ -126,8 +126,8 @@ absl::Status Controller::submit(Event event, DoneFn done, const std::string& sou
   return status;
 }
 
-/// Who leads comes first: what a process knew of who is revoked may be out of date while another one leads, and must not
-/// keep anybody from being sent there.
+/// Who leads comes first: what a process knew of who is revoked may be out of date while another one leads, and must
+/// not keep anybody from being sent there.
 absl::Status Controller::judge(const Event& event, const std::string& principal, CheckFn check) const {
   if (!not_leading_.ok()) return not_leading_;
   if (auto allowed = check_allowed(principal, core_->state()); !allowed.ok()) return allowed;

@@ -124,8 +124,8 @@ int code_of(std::optional<int> state) {
   return WIFEXITED(*state) ? WEXITSTATUS(*state) : kSignalBase + WTERMSIG(*state);
 }
 
-/// Ctrl-C and Ctrl-\ in a script are meant for all of it, however the command took them: one that waits tells what it no
-/// longer waits for, and ends in order. A command that was sent such a signal alone ends with the signal's code.
+/// Ctrl-C and Ctrl-\ in a script are meant for all of it, however the command took them: one that waits tells what it
+/// no longer waits for, and ends in order. A command that was sent such a signal alone ends with the signal's code.
 void end_with_keys(int code) {
   int signal = noted_key;
   if (code == kSignalBase + SIGINT || code == kSignalBase + SIGQUIT) signal = code - kSignalBase;

@@ -5,8 +5,8 @@
 //         "set a 1 b 2"  burst      GET    burst
 //
 // What a command costs besides its words (its run, its place among the hazards, its request and result) is paid once.
-// The words of a burst lie as those of MSET. The store gets a burst as one request (StoreRequest::Kind::kPuts) and tells
-// which of its PUTs failed. So each SET has a reply of its own. All replies come when the last PUT is answered.
+// The words of a burst lie as those of MSET. The store gets a burst as one request (StoreRequest::Kind::kPuts) and
+// tells which of its PUTs failed. So each SET has a reply of its own. All replies come when the last PUT is answered.
 //
 // A burst is open while its connection looks at the bytes of one read. So no SET waits for input that may come later.
 #ifndef SKUA_KVSTORE_GATEWAY_COMMAND_BURST_H_

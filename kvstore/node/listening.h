@@ -28,16 +28,16 @@ struct Listening {
 
 /// The IP address of `wanted.advertise_host`, in an address family that `wanted.data_host` listens on (any family if
 /// `data_host` is empty). A loopback address is returned only if there is no other. Empty if `advertise_host` is empty.
-/// INVALID_ARGUMENT: the name does not resolve, or has no address of that family. UNAVAILABLE: no name server answers at
-/// the moment. Blocks.
+/// INVALID_ARGUMENT: the name does not resolve, or has no address of that family. UNAVAILABLE: no name server answers
+/// at the moment. Blocks.
 [[nodiscard]] absl::StatusOr<std::string> resolve_advertise_host(const Listening& wanted);
 
 /// Says why other machines cannot reach a node with these addresses. Empty: no reason is known. Pure.
 [[nodiscard]] std::string loopback_warning(const Listening& wanted, const std::string& advertise_ip);
 
 /// Binds all ports and releases them again, to find errors early. ALREADY_EXISTS: a port is in use. PERMISSION_DENIED:
-/// this process may not use a port. INVALID_ARGUMENT: not an address of this machine. UNAVAILABLE: any other error, also
-/// that no name server answers at the moment. Blocks.
+/// this process may not use a port. INVALID_ARGUMENT: not an address of this machine. UNAVAILABLE: any other error,
+/// also that no name server answers at the moment. Blocks.
 [[nodiscard]] absl::Status probe_listening(const Listening& wanted);
 
 }  // namespace skua::kv

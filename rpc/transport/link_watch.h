@@ -21,8 +21,8 @@ class LinkWatch {
     bool restart = false;
     bool complaint = false;
   };
-  /// Reports the state of the link at time `now`, which must not be 0. Returns what is due. `restart_helps`: a restart of
-  /// the port may bring the link back.
+  /// Reports the state of the link at time `now`, which must not be 0. Returns what is due. `restart_helps`: a restart
+  /// of the port may bring the link back.
   Due look(bool is_up, TimeNs now, bool restart_helps = true) {
     if (is_up) {
       down_since_ns_ = 0;

@@ -258,8 +258,8 @@ class Transport {
   /// False: the peer takes no more for now, and a packet for it might hold up the rest of a burst. The engine serves
   /// other peers until this turns true. wait() ends when it may have turned true.
   virtual bool has_room(PeerId /*peer*/) { return true; }
-  /// Changes while a packet of this peer comes or goes in parts, and 0 if none does. A large packet may take longer than
-  /// a peer may be silent, and answers to pings wait behind it. So a peer whose number changes is not silent.
+  /// Changes while a packet of this peer comes or goes in parts, and 0 if none does. A large packet may take longer
+  /// than a peer may be silent, and answers to pings wait behind it. So a peer whose number changes is not silent.
   [[nodiscard]] virtual uint64_t progress(PeerId /*peer*/) const { return 0; }
   /// A frame to write a packet for `peer` into. `bytes` is null if has_room() is false, if Capabilities::frames is
   /// false, or if the peer's connection is gone. Every frame that was taken goes back by send_frames() before the

@@ -7,7 +7,8 @@
 
 namespace skua::control {
 
-/// For as long as it lives, for the calling thread: names that /etc/hosts does not have meet a port where nobody listens.
+/// For as long as it lives, for the calling thread: names that /etc/hosts does not have meet a port where nobody
+/// listens.
 class NoNameServer {
  public:
   NoNameServer() {

@@ -34,8 +34,8 @@ class Port {
   /// Stops and starts the device again, for all lanes. This brings back a driver whose peer went away, and makes a
   /// driver release every packet that it was given. False: it does not start now, try later.
   bool restart();
-  /// A restart may bring the link back: the device's driver talks to a peer that may go away, or the device does not run.
-  /// The link of hardware comes back by itself, some seconds after the last start.
+  /// A restart may bring the link back: the device's driver talks to a peer that may go away, or the device does not
+  /// run. The link of hardware comes back by itself, some seconds after the last start.
   [[nodiscard]] bool may_need_restart() const { return !uses_dma_ || !started_; }
   [[nodiscard]] bool link_up() const;
 

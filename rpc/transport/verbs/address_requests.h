@@ -37,8 +37,8 @@ struct KnownHandle {
   return may_replace && known.age_ns >= kResolveAgainAfter;
 }
 
-/// Requests that wait for the resolver. Request: a struct with a std::shared_ptr `handle`, whose other owners wait for it.
-/// Thread: one at a time.
+/// Requests that wait for the resolver. Request: a struct with a std::shared_ptr `handle`, whose other owners wait for
+/// it. Thread: one at a time.
 template <typename Request>
 class AddressRequests {
  public:

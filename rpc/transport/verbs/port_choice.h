@@ -50,9 +50,9 @@ struct PortChoice {
   GidInfo gid;
 };
 
-/// Errors name what was looked for, what was found, and a remedy. UNAVAILABLE: what is missing may come by itself while a
-/// machine starts: the link, InfiniBand's subnet manager, the interface's address. FAILED_PRECONDITION: there is no such
-/// device.
+/// Errors name what was looked for, what was found, and a remedy. UNAVAILABLE: what is missing may come by itself while
+/// a machine starts: the link, InfiniBand's subnet manager, the interface's address. FAILED_PRECONDITION: there is no
+/// such device.
 absl::StatusOr<PortChoice> choose_port(const std::vector<PortInfo>& ports, const PortWish& wish);
 
 }  // namespace skua::rpc::verbs

@@ -41,9 +41,9 @@ struct VerbsOptions {
 /// Thread: made and destroyed on one thread; the rest from any thread.
 class VerbsFabric {
  public:
-  /// INVALID_ARGUMENT: bad options. FAILED_PRECONDITION: there is no such device; the message names what was looked for,
-  /// what was found, and a remedy. UNAVAILABLE: what is missing may come by itself while a machine starts, for example a
-  /// link; it says the same. RESOURCE_EXHAUSTED: no memory.
+  /// INVALID_ARGUMENT: bad options. FAILED_PRECONDITION: there is no such device; the message names what was looked
+  /// for, what was found, and a remedy. UNAVAILABLE: what is missing may come by itself while a machine starts, for
+  /// example a link; it says the same. RESOURCE_EXHAUSTED: no memory.
   static absl::StatusOr<std::unique_ptr<VerbsFabric>> start(const VerbsOptions& options);
   virtual ~VerbsFabric() = default;
 
