@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <random>
 #include <utility>
 
@@ -87,9 +88,7 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& op
   gateway->note_certificate(*security);
   if (security->users != nullptr) gateway->passwords_ = std::make_unique<PasswordChecker>();
   if (absl::Status status = gateway->make_threads(options, *security); !status.ok()) return status;
-  for (const std::unique_ptr<GatewayThread>& thread : gateway->threads_) {
-    gateway->running_.emplace_back([&thread = *thread] { thread.run(); });
-  }
+  if (absl::Status status = gateway->run_threads(options); !status.ok()) return status;
   gateway->watch_files(options, *std::move(security));
   return gateway;
 }
@@ -131,6 +130,24 @@ absl::Status Gateway::make_threads(const GatewayOptions& options, const ClientSe
     auto thread = GatewayThread::create(identity_, options.client, *std::move(entrances), security, passwords_.get());
     if (!thread.ok()) return thread.status();
     threads_.push_back(*std::move(thread));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Gateway::run_threads(const GatewayOptions& options) {
+  for (uint32_t i = 0; i < threads_.size(); ++i) {
+    GatewayThread& loop = *threads_[i];
+    if (options.host != nullptr) {
+      absl::StatusOr<std::future<void>> end = options.host(i, loop);
+      if (!end.ok()) return end.status();
+      running_.push_back(*std::move(end));
+    } else {
+      running_.push_back(std::async(std::launch::async, [&loop] {
+        loop.begin(nullptr);
+        while (loop.turn()) {
+        }
+      }));
+    }
   }
   return absl::OkStatus();
 }
@@ -197,7 +214,7 @@ Gateway::~Gateway() {
 void Gateway::stop() {
   watch_.reset();
   for (const std::unique_ptr<GatewayThread>& thread : threads_) thread->stop();
-  for (std::thread& thread : running_) thread.join();
+  for (const std::future<void>& loop : running_) loop.wait();
   running_.clear();
   if (passwords_ != nullptr) passwords_->stop();
   threads_.clear();

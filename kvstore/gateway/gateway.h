@@ -1,4 +1,5 @@
-// Gateway: serves clients of Redis's and memcached's protocols from tables of a cluster, on threads of its own.
+// Gateway: serves clients of Redis's and memcached's protocols from tables of a cluster, on threads of its own or on those
+// of a node's workers.
 #ifndef SKUA_KVSTORE_GATEWAY_GATEWAY_H_
 #define SKUA_KVSTORE_GATEWAY_GATEWAY_H_
 
@@ -6,12 +7,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -44,6 +45,9 @@ struct GatewayOptions {
   /// At least one, and at most one for each protocol.
   std::vector<EntranceOptions> entrances{};
   uint32_t threads = 1;
+  /// Runs one of the loops, of `threads`, on a thread of somebody else's; the future is ready when the loop has ended.
+  /// An error: not yet; start() fails with it. Empty: the gateway has threads of its own.
+  std::function<absl::StatusOr<std::future<void>>(uint32_t index, HostedLoop& loop)> host{};
   /// Of all threads together. Further connections get an error of their protocol.
   uint64_t connections_max = 10'000;
   /// Numbers, as of SELECT, and names of tables. At least one.
@@ -92,6 +96,7 @@ class Gateway {
  private:
   Gateway();
   [[nodiscard]] absl::Status ask_control_plane();
+  absl::Status run_threads(const GatewayOptions& options);
   absl::Status make_threads(const GatewayOptions& options, const ClientSecurity& security);
   void watch_files(const GatewayOptions& options, ClientSecurity now);
   absl::StatusOr<std::vector<Entrance>> make_entrances(const GatewayOptions& options);
@@ -105,7 +110,7 @@ class Gateway {
   std::vector<uint16_t> ports_;
   std::unique_ptr<PasswordChecker> passwords_;  // null: there are no users. It calls threads_
   std::vector<std::unique_ptr<GatewayThread>> threads_;
-  std::vector<std::thread> running_;
+  std::vector<std::future<void>> running_;      // ready when the loop of a thread has ended
   std::unique_ptr<ClientSecurityWatch> watch_;  // null: there are no files. It calls threads_
 };
 

@@ -205,12 +205,7 @@ void add_entrance_options(app::Program& program, ProgramOptions& options, const 
       .range(kSecond, 3600 * kSecond);
 }
 
-void add_thread_options(app::Program& program, ProgramOptions& options, const char* threads, const char* connections) {
-  program
-      .add_int(threads, &options.threads,
-               "Threads that serve clients of Redis and memcached; each has connections of its own.")
-      .range(1, 64)
-      .unit("threads");
+void add_connections_option(app::Program& program, ProgramOptions& options, const char* connections) {
   program
       .add_int(connections, &options.connections_max,
                "Connections of clients of Redis and memcached, of all threads together; further clients get an error.")
@@ -224,7 +219,15 @@ void declare_in_node(app::Program& program, ProgramOptions& options) {
   options.listen_address.clear();
   options.listen_option = "--resp-address";
   add_entrance_options(program, options, "resp-address");
-  add_thread_options(program, options, "gateway-threads", "gateway-connections-max");
+  options.threads = 0;
+  program
+      .add_int("gateway-threads", &options.threads,
+               "Threads that serve clients of Redis and memcached; each has connections of its own. 0: the threads of "
+               "the workers serve them, each beside its shards. This is the fastest way, if the clients of this node "
+               "do not need more processors than it has workers.")
+      .range(0, 64)
+      .unit("threads");
+  add_connections_option(program, options, "gateway-connections-max");
 }
 
 void declare(app::Program& program, ProgramOptions& options) {
@@ -233,7 +236,12 @@ void declare(app::Program& program, ProgramOptions& options) {
       .value_name("HOST:PORT")
       .addresses();
   add_entrance_options(program, options, "listen-address");
-  add_thread_options(program, options, "threads", "connections-max");
+  program
+      .add_int("threads", &options.threads,
+               "Threads that serve clients of Redis and memcached; each has connections of its own.")
+      .range(1, 64)
+      .unit("threads");
+  add_connections_option(program, options, "connections-max");
   program.add_duration("timeout", &options.timeout_ns, "How long the cluster may take for each operation of a command.")
       .range(kMillisecond, 3600 * kSecond);
   program.add_bool("hash-password", &options.hashes_password,

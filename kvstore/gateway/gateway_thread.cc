@@ -18,7 +18,8 @@ namespace {
 // What epoll says of descriptors that are no connection. Slots count from 0 and generations from 1.
 constexpr uint64_t kClientEvent = 1;
 constexpr uint64_t kWakeEvent = 2;
-constexpr uint64_t kFirstListenerEvent = 3;  // and one more for each further listener
+constexpr uint64_t kHostEvent = 3;
+constexpr uint64_t kFirstListenerEvent = 4;  // and one more for each further listener
 
 constexpr size_t kReadBytes = 64 * 1024;
 /// Reads of one connection before others have their turn.
@@ -35,9 +36,26 @@ int64_t time_of_day_us() {
       .count();
 }
 
-int64_t monotonic_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+TimeNs monotonic_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
+}
+
+int64_t monotonic_ms() {
+  return monotonic_ns() / kMillisecond;
+}
+
+/// How many events there are; below 0: a signal came.
+int wait_for_events(int epoll, std::span<epoll_event> events, DurationNs wait_ns) {
+  constexpr DurationNs kLongestNs = 3600 * kSecond;
+  wait_ns = std::min(wait_ns, kLongestNs);
+  const timespec timeout{.tv_sec = wait_ns / kSecond, .tv_nsec = wait_ns % kSecond};
+  const int events_max = static_cast<int>(events.size());
+  const int count = epoll_pwait2(epoll, events.data(), events_max, &timeout, nullptr);
+  if (count >= 0 || errno != ENOSYS) return count;
+  // Kernels before 5.11 have no epoll_pwait2; epoll_wait counts in milliseconds.
+  const DurationNs wait_ms = (wait_ns + kMillisecond - 1) / kMillisecond;
+  return epoll_wait(epoll, events.data(), events_max, static_cast<int>(wait_ms));
 }
 
 }  // namespace
@@ -106,15 +124,24 @@ absl::Status GatewayThread::watch_own() {
 
 // --- The loop
 
-void GatewayThread::run() {
+void GatewayThread::begin(HostWait* wait) {
   client_->adopt_thread();
-  while (!may_end()) {
-    turn_us_ = time_of_day_us();
-    client_->poll();
-    work_off_dirty();
-    store_.flush_puts();
-    sleep();
-  }
+  host_ = wait;
+  if (host_ == nullptr) return;
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kHostEvent}};
+  SKUA_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, host_->fd(), &event) == 0, "epoll watches no host");
+}
+
+bool GatewayThread::turn() {
+  handle_some(sleep());
+  if (!ready_to_shake_.empty()) shake_some_hands();
+  store_.flush_puts();  // before poll(), which sends
+  if (accept_again_ms_ != 0 && monotonic_ms() >= accept_again_ms_) resume_accepting();
+  if (!handshakes_.empty() || !authentications_.empty()) end_late_connections();
+  client_->poll();
+  work_off_dirty();
+  store_.flush_puts();  // the next sleep() sends
+  return !may_end();
 }
 
 void GatewayThread::wake() {
@@ -169,28 +196,44 @@ bool GatewayThread::may_end() const {
   return stop_by_ms_ != 0 && (connection_count_ == 0 || monotonic_ms() >= stop_by_ms_);
 }
 
-void GatewayThread::sleep() {
-  const std::optional<std::chrono::nanoseconds> longest = client_->begin_wait();
-  int64_t wait_ms = 0;
-  if (longest.has_value()) wait_ms = std::chrono::ceil<std::chrono::milliseconds>(*longest).count();
-  for (const int64_t wake_ms : {accept_again_ms_, stop_by_ms_, handshakes_.next_ms(), authentications_.next_ms()}) {
-    if (wake_ms != 0) wait_ms = std::min(wait_ms, std::max<int64_t>(wake_ms - monotonic_ms(), 0));
-  }
-  if (!ready_to_shake_.empty()) wait_ms = 0;
-  const int count = epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()),
-                               static_cast<int>(std::min<int64_t>(wait_ms, INT32_MAX)));
-  if (longest.has_value()) client_->end_wait();
+/// What epoll has to tell.
+std::span<const epoll_event> GatewayThread::sleep() {
+  const DurationNs host_ns = host_ == nullptr ? kTimeNever : host_->begin();
+  // A client that is not going to wait is not told so.
+  const std::optional<std::chrono::nanoseconds> client_wait =
+      host_ns > 0 ? client_->begin_wait() : std::optional<std::chrono::nanoseconds>();
+  DurationNs wait_ns = 0;
+  if (client_wait.has_value()) wait_ns = std::min({host_ns, client_wait->count(), longest_sleep()});
+  const int count = wait_for_events(epoll_.get(), events_, wait_ns);
+  if (client_wait.has_value()) client_->end_wait();
+  if (host_ != nullptr && host_ns > 0) host_->end();
   turn_us_ = time_of_day_us();
-  for (int i = 0; i < count; ++i) handle(events_[static_cast<size_t>(i)]);
-  if (!ready_to_shake_.empty()) shake_some_hands();
-  store_.flush_puts();  // before the next poll(), which sends
-  if (accept_again_ms_ != 0 && monotonic_ms() >= accept_again_ms_) resume_accepting();
-  if (!handshakes_.empty() || !authentications_.empty()) end_late_connections();
+  return std::span(events_).first(static_cast<size_t>(std::max(count, 0)));
+}
+
+/// Until something of the loop's own is due.
+DurationNs GatewayThread::longest_sleep() const {
+  if (!ready_to_shake_.empty()) return 0;
+  int64_t first_ms = INT64_MAX;
+  for (const int64_t wake_ms : {accept_again_ms_, stop_by_ms_, handshakes_.next_ms(), authentications_.next_ms()}) {
+    if (wake_ms != 0) first_ms = std::min(first_ms, wake_ms);
+  }
+  return first_ms == INT64_MAX ? kTimeNever : std::max<int64_t>(first_ms - monotonic_ms(), 0) * kMillisecond;
+}
+
+/// epoll tells again of those that are left over, after those of which it has not told yet.
+void GatewayThread::handle_some(std::span<const epoll_event> events) {
+  const TimeNs end_ns = monotonic_ns() + kTurnNs;
+  for (const epoll_event& event : events) {
+    handle(event);
+    if (monotonic_ns() >= end_ns) return;
+  }
 }
 
 void GatewayThread::handle(const epoll_event& event) {
   switch (event.data.u64) {
-    case kClientEvent: return;  // the next poll() sees what it is
+    case kClientEvent:
+    case kHostEvent: return;  // the next poll() sees what it is
     case kWakeEvent: return wake_up();
     default: break;
   }

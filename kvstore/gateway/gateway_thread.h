@@ -1,10 +1,13 @@
 // GatewayThread: a thread's share of the gateway: listeners, their connections, and a client of the cluster. Threads
 // have nothing in common but counters and the cursors of SCAN; a connection stays with its thread.
 //
-//   loop:  client.poll() --> results --> connections --> replies and further requests
-//          sleep in epoll: on the client, the listeners, the connections, and stop()
+//   turn:  sleep in epoll: on the client, the listeners, the connections, stop(), and the host (hosted_loop.h)
 //          connections that are readable --> commands --> requests; that are writable --> replies
 //          steps of TLS handshakes, for a bounded time (handshake_queue.h)
+//          client.poll() --> results --> connections --> replies and further requests
+//
+// The turns have a thread of their own, or that of a node's worker. There, a turn is bounded: connections that have not
+// been looked at after kTurnNs are looked at in the next turn.
 //
 // Where clients speak TLS or have users, a connection goes through more states: client_security.h.
 //
@@ -22,6 +25,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +42,7 @@
 #include "kvstore/gateway/store_client.h"
 #include "kvstore/gateway/tls_stream.h"
 #include "rpc/base/clock.h"
+#include "rpc/base/hosted_loop.h"
 
 namespace skua::kv::gateway {
 
@@ -51,20 +56,25 @@ struct Entrance {
   uint32_t database = 0;
 };
 
-/// Made and destroyed on any thread; run() on one. stop() may be called on any thread.
-class GatewayThread {
+/// How long a turn goes on looking at connections.
+inline constexpr DurationNs kTurnNs = kMillisecond;
+
+/// Made and destroyed on any thread. stop() may be called on any thread; after that, turns go on until commands that were
+/// read are answered, for at most kStopMs, and all connections end.
+class GatewayThread final : public HostedLoop {
  public:
   /// `identity` must outlive the object, and so must `passwords`, which is asked if there are users (null: there are
   /// none). Errors: those of AsyncClient::create(); RESOURCE_EXHAUSTED.
   static absl::StatusOr<std::unique_ptr<GatewayThread>> create(GatewayIdentity& identity, ClientOptions options,
                                                                std::vector<Entrance> entrances, ClientSecurity security,
                                                                PasswordChecker* passwords);
-  ~GatewayThread();
+  ~GatewayThread() override;
   GatewayThread(const GatewayThread&) = delete;
   GatewayThread& operator=(const GatewayThread&) = delete;
 
-  /// Serves until stop(). Then commands that were read are answered, for at most kStopMs, and all connections end.
-  void run();
+  // HostedLoop
+  void begin(HostWait* wait) override;
+  bool turn() override;
   void stop();
   /// Whether the thread goes through its loop. Waits for it, for `timeout_ns` at most. Thread: any but its own.
   [[nodiscard]] bool answers(DurationNs timeout_ns);
@@ -107,7 +117,9 @@ class GatewayThread {
                 OwnedFd epoll, OwnedFd wake_event, ClientSecurity security, PasswordChecker* passwords);
 
   [[nodiscard]] absl::Status watch_own();
-  void sleep();
+  std::span<const epoll_event> sleep();
+  [[nodiscard]] DurationNs longest_sleep() const;
+  void handle_some(std::span<const epoll_event> events);
   void handle(const epoll_event& event);
   void wake_up();
   void wake();
@@ -146,6 +158,7 @@ class GatewayThread {
   GatewayContext context_;
   const OwnedFd epoll_;
   const OwnedFd wake_event_;  // written by stop() and answers()
+  HostWait* host_ = nullptr;  // null: the loop has its thread alone
   std::atomic<bool> is_stopped_{false};
   std::mutex mutex_;
   std::condition_variable answered_;

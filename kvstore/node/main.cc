@@ -289,7 +289,7 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   const std::unique_ptr<Node> started = value_or_fail(std::move(node));
   pages.show(*started);
   std::unique_ptr<gateway::GatewayStarter> gateway =
-      start_gateway(config, security.credentials, logger.with_component("gateway"));
+      start_gateway(config, security.credentials, *started, logger.with_component("gateway"));
   if (gateway != nullptr) pages.show(*gateway);
   auto renewer = renewer_of(config, security.credentials, logger.with_component("node"));
   logger.info("started", {{"node", data.identity.node_uuid},

@@ -276,6 +276,12 @@ absl::StatusOr<std::string> NodeImpl::open_session(uint32_t worker, const contro
       {.source = absl::HashOf(who.host), .principal = who.principal, .is_node = who.principal.starts_with("node/")});
 }
 
+absl::StatusOr<std::future<void>> NodeImpl::host(uint32_t worker, HostedLoop& loop) {
+  const std::vector<Worker*> all = workers();
+  if (worker >= all.size()) return absl::UnavailableError(absl::StrCat("the node has no worker ", worker, " yet"));
+  return all[worker]->host(loop);
+}
+
 /// They live as long as the node.
 std::vector<Worker*> NodeImpl::workers() {
   const std::lock_guard lock(mutex_);

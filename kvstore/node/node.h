@@ -29,6 +29,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,7 @@
 #include "kvstore/storage/rocksdb_engine.h"
 #include "kvstore/types/node_log.h"
 #include "rpc/base/health_check.h"
+#include "rpc/base/hosted_loop.h"
 #include "rpc/endpoint.h"
 #include "rpc/transport/sealed/packet_protection.h"
 #include "rpc/transport/transport.h"
@@ -131,6 +133,10 @@ class Node {
   /// Has other nodes lead the shards that this one leads, before it stops, and waits for that. The node serves
   /// meanwhile. The number of shards, or why not all were handed over (NodeAgent::yield()).
   [[nodiscard]] virtual absl::StatusOr<size_t> yield(DurationNs limit_ns) = 0;
+
+  /// Runs `loop` on the thread of a worker (Worker::host()). The loop must end before stop(). UNAVAILABLE: there are no
+  /// workers yet, or they are stopping.
+  [[nodiscard]] virtual absl::StatusOr<std::future<void>> host(uint32_t worker, HostedLoop& loop) = 0;
 
   /// Drains the workers and ends all threads. Idempotent. The destructor calls it.
   virtual void stop() = 0;

@@ -55,13 +55,17 @@ absl::Status probe_gateway(const SkuadOptions& config) {
 }
 
 std::unique_ptr<gateway::GatewayStarter> start_gateway(const SkuadOptions& config,
-                                                       const control::CredentialsPtr& credentials,
+                                                       const control::CredentialsPtr& credentials, Node& node,
                                                        const app::Logger& logger) {
   if (!config.gateway.speaks()) return nullptr;
   const bool has_joined = credentials != nullptr && config.credentials.empty();
   auto options = value_or_fail(options_of(config, has_joined ? joined_files(config.data_dir) : config.credentials));
   if (const std::string warning = gateway::exposure_warning(config.gateway); !warning.empty()) logger.warning(warning);
   options.report = gateway::reporter_to(logger);
+  if (options.threads == 0) {
+    options.threads = config.workers;
+    options.host = [&node](uint32_t worker, HostedLoop& loop) { return node.host(worker, loop); };
+  }
   return std::make_unique<gateway::GatewayStarter>(
       std::move(options),
       [logger](const std::vector<uint16_t>& ports) {

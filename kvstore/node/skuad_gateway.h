@@ -11,6 +11,7 @@
 #include "app/log.h"
 #include "control/security/credentials.h"
 #include "kvstore/gateway/gateway_starter.h"
+#include "kvstore/node/node.h"
 #include "kvstore/node/skuad_options.h"
 
 namespace skua::kv {
@@ -22,10 +23,10 @@ namespace skua::kv {
 /// Whether its ports are free, before the node makes anything. FAILED_PRECONDITION: one is in use.
 [[nodiscard]] absl::Status probe_gateway(const SkuadOptions& config);
 
-/// Null: there is to be none. `credentials`: the node's; null: none. check_gateway() was OK.
+/// Null: there is to be none. `credentials`: the node's; null: none. check_gateway() was OK. `node` outlives the gateway.
 [[nodiscard]] std::unique_ptr<gateway::GatewayStarter> start_gateway(const SkuadOptions& config,
                                                                      const control::CredentialsPtr& credentials,
-                                                                     const app::Logger& logger);
+                                                                     Node& node, const app::Logger& logger);
 
 }  // namespace skua::kv
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/peers/peer_identity.h"
+#include "rpc/base/check.h"
 
 namespace skua::kv {
 namespace {
@@ -67,14 +68,22 @@ void Worker::run() {
   server_->bind_to_this_thread();
   DurationNs wait_ns = kIdleWaitNs;
   while (!stopping_) {
-    endpoint_->poll_or_wait(wait_ns);
-    wait_ns = std::min(kIdleWaitNs, server_->tick());
-    if (replication_ != nullptr) wait_ns = std::min(wait_ns, replication_->tick());
-    server_->owners().tick(endpoint_->now_ns(), [this](rpc::SessionId owned) { return has_ended(owned); });
+    const size_t polled = guest_ == nullptr ? endpoint_->poll_or_wait(wait_ns) : endpoint_->poll();
+    wait_ns = tick();
+    if (guest_ != nullptr && !guest_->turn(wait_ns, polled)) guest_.reset();
   }
+  SKUA_CHECK(guest_ == nullptr, "a worker stopped before the loop that it hosts");
   if (replication_ != nullptr) replication_->stop();
   flush();
   endpoint_.reset();
+}
+
+/// What is due without a request. Returns how long the thread may sleep.
+DurationNs Worker::tick() {
+  DurationNs wait_ns = std::min(kIdleWaitNs, server_->tick());
+  if (replication_ != nullptr) wait_ns = std::min(wait_ns, replication_->tick());
+  server_->owners().tick(endpoint_->now_ns(), [this](rpc::SessionId owned) { return has_ended(owned); });
+  return wait_ns;
 }
 
 /// Lets replies that are under way leave, for a limited time.
@@ -235,6 +244,17 @@ WorkerStats Worker::collect_stats() const {
   stats.transport = transport_->counters();
   if (replication_ != nullptr) stats.refusals = replication_->refusals();
   return stats;
+}
+
+absl::StatusOr<std::future<void>> Worker::host(HostedLoop& loop) {
+  std::promise<void> ended;
+  std::future<void> end = ended.get_future();
+  const bool is_posted = mailbox_->post_waiting([this, &loop, ended = std::move(ended)]() mutable {
+    SKUA_CHECK(guest_ == nullptr, "a worker hosts one loop");
+    guest_ = std::make_unique<WorkerGuest>(*endpoint_, loop, std::move(ended));
+  });
+  if (!is_posted) return absl::UnavailableError(absl::StrCat("worker ", options_.index, " is stopping"));
+  return end;
 }
 
 void Worker::drain() {

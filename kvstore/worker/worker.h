@@ -9,6 +9,7 @@
 //
 // The end has these steps, in this order. Each step needs something that a later step ends:
 //   drain()        requests are refused from now on; returns when all requests that were accepted have been answered
+//   (hosted loops end, see host())
 //   stop_engine()  everything is applied and flushed, the log is closed; the thread still polls
 //   (the reader pool stops)
 //   stop()         answers leave, the endpoint is destroyed on its own thread, the thread is joined
@@ -28,8 +29,10 @@
 #include "absl/status/statusor.h"
 #include "kvstore/service/shard_server.h"
 #include "kvstore/worker/worker_commands.h"
+#include "kvstore/worker/worker_guest.h"
 #include "kvstore/worker/worker_replication.h"
 #include "rpc/base/clock.h"
+#include "rpc/base/hosted_loop.h"
 #include "rpc/endpoint.h"
 
 namespace skua::kv {
@@ -106,6 +109,10 @@ class Worker final : public WorkerCommands {
   /// is full. It has std::future_error if the worker stops first.
   std::future<WorkerStats> ask_stats();
 
+  /// Runs `loop` on the worker's thread, beside what else runs there. The future is ready when the loop has ended, which
+  /// must be before stop(). One loop at a time. UNAVAILABLE: the worker is stopping.
+  absl::StatusOr<std::future<void>> host(HostedLoop& loop);
+
   /// The steps of the end: see the head of this file.
   void drain();
   /// False: the log had failed.
@@ -115,6 +122,7 @@ class Worker final : public WorkerCommands {
  private:
   Worker(const WorkerOptions& options, std::unique_ptr<rpc::Transport> transport, const Clock& clock);
   void run();
+  DurationNs tick();
   void flush();
   void post(absl::AnyInvocable<void()> task);
   /// Runs `question` on the worker's thread and waits for its result.
@@ -132,7 +140,9 @@ class Worker final : public WorkerCommands {
   std::unique_ptr<rpc::Endpoint> endpoint_;
   const std::shared_ptr<rpc::Mailbox> mailbox_;
   const rpc::Descriptor descriptor_;
-  bool stopping_ = false;  // used by the worker's thread only
+  // Used by the worker's thread only:
+  bool stopping_ = false;
+  std::unique_ptr<WorkerGuest> guest_;  // null: no loop is hosted
   std::thread thread_;
 };
 

@@ -27,11 +27,11 @@ class NodeGatewayTest(unittest.TestCase):
 
     def node_command(self, name, first_port, *words):
         return [os.path.join(BIN, "skuad"), "--data-dir", self.path(name), "--grpc-address", f"127.0.0.1:{first_port}",
-                "--data-address", f"127.0.0.1:{first_port + 1}", "--memory", "256MiB", *words]
+                "--data-address", f"127.0.0.1:{first_port + 4}", "--memory", "256MiB", *words]
 
     def start_node(self, name, *words):
-        """A node whose gateway listens, sooner or later, at the port after its own three."""
-        port = free_ports(4)
+        """A node whose gateway listens, sooner or later, at the third port after the first. Up to three workers."""
+        port = free_ports(7)
         process = self.programs.start(name, self.node_command(
             name, port, "--http-address", f"127.0.0.1:{port + 2}", "--resp-address", f"127.0.0.1:{port + 3}", *words), port + 2)
         return process, port
@@ -66,6 +66,29 @@ class NodeGatewayTest(unittest.TestCase):
         self.assertEqual(len(families), len(set(families)), "a family comes twice")
         self.assertEqual(self.programs.end(process), 0)
 
+    def check_many_clients(self, port):
+        clients = [Connection(port + 3) for _ in range(64)]
+        for i, client in enumerate(clients):
+            self.assertEqual(client.ask("SET", f"key{i}", f"value{i}"), "+OK")
+        for i, client in enumerate(reversed(clients)):
+            self.assertEqual(client.ask("GET", f"key{i}"), f"value{i}".encode())
+        metrics = self.page(port, "/metrics").splitlines()
+        self.assertIn("skua_gateway_connections 64", metrics)
+        for client in clients:
+            client.close()
+        self.page(port, "/livez")
+
+    def test_threads_of_the_workers_or_of_its_own(self):
+        self.programs.start_cluster(1)
+        self.programs.skuactl("table", "create", "cache", "--shards", "4")
+        for name, threads, words in (("shared", 3, ("--workers", "3")),
+                                     ("own", 2, ("--workers", "1", "--gateway-threads", "2"))):
+            process, port = self.start_node(name, "--databases", "0=cache", *words)
+            wait_for("the gateway to serve", lambda at=port: self.is_serving(at))
+            self.assertIn(f"skua_gateway_threads {threads}", self.page(port, "/metrics").splitlines())
+            self.check_many_clients(port)
+            self.assertEqual(self.programs.end(process), 0)
+
     def test_shows_the_certificate_of_its_node(self):
         self.programs.start_cluster(1, "--secure", "true")
         certificates = os.path.join(self.programs.cluster_directory(), "certificates")
@@ -84,7 +107,7 @@ class NodeGatewayTest(unittest.TestCase):
         self.assertEqual(self.programs.end(process), 0)
 
     def refused(self, words, *arguments):
-        result = subprocess.run(self.node_command("refused", free_ports(2), *arguments), capture_output=True, text=True,
+        result = subprocess.run(self.node_command("refused", free_ports(5), *arguments), capture_output=True, text=True,
                                 timeout=LIMIT_S, check=False, env=self.programs.environment())
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)

@@ -17,6 +17,7 @@
 #include "tests/control/temp_dir.h"
 #include "tests/control/wait.h"
 #include "tests/kvstore/node/test_node.h"
+#include "tests/kvstore/worker/pipe_loop.h"
 
 namespace skua::kv {
 namespace {
@@ -118,6 +119,24 @@ TEST_F(NodeTest, Start_ServesEveryOperation) {
   EXPECT_EQ(results[2].value, "49");
   EXPECT_TRUE(client_->remove("t", "key").status.ok());
   EXPECT_TRUE(absl::IsNotFound(client_->get("t", "key").status));
+}
+
+TEST_F(NodeTest, Host_TheWorkerServesBesideTheLoopAndAfterIt) {
+  create_table("t");
+  testing::PipeLoop none;
+  EXPECT_TRUE(absl::IsUnavailable(node_.host(2, none).status()));
+  for (int round = 0; round < 2; ++round) {
+    testing::PipeLoop loop;
+    absl::StatusOr<std::future<void>> end = node_.host(1, loop);
+    ASSERT_TRUE(end.ok()) << end.status();
+    for (int i = 0; i < 100; ++i) put("key" + std::to_string(i), "value" + std::to_string(i));
+    loop.tell();
+    loop.wait_until_told(1);
+    EXPECT_TRUE(node_.is_alive());
+    loop.end();
+    end->wait();
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(get("key" + std::to_string(i)), "value" + std::to_string(i));
+  }
 }
 
 TEST_F(NodeTest, Start_LargeValues) {

@@ -116,6 +116,10 @@ bool TestNode::is_alive() {
   return impl_->node->is_alive();
 }
 
+absl::StatusOr<std::future<void>> TestNode::host(uint32_t worker, HostedLoop& loop) {
+  return impl_->node->host(worker, loop);
+}
+
 absl::Status TestNode::fatal() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->fatal;

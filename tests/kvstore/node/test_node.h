@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/security/credentials.h"
+#include "rpc/base/hosted_loop.h"
 
 namespace skua::kv::testing {
 
@@ -37,6 +39,8 @@ class TestNode {
   [[nodiscard]] std::string metrics();
   [[nodiscard]] std::vector<HealthCheck> readiness();
   [[nodiscard]] bool is_alive();
+  /// Node::host(). Thread: any.
+  [[nodiscard]] absl::StatusOr<std::future<void>> host(uint32_t worker, HostedLoop& loop);
   /// What the node said on_fatal; OK if nothing.
   [[nodiscard]] absl::Status fatal() const;
   /// Databases on its disk.
