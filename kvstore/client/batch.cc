@@ -6,22 +6,32 @@
 
 namespace skua::kv {
 
-Batch& Batch::append_op(Mutation op, const BatchOpOptions& options) {
-  if (!status_.ok()) return *this;
+namespace {
+
+absl::Status set_options(Mutation& op, const BatchOpOptions& options) {
   const auto condition = condition_of(options);
-  const auto ttl_ms = ttl_ms_of(options.ttl);
-  absl::Status status = condition.ok() ? ttl_ms.status() : condition.status();
-  if (status.ok() && options.create_if_missing && op.kind != Mutation::Kind::kPatch) {
-    status = absl::InvalidArgumentError("create_if_missing is PATCH's");
+  if (!condition.ok()) return condition.status();
+  if (options.ttl.count() != 0) {
+    const auto ttl_ms = ttl_ms_of(options.ttl);
+    if (!ttl_ms.ok()) return ttl_ms.status();
+    op.ttl_ms = *ttl_ms;
   }
-  if (status.ok()) {
-    op.condition = *condition;
-    op.create_if_missing = options.create_if_missing;
-    op.keep_ttl = options.keep_ttl;
-    op.mark = options.mark;
-    if (*ttl_ms != 0) op.ttl_ms = *ttl_ms;
-    status = ops_.add(op);
+  if (options.create_if_missing && op.kind != Mutation::Kind::kPatch) {
+    return absl::InvalidArgumentError("create_if_missing is PATCH's");
   }
+  op.condition = *condition;
+  op.create_if_missing = options.create_if_missing;
+  op.keep_ttl = options.keep_ttl;
+  op.mark = options.mark;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Batch& Batch::append_op(Mutation&& op, const BatchOpOptions& options) {
+  if (!status_.ok()) return *this;
+  absl::Status status = set_options(op, options);
+  if (status.ok()) status = ops_.add(op);
   if (!status.ok()) {
     status_ = absl::Status(status.code(), absl::StrCat("BATCH operation ", ops_.size() + 1, ": ", status.message()));
   }

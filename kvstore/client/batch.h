@@ -74,7 +74,7 @@ class Batch {
 
  private:
   friend class BatchOperation;
-  Batch& append_op(Mutation op, const BatchOpOptions& options);
+  Batch& append_op(Mutation&& op, const BatchOpOptions& options);
 
   BatchOpsBuilder ops_;
   std::string row_;  // the fields of a PATCH while they are encoded

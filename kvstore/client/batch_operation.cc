@@ -44,22 +44,19 @@ void BatchOperation::reset() {
 }
 
 absl::Status BatchOperation::place(const KeyPlacement& placement) {
-  const BatchOps ops = ops_.ops();
-  const std::string_view first = ops.begin()->key;
+  const std::string_view first = ops_.ops().begin()->key;
   shard = placement.shard_of(first);
-  shard_known = true;
-  for (const Mutation& op : ops) {
-    const uint32_t other = placement.shard_of(op.key);
-    if (other == shard) continue;
-    shard_known = false;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "its keys are in different shards, and a batch is atomic in one: ", quoted_key(first), " is in shard ", shard,
-        ", ", quoted_key(op.key), " in shard ", other, " of ", placement.shard_count,
-        placement.hash_tags ? "; give them one tag in braces, {like-this}, or write them one by one"
-                            : "; make the table with one shard or with hash tags, or write them one by "
-                              "one"));
-  }
-  return absl::OkStatus();
+  std::optional<std::string_view> elsewhere;
+  ops_.ops().for_each_key([&](std::string_view key) {
+    if (placement.shard_of(key) != shard && !elsewhere.has_value()) elsewhere = key;
+  });
+  shard_known = !elsewhere.has_value();
+  if (shard_known) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "its keys are in different shards, and a batch is atomic in one: ", quoted_key(first), " is in shard ", shard,
+      ", ", quoted_key(*elsewhere), " in shard ", placement.shard_of(*elsewhere), " of ", placement.shard_count,
+      placement.hash_tags ? "; give them one tag in braces, {like-this}, or write them one by one"
+                          : "; make the table with one shard or with hash tags, or write them one by one"));
 }
 
 absl::StatusOr<CallOperation::Request> BatchOperation::encode(const Route& route, HeadBuffer& buffer) {

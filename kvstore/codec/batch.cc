@@ -1,7 +1,5 @@
 #include "kvstore/codec/batch.h"
 
-#include <array>
-
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/reply_header.h"
@@ -13,7 +11,7 @@ namespace {
 
 constexpr uint8_t kOpCreateIfMissing = 1;
 constexpr uint8_t kOpKeepTtl = 2;
-constexpr uint8_t kOpMarkFollows = 4;
+constexpr auto kOpMarkFollows = static_cast<uint8_t>(kBatchOpMarkFollows);
 constexpr uint8_t kOpFlags = kOpCreateIfMissing | kOpKeepTtl | kOpMarkFollows;
 
 static_assert(kRequestHeaderBytes + kMutationHeadBytes + kBatchBytesMax <= kMessageBytesMax);
@@ -66,6 +64,27 @@ bool read_op(ByteReader& reader, Mutation& op) {
          (op.condition.kind == Condition::Kind::kIfVersion || op.condition.version == 0);
 }
 
+/// Writes an operation to where there is room for it.
+void write_op(const Mutation& op, std::byte* at) {
+  at[0] = static_cast<std::byte>(op.kind);
+  at[1] = static_cast<std::byte>(op.condition.kind);
+  at[2] = static_cast<std::byte>((op.create_if_missing ? kOpCreateIfMissing : 0) | (op.keep_ttl ? kOpKeepTtl : 0) |
+                                 (op.mark.empty() ? 0 : kOpMarkFollows));
+  at[3] = std::byte{0};
+  store_le(at + 4, static_cast<uint16_t>(op.key.size()));
+  store_le(at + 6, uint16_t{0});
+  store_le(at + 8, static_cast<uint32_t>(op.value.size()));
+  store_le(at + 12, op.condition.kind == Condition::Kind::kIfVersion ? op.condition.version : uint64_t{0});
+  store_le(at + 20, op.kind == Mutation::Kind::kAdd ? static_cast<uint64_t>(op.delta) : op.ttl_ms);
+  at += kBatchOpHeaderBytes;
+  if (!op.mark.empty()) {
+    store_le(at, op.mark.word());
+    at += kMarkBytes;
+  }
+  copy_bytes(at, as_byte_span(op.key));
+  copy_bytes(at + op.key.size(), op.value);
+}
+
 absl::Status check_size(size_t ops, size_t bytes) {
   if (ops < 1 || ops > kBatchOpsMax) {
     return beyond_limit("a BATCH", "operation", ops, kBatchOpsMax, 1);
@@ -88,22 +107,8 @@ absl::Status BatchOpsBuilder::add(const Mutation& op) {
   const size_t mark_bytes = op.mark.empty() ? 0 : kMarkBytes;
   const size_t bytes = kBatchOpHeaderBytes + mark_bytes + op.key.size() + op.value.size();
   if (absl::Status status = check_size(count_ + 1, bytes_.size() + bytes); !status.ok()) return status;
-  std::array<std::byte, kBatchOpHeaderBytes + kMarkBytes> header;
-  ByteWriter writer(header);
-  writer.write(op.kind);
-  writer.write(op.condition.kind);
-  writer.write(static_cast<uint8_t>((op.create_if_missing ? kOpCreateIfMissing : 0) | (op.keep_ttl ? kOpKeepTtl : 0) |
-                                    (op.mark.empty() ? 0 : kOpMarkFollows)));
-  writer.write(uint8_t{0});
-  writer.write(static_cast<uint16_t>(op.key.size()));
-  writer.write(uint16_t{0});
-  writer.write(static_cast<uint32_t>(op.value.size()));
-  writer.write(op.condition.kind == Condition::Kind::kIfVersion ? op.condition.version : uint64_t{0});
-  writer.write(op.kind == Mutation::Kind::kAdd ? static_cast<uint64_t>(op.delta) : op.ttl_ms);
-  if (!op.mark.empty()) writer.write(op.mark.word());
-  bytes_.append(as_string_view(writer.written()));
-  bytes_.append(op.key);
-  bytes_.append(as_string_view(op.value));
+  bytes_.resize(bytes_.size() + bytes);
+  write_op(op, reinterpret_cast<std::byte*>(bytes_.data()) + bytes_.size() - bytes);
   ++count_;
   has_checks_ |= op.kind == Mutation::Kind::kCheck;
   has_marks_ |= !op.mark.empty();

@@ -47,6 +47,7 @@
 namespace skua::kv {
 
 inline constexpr size_t kBatchOpHeaderBytes = 28;
+inline constexpr std::byte kBatchOpMarkFollows{4};  ///< a flag of the head
 inline constexpr size_t kBatchEntryBytes = 24;
 
 /// A view of encoded operations, which were checked. Iterating over them allocates nothing.
@@ -71,6 +72,9 @@ class BatchOps {
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
   [[nodiscard]] size_t size() const { return count_; }
   [[nodiscard]] ByteSpan bytes() const { return encoded_; }
+  /// Calls `use` with the key of each operation. Reads no more than that takes.
+  template <typename Use>
+  void for_each_key(Use use) const;
 
  private:
   friend class BatchOpsBuilder;
@@ -80,6 +84,19 @@ class BatchOps {
   ByteSpan encoded_;
   size_t count_ = 0;
 };
+
+template <typename Use>
+void BatchOps::for_each_key(Use use) const {
+  const std::byte* at = encoded_.data();
+  for (size_t i = 0; i < count_; ++i) {
+    const size_t mark_bytes = (at[2] & kBatchOpMarkFollows) != std::byte{0} ? sizeof(uint64_t) : 0;
+    const size_t key_bytes = load_le<uint16_t>(at + 4);
+    const size_t value_bytes = load_le<uint32_t>(at + 8);
+    at += kBatchOpHeaderBytes + mark_bytes;
+    use(std::string_view(reinterpret_cast<const char*>(at), key_bytes));
+    at += key_bytes + value_bytes;
+  }
+}
 
 /// Encodes operations one after the other. Owns the bytes; clear() keeps their capacity. Thread: one at a time.
 class BatchOpsBuilder {

@@ -20,6 +20,10 @@ void RespWriter::header(char kind, int64_t number) {
   out_.append(std::string_view(line.data(), static_cast<size_t>(end - line.data())));
 }
 
+void RespWriter::ok() {
+  out_.append(std::string_view("+OK\r\n"));
+}
+
 void RespWriter::simple(std::string_view text) {
   out_.append('+');
   out_.append(text);

@@ -21,7 +21,7 @@ class RespWriter {
 
   /// "+OK". `text` has no line break.
   void simple(std::string_view text);
-  void ok() { simple("OK"); }
+  void ok();
   /// "-ERR ...". `text` begins with the error's code. Line breaks become blanks.
   void error(std::string_view text);
   void integer(int64_t value);
