@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <string_view>
 
 #include "kvstore/types/engine_mutants.h"
@@ -31,6 +32,30 @@ uint64_t prefix_of(std::string_view key, size_t skip) {
   return prefix;
 }
 
+/// By prefix. Handles of equal prefixes keep their order. LSD radix sort (Knuth, The Art of Computer Programming 5.2.5):
+/// one pass for each byte in which prefixes differ. Keys that are numbers with a common beginning need few passes.
+void sort_by_prefix(std::vector<Handle>& handles) {
+  constexpr size_t kFew = 256;  // for fewer, counting costs more than it saves
+  if (handles.size() < kFew) {
+    std::ranges::stable_sort(handles, {}, &Handle::prefix);
+    return;
+  }
+  constexpr size_t kDigits = sizeof(Handle::prefix);
+  const auto digit_of = [](const Handle& handle, size_t digit) { return handle.prefix >> (8 * digit) & 0xff; };
+  std::array<std::array<uint32_t, 256>, kDigits> counts{};
+  for (const Handle& handle : handles) {
+    for (size_t digit = 0; digit < kDigits; ++digit) ++counts[digit][digit_of(handle, digit)];
+  }
+  std::vector<Handle> sorted(handles.size());
+  for (size_t digit = 0; digit < kDigits; ++digit) {
+    std::array<uint32_t, 256>& places = counts[digit];
+    if (places[digit_of(handles.front(), digit)] == handles.size()) continue;
+    std::exclusive_scan(places.begin(), places.end(), places.begin(), uint32_t{0});
+    for (const Handle& handle : handles) sorted[places[digit_of(handle, digit)]++] = handle;
+    handles.swap(sorted);
+  }
+}
+
 /// Handles of equal prefixes, the last effect first. True: they are of one key, as in most such runs.
 bool is_one_key(std::span<const Handle> run, std::span<const AppliedEffect> effects) {
   const Handle& first = run.front();
@@ -39,6 +64,12 @@ bool is_one_key(std::span<const Handle> run, std::span<const AppliedEffect> effe
     return first.rest <= sizeof(Handle::prefix) || effects[other.place].key == effects[first.place].key;
   };
   return std::all_of(run.begin() + 1, run.end(), is_same);
+}
+
+/// The keys lie all over the memory of the log's groups.
+constexpr size_t kPrefetchedKeys = 16;
+void prefetch_key(std::span<const AppliedEffect> effects, size_t place) {
+  if (place < effects.size()) __builtin_prefetch(effects[place].key.data());
 }
 
 bool is_older(const Handle& a, const Handle& b) {
@@ -52,15 +83,20 @@ void sort_last_of_key(std::span<const AppliedEffect> effects, std::vector<Applie
   sorted.clear();
   if (effects.empty()) return;
   size_t skip = effects.front().key.size();
-  for (const AppliedEffect& effect : effects) skip = common_bytes(effects.front().key, effect.key, skip);
-  std::vector<Handle> handles;
-  handles.reserve(effects.size());
-  for (uint32_t i = 0; i < effects.size(); ++i) {
-    handles.push_back({prefix_of(effects[i].key, skip), i, static_cast<uint32_t>(effects[i].key.size() - skip)});
+  for (size_t i = 0; i < effects.size(); ++i) {
+    prefetch_key(effects, i + kPrefetchedKeys);
+    skip = common_bytes(effects.front().key, effects[i].key, skip);
   }
-  std::sort(handles.begin(), handles.end(), [](const Handle& a, const Handle& b) {
-    return a.prefix != b.prefix ? a.prefix < b.prefix : is_older(b, a);
-  });
+  // The last effect of a key comes first.
+  const auto last = static_cast<uint32_t>(effects.size() - 1);
+  std::vector<Handle> handles(effects.size());
+  for (uint32_t i = 0; i <= last; ++i) {
+    const uint32_t place = mutant(EngineMutant::kKeepOldest) ? i : last - i;
+    prefetch_key(effects, place - kPrefetchedKeys);
+    const std::string_view key = effects[place].key;
+    handles[i] = {prefix_of(key, skip), place, static_cast<uint32_t>(key.size() - skip)};
+  }
+  sort_by_prefix(handles);
   for (auto begin = handles.begin(); begin != handles.end();) {
     const auto end = std::find_if(begin, handles.end(), [&](const Handle& h) { return h.prefix != begin->prefix; });
     const std::span<Handle> run(begin, end);

@@ -46,7 +46,7 @@ TEST(SortEffects, SortLastOfKey_AgreesWithAMap) {
   for (int round = 0; round < 200; ++round) {
     std::deque<std::string> keys;
     const std::string prefix(rng.below(4), 'p');
-    for (uint64_t n = rng.below(200); n > 0; --n) {
+    for (uint64_t n = rng.below(round % 10 == 0 ? 3000 : 200); n > 0; --n) {  // many are sorted in another way
       std::string key = prefix;
       for (uint64_t length = rng.between(1, 12); length > 0; --length) key += static_cast<char>(rng.below(3) * 127);
       keys.push_back(key);
