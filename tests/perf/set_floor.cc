@@ -19,7 +19,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <condition_variable>
@@ -37,10 +36,12 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "kvstore/storage/sort_effects.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/write_batch.h"
+#include "rpc/base/bytes.h"
 #include "rpc/base/status.h"
 
 namespace {
@@ -121,13 +122,19 @@ class Puts {
   }
   [[nodiscard]] size_t size() const { return places_.size(); }
   /// The last value of each key, in the order of the keys.
-  void write_to(rocksdb::WriteBatch& batch) {
-    std::ranges::stable_sort(places_, {}, [this](const Place& place) { return key_of(place); });
-    for (size_t i = 0; i < places_.size(); ++i) {
-      const std::string_view key = key_of(places_[i]);
-      if (i + 1 < places_.size() && key_of(places_[i + 1]) == key) continue;
-      const char* const value = bytes_.data() + places_[i].at + key.size();
-      batch.Put({key.data(), key.size()}, {value, places_[i].value_bytes});
+  void write_to(rocksdb::WriteBatch& batch) const {
+    std::vector<skua::kv::AppliedEffect> all;
+    all.reserve(places_.size());
+    const std::string_view bytes = bytes_;
+    for (const Place& place : places_) {
+      all.push_back({.key = bytes.substr(place.at, place.key_bytes),
+                     .value = skua::as_byte_span(bytes.substr(place.at + place.key_bytes, place.value_bytes))});
+    }
+    std::vector<skua::kv::AppliedEffect> last;
+    skua::kv::sort_last_of_key(all, last);
+    for (const skua::kv::AppliedEffect& effect : last) {
+      const std::string_view value = skua::as_string_view(*effect.value);
+      batch.Put({effect.key.data(), effect.key.size()}, {value.data(), value.size()});
     }
   }
 
@@ -137,9 +144,6 @@ class Puts {
     size_t key_bytes;
     size_t value_bytes;
   };
-  [[nodiscard]] std::string_view key_of(const Place& place) const {
-    return {bytes_.data() + place.at, place.key_bytes};
-  }
 
   std::string bytes_;
   std::vector<Place> places_;
