@@ -1,5 +1,6 @@
 #include "kvstore/service/write_service.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -63,14 +64,13 @@ void WriteService::on_mutation(IncomingCall&& call) {
 void WriteService::on_batch(IncomingCall&& call) {
   HeldShard* const shard = admission_.admit(call, Method::kBatch);
   if (shard == nullptr) return;
-  const absl::StatusOr<BatchRequest> request = decode_batch(call.request.bytes());
+  const absl::StatusOr<BatchRequest> request = decode_batch(call.request.bytes(), &ops_);
   if (!request.ok()) return replies_.error(call.reply, Method::kBatch, *shard, request.status());
-  admission_.count_operations(call, *shard, request->ops.size());
-  bool grows = false;
-  for (const Mutation& op : request->ops) grows |= makes_grow(op);
+  admission_.count_operations(call, *shard, ops_.size());
+  const bool grows = std::ranges::any_of(ops_, makes_grow);
   PendingRequest* const pending = begin(call, Method::kBatch, *shard, request->id, grows);
   if (pending == nullptr) return;
-  for (const Mutation& op : request->ops) pending->batch.push_back(op);
+  std::swap(pending->batch, ops_);
   start(*pending, request->id, request->durability);
 }
 

@@ -4,6 +4,7 @@
 #define SKUA_KVSTORE_SERVICE_WRITE_SERVICE_H_
 
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "kvstore/service/admission.h"
@@ -11,6 +12,7 @@
 #include "kvstore/service/pending_request.h"
 #include "kvstore/service/replies.h"
 #include "kvstore/shard/write_op.h"
+#include "kvstore/types/mutation.h"
 #include "rpc/endpoint.h"
 
 namespace skua::kv {
@@ -43,6 +45,7 @@ class WriteService final : public RequestService {
   Admission& admission_;
   Replies& replies_;
   absl::Status growth_;
+  std::vector<Mutation> ops_;  // of the batch that is being decoded; changes its memory with the pending request
 };
 
 }  // namespace skua::kv
