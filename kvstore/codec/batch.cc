@@ -167,12 +167,14 @@ ByteSpan encode_batch_reply(const BatchReply& reply, std::span<const MutationRes
       static_cast<uint16_t>(static_cast<uint16_t>(reply.durability) | (reply.from_record ? kFromRecordBit : 0) |
                             (reply.applied ? 0 : kNotAppliedBit));
   write_reply_header(writer, reply.head, flags, entries.size());
+  std::byte* at = buffer.data() + writer.size();
   for (const MutationResult& entry : entries) {
-    writer.write(static_cast<uint64_t>(entry.status));
-    writer.write(entry.version);
-    writer.write(entry.value);
+    store_le(at, static_cast<uint64_t>(entry.status));
+    store_le(at + sizeof(uint64_t), entry.version);
+    store_le(at + 2 * sizeof(uint64_t), entry.value);
+    at += kBatchEntryBytes;
   }
-  return writer.written();
+  return buffer.first(batch_reply_bytes(entries.size()));
 }
 
 absl::StatusOr<BatchReply> decode_batch_reply(ByteSpan bytes) {

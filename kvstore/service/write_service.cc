@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "kvstore/codec/batch.h"
 #include "rpc/base/check.h"
@@ -138,13 +137,14 @@ MessagePtr WriteService::reply_to(PendingRequest& pending) {
                                     : encode_write_reply(reply, buffer));
     return message;
   }
-  std::vector<std::byte> buffer(batch_reply_bytes(op.results.size()));
+  const size_t bytes = batch_reply_bytes(op.results.size());
+  if (batch_reply_.size() < bytes) batch_reply_.resize(bytes);
   BatchReply reply;
   reply.head = head;
   reply.applied = !op.not_applied;
   reply.durability = op.not_applied ? Durability::kDefault : op.achieved;
   reply.from_record = op.from_record;
-  message->append_copy(encode_batch_reply(reply, op.results, buffer));
+  message->append_copy(encode_batch_reply(reply, op.results, batch_reply_));
   return message;
 }
 

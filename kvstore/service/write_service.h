@@ -3,6 +3,7 @@
 #ifndef SKUA_KVSTORE_SERVICE_WRITE_SERVICE_H_
 #define SKUA_KVSTORE_SERVICE_WRITE_SERVICE_H_
 
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,7 @@ class WriteService final : public RequestService {
   Admission& admission_;
   Replies& replies_;
   absl::Status growth_;
+  std::vector<std::byte> batch_reply_;  // where replies are encoded; keeps its memory
   std::vector<Mutation> ops_;  // of the batch that is being decoded; changes its memory with the pending request
 };
 
