@@ -32,9 +32,8 @@ static_assert(kRequestHeaderBytes + kMutationHeadBytes + kBatchBytesMax <= kMess
 // Behind the head: with kOpMarkFollows the mark (8), key, value.
 static_assert(kBatchOpHeaderBytes == 28);
 
-/// Reads an operation. False: the bytes are no operation.
+/// Reads an operation into `op`, which is a Mutation(). False: the bytes are no operation.
 bool read_op(ByteReader& reader, Mutation& op) {
-  op = Mutation();
   const ByteSpan head = reader.read_bytes(kBatchOpHeaderBytes);
   if (head.empty()) return false;
   const std::byte* const at = head.data();
@@ -97,7 +96,9 @@ absl::Status check_size(size_t ops, size_t bytes) {
 
 BatchOps::Iterator& BatchOps::Iterator::operator++() {
   at_end_ = rest_.remaining() == 0;
-  if (!at_end_) static_cast<void>(read_op(rest_, op_));
+  if (at_end_) return *this;
+  op_ = Mutation();
+  static_cast<void>(read_op(rest_, op_));
   return *this;
 }
 
@@ -130,7 +131,7 @@ absl::StatusOr<ByteSpan> encode_batch_head(const BatchRequest& request, HeadBuff
   return writer.written();
 }
 
-absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes) {
+absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes, std::vector<Mutation>* ops) {
   ByteReader reader(bytes);
   RequestHeader header;
   MutationHead head;
@@ -141,8 +142,10 @@ absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes) {
   if (header.key_bytes != 0) return malformed_request(Method::kBatch, "reserved bits are set", bytes.size());
   const ByteSpan encoded = bytes.subspan(kRequestHeaderBytes + kMutationHeadBytes);
   if (absl::Status status = check_size(header.count, encoded.size()); !status.ok()) return status;
+  if (ops != nullptr) ops->clear();
+  Mutation alone;
   for (uint32_t i = 0; i < header.count; ++i) {
-    Mutation op;
+    Mutation& op = ops != nullptr ? ops->emplace_back() : (alone = Mutation());
     if (!read_op(reader, op)) return malformed_request(Method::kBatch, "one of its operations is none", bytes.size());
     if (absl::Status status = check_mutation(op); !status.ok()) return status;
   }
@@ -169,12 +172,14 @@ ByteSpan encode_batch_reply(const BatchReply& reply, std::span<const MutationRes
       static_cast<uint16_t>(static_cast<uint16_t>(reply.durability) | (reply.from_record ? kFromRecordBit : 0) |
                             (reply.applied ? 0 : kNotAppliedBit));
   write_reply_header(writer, reply.head, flags, entries.size());
+  std::byte* at = buffer.data() + writer.size();
   for (const MutationResult& entry : entries) {
-    writer.write(static_cast<uint64_t>(entry.status));
-    writer.write(entry.version);
-    writer.write(entry.value);
+    store_le(at, static_cast<uint64_t>(entry.status));
+    store_le(at + sizeof(uint64_t), entry.version);
+    store_le(at + 2 * sizeof(uint64_t), entry.value);
+    at += kBatchEntryBytes;
   }
-  return writer.written();
+  return buffer.first(batch_reply_bytes(entries.size()));
 }
 
 absl::StatusOr<BatchReply> decode_batch_reply(ByteSpan bytes) {

@@ -37,6 +37,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -50,7 +51,7 @@ inline constexpr size_t kBatchOpHeaderBytes = 28;
 inline constexpr std::byte kBatchOpMarkFollows{4};  ///< a flag of the head
 inline constexpr size_t kBatchEntryBytes = 24;
 
-/// A view of encoded operations, which were checked. Iterating over them allocates nothing.
+/// A view of encoded operations, which were checked. Iterating over them allocates nothing, and decodes each of them.
 class BatchOps {
  public:
   class Iterator {
@@ -78,7 +79,7 @@ class BatchOps {
 
  private:
   friend class BatchOpsBuilder;
-  friend absl::StatusOr<struct BatchRequest> decode_batch(ByteSpan);
+  friend absl::StatusOr<struct BatchRequest> decode_batch(ByteSpan, std::vector<Mutation>*);
   BatchOps(ByteSpan encoded, size_t count) : encoded_(encoded), count_(count) {}
 
   ByteSpan encoded_;
@@ -129,7 +130,9 @@ struct BatchRequest {
 /// Encodes what stands before the operations, and returns it as a view of `buffer`. The sender puts
 /// `request.ops.bytes()` behind it.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_batch_head(const BatchRequest& request, HeadBuffer& buffer);
-[[nodiscard]] absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes);
+/// `ops`: if not null, gets the operations in place of what it has, as views of `bytes`, so that nobody decodes them
+/// again. After an error its contents mean nothing.
+[[nodiscard]] absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes, std::vector<Mutation>* ops = nullptr);
 
 /// The operations' results of a decoded BATCH reply, in the operations' order. Reading them allocates nothing. If the
 /// batch was not applied: kOk for an operation that could have been applied, with version and value 0.

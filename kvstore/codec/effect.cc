@@ -103,6 +103,29 @@ size_t encoded_bytes(const Effect& effect) {
          ((flags & kHasMark) != 0 ? kMarkBytes : 0) + effect.key.size() + (effect.value ? effect.value->size() : 0);
 }
 
+std::byte* encode_effect(Effect& effect, std::byte* to) {
+  const uint8_t flags = flags_of(effect);
+  const size_t value_bytes = effect.value ? effect.value->size() : 0;
+  store_le(to, uint64_t{effect.value ? kPut : kDelete} | uint64_t{flags} << 8 | uint64_t{effect.key.size()} << 16 |
+                   uint64_t{value_bytes} << 32);
+  to += kHeadBytes;
+  if ((flags & kHasExpiry) != 0) {
+    store_le(to, effect.expires_at);
+    to += sizeof effect.expires_at;
+  }
+  if ((flags & kHasMark) != 0) {
+    store_le(to, effect.mark.word());
+    to += kMarkBytes;
+  }
+  std::byte* const value = to + effect.key.size();
+  copy_bytes(to, as_byte_span(effect.key));
+  effect.key = as_string_view({to, effect.key.size()});
+  if (!effect.value) return value;
+  copy_bytes(value, *effect.value);
+  effect.value = ByteSpan(value, value_bytes);
+  return value + value_bytes;
+}
+
 void encode_completion_head(const Completion& completion, ByteWriter& out) {
   out.write(kCompletion);
   out.write(uint8_t{0});
@@ -116,9 +139,17 @@ void encode_completion_head(const Completion& completion, ByteWriter& out) {
 
 void append_batch_result(const MutationResult& result, std::string& out) {
   std::array<std::byte, kBatchResultBytes> bytes;
-  store_le(bytes.data(), static_cast<uint64_t>(result.status));
-  store_le(bytes.data() + sizeof(uint64_t), result.value);
+  encode_batch_results(std::span(&result, 1), bytes);
   out.append(as_string_view(bytes));
+}
+
+void encode_batch_results(std::span<const MutationResult> results, MutableByteSpan to) {
+  std::byte* at = to.data();
+  for (const MutationResult& result : results) {
+    store_le(at, static_cast<uint64_t>(result.status));
+    store_le(at + sizeof(uint64_t), result.value);
+    at += kBatchResultBytes;
+  }
 }
 
 MutationResult batch_result(ByteSpan results, size_t at, uint64_t version) {

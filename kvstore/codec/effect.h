@@ -73,12 +73,18 @@ void encode_effect_head(const Effect& effect, ByteWriter& out);
 /// Size of an encoded effect: head, key and value.
 [[nodiscard]] size_t encoded_bytes(const Effect& effect);
 
+/// Writes the whole effect to `to`, where encoded_bytes() have room. `effect` is a view of these bytes then. Returns
+/// where they end. Key and value must be within codec/size_limits.h.
+[[nodiscard]] std::byte* encode_effect(Effect& effect, std::byte* to);
+
 /// Writes a completion without the results of a batch, which must follow.
 void encode_completion_head(const Completion& completion, ByteWriter& out);
 
 /// Appends the result of one operation of a batch. The status is OK, or NOT_FOUND for a DELETE of a key that was
 /// absent.
 void append_batch_result(const MutationResult& result, std::string& out);
+/// Writes the results of all operations to `to`, which has kBatchResultBytes for each of them.
+void encode_batch_results(std::span<const MutationResult> results, MutableByteSpan to);
 /// The result of operation `at` of a batch whose version is `version`.
 [[nodiscard]] MutationResult batch_result(ByteSpan results, size_t at, uint64_t version);
 

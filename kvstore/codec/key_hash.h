@@ -18,6 +18,15 @@ namespace skua::kv {
 /// keys: a client that chooses colliding keys only loads its own shard.
 [[nodiscard]] uint64_t key_hash(std::string_view key);
 
+/// A key with its key_hash(), for those who look it up in several places. `text` refers to the caller's bytes.
+struct HashedKey {
+  HashedKey(std::string_view key) : HashedKey(key, key_hash(key)) {}  // NOLINT(google-explicit-constructor)
+  HashedKey(std::string_view key, uint64_t hash_of_key) : text(key), hash(hash_of_key) {}
+
+  std::string_view text;
+  uint64_t hash;
+};
+
 /// The shard, in [0, shard_count), of the key with this hash. A multiply-shift over the upper bits of the hash leaves
 /// the lower bits free for hash tables. `shard_count` must not be 0.
 [[nodiscard]] inline uint32_t shard_of_hash(uint64_t hash, uint32_t shard_count) {

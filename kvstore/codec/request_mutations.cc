@@ -28,7 +28,7 @@ uint8_t flags_of(const Mutation& mutation) {
                               (mutation.mark.empty() ? 0 : kMarkFollowsBit));
 }
 
-absl::Status check_parts(const Mutation& mutation, std::string_view name) {
+absl::Status check_parts(const Mutation& mutation) {
   const bool has_others_part =
       (mutation.create_if_missing && mutation.kind != Kind::kPatch) ||
       (mutation.keep_ttl && mutation.kind != Kind::kPut) || (mutation.edits_row && mutation.kind != Kind::kPatch) ||
@@ -36,7 +36,20 @@ absl::Status check_parts(const Mutation& mutation, std::string_view name) {
       (mutation.mark.row && mutation.kind != Kind::kPut && mutation.kind != Kind::kPatch) ||
       (!mutation.value.empty() && !has_value(mutation.kind));
   if (!has_others_part) return absl::OkStatus();
+  const std::string_view name = mutation.kind == Kind::kCheck ? "CHECK" : method_name(method_of(mutation.kind));
   return absl::InvalidArgumentError(absl::StrCat(absl_view(name), " has a part that only others have"));
+}
+
+/// True: the mutation has a key, and perhaps a value, of sizes that they may have, and no part for which there are
+/// rules. Most mutations are such. False: it must be looked at more closely.
+bool is_plain(const Mutation& mutation) {
+  const bool has_other_part = mutation.condition.kind == Condition::Kind::kIfAbsent || mutation.ttl_ms != 0 ||
+                              mutation.create_if_missing || mutation.keep_ttl || mutation.edits_row ||
+                              mutation.delta != 0 || !mutation.mark.empty();
+  const bool may_have_value = mutation.kind == Kind::kPut || mutation.kind == Kind::kAppend;
+  const bool has_rules = mutation.kind == Kind::kPatch || mutation.kind > Kind::kExpire;
+  return !has_other_part && !has_rules && !mutation.key.empty() && mutation.key.size() <= kKeyBytesMax &&
+         mutation.value.size() <= (may_have_value ? kValueBytesMax : 0);
 }
 
 absl::Status check_check(const Mutation& check) {
@@ -44,7 +57,7 @@ absl::Status check_check(const Mutation& check) {
     return absl::InvalidArgumentError("CHECK wants the version that the key must have; 0: none");
   }
   if (check.ttl_ms != 0) return absl::InvalidArgumentError("CHECK writes nothing, so it has no time to live");
-  return check_parts(check, "CHECK");
+  return check_parts(check);
 }
 
 }  // namespace
@@ -70,12 +83,15 @@ std::optional<Kind> kind_of(Method method) {
 }
 
 absl::Status check_mutation(const Mutation& mutation) {
+  if (is_plain(mutation)) [[likely]] {
+    return absl::OkStatus();
+  }
   const Method method = method_of(mutation.kind);
   if (absl::Status status = check_key(mutation.key); !status.ok()) return status;
   if (absl::Status status = check_value(mutation.value); !status.ok()) return status;
   if (mutation.kind == Kind::kCheck) return check_check(mutation);
   if (absl::Status status = check_rules(method, mutation.condition, mutation.ttl_ms); !status.ok()) return status;
-  if (absl::Status status = check_parts(mutation, method_name(method)); !status.ok()) return status;
+  if (absl::Status status = check_parts(mutation); !status.ok()) return status;
   if (mutation.keep_ttl && mutation.ttl_ms != 0) {
     return absl::InvalidArgumentError("PUT keeps the time to live, or takes a new one, not both");
   }

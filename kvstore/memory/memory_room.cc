@@ -36,13 +36,8 @@ MemoryRoom::MemoryRoom(ItemArena& arena, Index& index, const MemoryShards& shard
       run_slots_max_(std::max<size_t>(1, arena.region_count() / kRunShare)),
       free_regions_wanted_(std::clamp(arena.region_count() / 16, kFreeRegionsWantedMin, kFreeRegionsWantedMax)) {}
 
-Region* MemoryRoom::open(size_t bytes, Head head) {
-  return bytes > arena_.region_bytes() / 2 ? open_run(bytes) : open_head(bytes, head);
-}
-
-Region* MemoryRoom::open_head(size_t bytes, Head head) {
-  Region* present = heads_[head];
-  if (present != nullptr && arena_.region_bytes() - present->used_bytes >= bytes) return present;
+/// A new region for the head, whose present one has no room.
+Region* MemoryRoom::open_next(Head head) {
   if (head == kWriteHead) seal_head(head);  // before eviction: it may be the only region that can be evicted
   Region* fresh = fresh_region(head);
   if (fresh == nullptr) return nullptr;
@@ -111,11 +106,8 @@ void MemoryRoom::close_run(Region& region) {
 
 // ---- Eviction
 
-void MemoryRoom::pace(size_t bytes) {
-  if (arena_.free_regions() >= free_regions_wanted_ && !index_.crowded()) {
-    scan_debt_bytes_ = 0;
-    return;
-  }
+/// Evicts in proportion to `bytes`.
+void MemoryRoom::evict_for(size_t bytes) {
   scan_debt_bytes_ += kScanRate * static_cast<int64_t>(bytes);
   while (scan_debt_bytes_ >= kScanDebtMin) {
     const size_t looked_at = scan_group();

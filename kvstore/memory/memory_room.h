@@ -43,12 +43,29 @@ class MemoryRoom {
   MemoryRoom(ItemArena& arena, Index& index, const MemoryShards& shards);
 
   /// To be called before an item of `bytes` bytes is written: evicts in proportion to `bytes`.
-  void pace(size_t bytes);
+  void pace(size_t bytes) {
+    if (arena_.free_regions() >= free_regions_wanted_ && !index_.crowded()) [[likely]] {
+      scan_debt_bytes_ = 0;
+    } else {
+      evict_for(bytes);
+    }
+  }
   /// A region with room for an item of `bytes` bytes, to be given back with close(). Null: everything is dirty or
   /// pinned. May change the index.
-  [[nodiscard]] Region* open(size_t bytes, Head head);
+  [[nodiscard]] Region* open(size_t bytes, Head head) {
+    if (bytes > arena_.region_bytes() / 2) [[unlikely]] {
+      return open_run(bytes);
+    }
+    return open_head(bytes, head);
+  }
   /// The same for an item that needs no region of its own.
-  [[nodiscard]] Region* open_head(size_t bytes, Head head);
+  [[nodiscard]] Region* open_head(size_t bytes, Head head) {
+    Region* const present = heads_[head];
+    if (present != nullptr && arena_.region_bytes() - present->used_bytes >= bytes) [[likely]] {
+      return present;
+    }
+    return open_next(head);
+  }
   /// The item is written to the region that open() returned, or will not be.
   void close(Region& region) {
     if (&region != heads_[kWriteHead] && &region != heads_[kCleanHead]) close_run(region);
@@ -65,6 +82,8 @@ class MemoryRoom {
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
  private:
+  void evict_for(size_t bytes);
+  [[nodiscard]] Region* open_next(Head head);
   [[nodiscard]] Region* fresh_region(Head head);
   void seal_head(Head head);
   [[nodiscard]] Region* open_run(size_t bytes);

@@ -169,6 +169,7 @@ class MemoryTier {
 
     // Used by the tier.
     const Item* item = nullptr;
+    size_t bytes = 0;
     ItemPlace before = 0;
   };
   /// Makes all writes or none; never returns kStale. All writes are dirty and have version `index`. No key may occur
@@ -231,7 +232,13 @@ class MemoryTier {
   [[nodiscard]] bool enter(const ItemKey& key, Index::Slot* slot, const Item* item);
 
   // memory_tier_batch.cc
+  [[nodiscard]] bool size_up(std::span<BatchWrite> writes, uint64_t index, size_t& bytes);
   [[nodiscard]] bool write_items(std::span<BatchWrite> writes, uint64_t index);
+  void settle_items(std::span<const BatchWrite> writes, uint64_t index);
+  void unpin_regions(std::span<const BatchWrite> writes);
+  [[nodiscard]] Region& region_of(const BatchWrite& write) const {
+    return arena_->region_of(arena_->place_of(write.item));
+  }
   void abandon_items(std::span<BatchWrite> writes);
   [[nodiscard]] bool enter_all(std::span<BatchWrite> writes);
   void leave_index(std::span<BatchWrite> writes);

@@ -1,6 +1,7 @@
 // Writes that become visible together.
 //
-//    1  all items are written into regions, which are pinned          if there is no room: the items are marked dead
+//    1  all items are written into regions, which are pinned, once    if there is no room: the items are marked dead
+//       for consecutive items in one region
 //    2  the index is made to refer to them, one after the other       if it is full: restore it, evict a region,
 //                                                                     and begin step 2 again
 //    3  the items that they replace are marked dead, the new items become dirty, the pins are returned
@@ -25,33 +26,66 @@ size_t MemoryTier::cost_in_batch(size_t item_bytes) const {
 MemoryTier::Put MemoryTier::put_all(std::span<BatchWrite> writes, uint64_t index) {
   counters_.puts += writes.size();
   size_t bytes = 0;
-  for (const BatchWrite& write : writes) {
-    SKUA_CHECK(shards_.lacks(write.key.shard, index), "what is applied already cannot be written anew");
-    if (write.item_bytes() > item_bytes_max()) return Put::kTooLarge;
-    bytes += write.item_bytes();
-  }
+  if (!size_up(writes, index, bytes)) return Put::kTooLarge;
   // A batch that waits for room is tried again and again: this test avoids copying its bytes when they cannot fit.
   if (!room_.may_have(bytes) || !write_items(writes, index) || !enter_all(writes)) {
     ++counters_.puts_refused;
     return Put::kBackPressure;
   }
-  for (BatchWrite& write : writes) {
-    if (write.before != 0) arena_->mark_dead(*arena_->item_at(write.before));
-    Region& region = arena_->region_of(arena_->place_of(write.item));
-    shards_.note_dirty(write.key.shard, region, index, write.item_bytes());
-    Region::unpin(&region);
-    index_.count_write(write.key.hash);
-  }
+  settle_items(writes, index);
+  unpin_regions(writes);
   return Put::kDone;
 }
 
-bool MemoryTier::write_items(std::span<BatchWrite> writes, uint64_t index) {
+/// Works out how large the items are. False: one of them is too large.
+bool MemoryTier::size_up(std::span<BatchWrite> writes, uint64_t index, size_t& bytes) {
   for (size_t i = 0; i < writes.size(); ++i) {
     BatchWrite& write = writes[i];
-    const size_t bytes = write.item_bytes();
+    if (i == 0 || write.key.shard != writes[i - 1].key.shard) {
+      SKUA_CHECK(shards_.lacks(write.key.shard, index), "what is applied already cannot be written anew");
+    }
+    write.bytes = write.item_bytes();
+    if (write.bytes > item_bytes_max()) return false;
+    bytes += write.bytes;
+  }
+  return true;
+}
+
+/// The index refers to all items: what they replace is dead, and they are dirty.
+void MemoryTier::settle_items(std::span<const BatchWrite> writes, uint64_t index) {
+  size_t bytes = 0;  // of the last writes of one shard that lie in one region
+  for (size_t i = 0; i < writes.size(); ++i) {
+    const BatchWrite& write = writes[i];
+    if (write.before != 0) arena_->mark_dead(*arena_->item_at(write.before));
+    index_.count_write(write.key.hash);
+    bytes += write.bytes;
+    Region& region = region_of(write);
+    const bool is_last =
+        i + 1 == writes.size() || &region_of(writes[i + 1]) != &region || writes[i + 1].key.shard != write.key.shard;
+    if (!is_last) continue;
+    shards_.note_dirty(write.key.shard, region, index, bytes);
+    bytes = 0;
+  }
+}
+
+/// Returns the pins that write_items() took.
+void MemoryTier::unpin_regions(std::span<const BatchWrite> writes) {
+  Region* last = nullptr;
+  for (const BatchWrite& write : writes) {
+    Region* const region = &region_of(write);
+    if (region != last) Region::unpin(region);
+    last = region;
+  }
+}
+
+bool MemoryTier::write_items(std::span<BatchWrite> writes, uint64_t index) {
+  Region* last = nullptr;
+  for (size_t i = 0; i < writes.size(); ++i) {
+    BatchWrite& write = writes[i];
+    const size_t bytes = write.bytes;
     index_.prefetch(write.key.hash);
     room_.pace(bytes);
-    Region* region = room_.open(bytes, MemoryRoom::kWriteHead);
+    Region* const region = room_.open(bytes, MemoryRoom::kWriteHead);
     if (region == nullptr) {
       abandon_items(writes.first(i));
       return false;
@@ -59,18 +93,16 @@ bool MemoryTier::write_items(std::span<BatchWrite> writes, uint64_t index) {
     write.item = write_item(*region, write.value ? draft_of(write.key, *write.value, index, write.expiry, write.mark)
                                                  : tombstone_of(write.key, index));
     region->add_item(bytes);
-    region->pin();
+    if (region != last) region->pin();
+    last = region;
     room_.close(*region);
   }
   return true;
 }
 
 void MemoryTier::abandon_items(std::span<BatchWrite> writes) {
-  for (BatchWrite& write : writes) {
-    const ItemPlace place = arena_->place_of(write.item);
-    arena_->mark_dead(*arena_->item_at(place));
-    Region::unpin(&arena_->region_of(place));
-  }
+  for (const BatchWrite& write : writes) arena_->mark_dead(*arena_->item_at(arena_->place_of(write.item)));
+  unpin_regions(writes);
 }
 
 bool MemoryTier::enter_all(std::span<BatchWrite> writes) {

@@ -1,7 +1,7 @@
 #include "kvstore/service/write_service.h"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "kvstore/codec/batch.h"
 #include "rpc/base/check.h"
@@ -63,14 +63,13 @@ void WriteService::on_mutation(IncomingCall&& call) {
 void WriteService::on_batch(IncomingCall&& call) {
   HeldShard* const shard = admission_.admit(call, Method::kBatch);
   if (shard == nullptr) return;
-  const absl::StatusOr<BatchRequest> request = decode_batch(call.request.bytes());
+  const absl::StatusOr<BatchRequest> request = decode_batch(call.request.bytes(), &ops_);
   if (!request.ok()) return replies_.error(call.reply, Method::kBatch, *shard, request.status());
-  admission_.count_operations(call, *shard, request->ops.size());
-  bool grows = false;
-  for (const Mutation& op : request->ops) grows |= makes_grow(op);
+  admission_.count_operations(call, *shard, ops_.size());
+  const bool grows = std::ranges::any_of(ops_, makes_grow);
   PendingRequest* const pending = begin(call, Method::kBatch, *shard, request->id, grows);
   if (pending == nullptr) return;
-  for (const Mutation& op : request->ops) pending->batch.push_back(op);
+  std::swap(pending->batch, ops_);
   start(*pending, request->id, request->durability);
 }
 
@@ -138,13 +137,14 @@ MessagePtr WriteService::reply_to(PendingRequest& pending) {
                                     : encode_write_reply(reply, buffer));
     return message;
   }
-  std::vector<std::byte> buffer(batch_reply_bytes(op.results.size()));
+  const size_t bytes = batch_reply_bytes(op.results.size());
+  if (batch_reply_.size() < bytes) batch_reply_.resize(bytes);
   BatchReply reply;
   reply.head = head;
   reply.applied = !op.not_applied;
   reply.durability = op.not_applied ? Durability::kDefault : op.achieved;
   reply.from_record = op.from_record;
-  message->append_copy(encode_batch_reply(reply, op.results, buffer));
+  message->append_copy(encode_batch_reply(reply, op.results, batch_reply_));
   return message;
 }
 

@@ -3,7 +3,9 @@
 #ifndef SKUA_KVSTORE_SERVICE_WRITE_SERVICE_H_
 #define SKUA_KVSTORE_SERVICE_WRITE_SERVICE_H_
 
+#include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "kvstore/service/admission.h"
@@ -11,6 +13,7 @@
 #include "kvstore/service/pending_request.h"
 #include "kvstore/service/replies.h"
 #include "kvstore/shard/write_op.h"
+#include "kvstore/types/mutation.h"
 #include "rpc/endpoint.h"
 
 namespace skua::kv {
@@ -43,6 +46,8 @@ class WriteService final : public RequestService {
   Admission& admission_;
   Replies& replies_;
   absl::Status growth_;
+  std::vector<std::byte> batch_reply_;  // where replies are encoded; keeps its memory
+  std::vector<Mutation> ops_;  // of the batch that is being decoded; changes its memory with the pending request
 };
 
 }  // namespace skua::kv

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/shard/write_op.h"
+#include "rpc/base/check.h"
 
 namespace skua::kv {
 namespace {
@@ -27,12 +27,11 @@ void BatchWork::begin(std::span<const Mutation> batch) {
   drop_fetched();
   failure_ = absl::OkStatus();
   effects_.clear();
-  effect_of_key_.clear();
-  operation_of_effect_.clear();
-  made_.clear();
+  made_of_effect_.clear();
+  if (!made_.empty()) made_.clear();
   record_bytes_ = 0;
-  results_.clear();
-  payload_.clear();
+  payload_bytes_ = 0;
+  results_ = {};
   if (std::ranges::none_of(batch, needs_current)) return;
   for (const Mutation& mutation : batch) {
     const auto [seen, is_first] = seen_.try_emplace(mutation.key, needed_.size());
@@ -90,15 +89,13 @@ std::optional<CurrentState> BatchWork::fetched(std::string_view key) const {
 
 BatchWork::Outcome BatchWork::evaluate(WriteOp& op, uint64_t now_ms, size_t payload_bytes_max, StateBefore before) {
   op.results.assign(op.batch.size(), {});
+  effect_of_key_.reset(op.batch.size());
   if (op.id.client_id != 0) record_bytes_ = kCompletionHeadBytes + op.batch.size() * kBatchResultBytes;
   for (size_t i = 0; i < op.batch.size(); ++i) {
     const Mutation& mutation = op.batch[i];
-    PinnedValue pin;
-    const CurrentState state = needs_current(mutation) ? current(op, mutation.key, pin, before) : CurrentState{};
-    const bool is_check = mutation.kind == Mutation::Kind::kCheck;
-    std::string& made = made_.emplace_back();
-    const Evaluated evaluated = is_check ? Evaluated{evaluate_check(mutation, state, now_ms)}
-                                         : skua::kv::evaluate(mutation, state, now_ms, made);
+    const HashedKey key(mutation.key);
+    const size_t made_before = made_.size();
+    const Evaluated evaluated = evaluate_one(op, mutation, key, now_ms, before);
     op.results[i] = evaluated.result;
     const KvStatus status = evaluated.result.status;
     // Unless the operation wants the key to be there.
@@ -110,68 +107,69 @@ BatchWork::Outcome BatchWork::evaluate(WriteOp& op, uint64_t now_ms, size_t payl
       op.results[i] = evaluated.result;
       return Outcome::kNotApplied;
     }
-    if (is_check) continue;
+    if (mutation.kind == Mutation::Kind::kCheck) continue;
     op.results[i].version = op.index;
-    enter_effect(i, {mutation.key, evaluated.value, evaluated.expires_at, evaluated.mark});
+    const bool is_made = made_.size() > made_before;
+    enter_effect({{key.text, evaluated.value, evaluated.expires_at, evaluated.mark}, key.hash},
+                 is_made ? static_cast<uint32_t>(made_before) : kNotMade);
     if (record_bytes_ > payload_bytes_max) return Outcome::kTooLarge;
   }
   return Outcome::kApplied;
 }
 
-CurrentState BatchWork::current(const WriteOp& op, std::string_view key, PinnedValue& pin, StateBefore before) {
-  const auto own = effect_of_key_.find(key);
-  if (own == effect_of_key_.end()) return before(key, pin);
-  const Effect& effect = effects_[own->second];
+/// A value that the operation makes is the last one in made_.
+Evaluated BatchWork::evaluate_one(const WriteOp& op, const Mutation& mutation, const HashedKey& key, uint64_t now_ms,
+                                  StateBefore before) {
+  std::string none;
+  if (!needs_current(mutation)) return skua::kv::evaluate(mutation, {}, now_ms, none);
+  PinnedValue pin;
+  const CurrentState state = current(op, key, pin, before);
+  if (mutation.kind == Mutation::Kind::kCheck) return {evaluate_check(mutation, state, now_ms)};
+  return skua::kv::evaluate(mutation, state, now_ms, needs_value(mutation) ? made_.emplace_back() : none);
+}
+
+CurrentState BatchWork::current(const WriteOp& op, const HashedKey& key, PinnedValue& pin, StateBefore before) {
+  const uint32_t* const own = effect_of_key_.find(key.hash, is_of(key.text));
+  if (own == nullptr) return before(key, pin);
+  const Effect& effect = effects_[*own];
   return effect.value ? CurrentState{op.index, *effect.value, effect.expires_at, effect.mark} : CurrentState{};
 }
 
 /// Sets the effect of a key. The effect replaces the key's earlier one; the value that an earlier operation made for
 /// the key is freed, because nothing points to that value any more.
-void BatchWork::enter_effect(size_t operation, const Effect& effect) {
-  const auto [found, is_new] = effect_of_key_.try_emplace(effect.key, effects_.size());
-  const size_t at = found->second;
-  if (is_new) {
-    effects_.emplace_back();
-    operation_of_effect_.push_back(operation);
-  } else {
-    record_bytes_ -= encoded_bytes(effects_[at]);
-    std::string().swap(made_[std::exchange(operation_of_effect_[at], operation)]);
-  }
+void BatchWork::enter_effect(const HashedEffect& effect, uint32_t made) {
   record_bytes_ += encoded_bytes(effect);
-  effects_[at] = effect;
+  const auto next = static_cast<uint32_t>(effects_.size());
+  const auto [found, is_new] = effect_of_key_.try_add(effect.key_hash, next, is_of(effect.key));
+  if (is_new) {
+    effects_.push_back(effect);
+    made_of_effect_.push_back(made);
+    return;
+  }
+  HashedEffect& earlier = effects_[*found];
+  record_bytes_ -= encoded_bytes(earlier);
+  earlier = effect;
+  const uint32_t made_earlier = std::exchange(made_of_effect_[*found], made);
+  if (made_earlier != kNotMade) std::string().swap(made_[made_earlier]);
 }
 
+/// The payload has record_bytes(). From here on it does not move.
 void BatchWork::encode(const WriteOp& op) {
-  size_t bytes = kCompletionHeadBytes + op.results.size() * kBatchResultBytes;
-  for (const Effect& effect : effects_) {
-    bytes += kEffectHeadBytesMax + effect.key.size() + (effect.value ? effect.value->size() : 0);
-  }
-  payload_.reserve(bytes);  // so the payload does not move while it grows
+  if (memory_.size() < record_bytes_) memory_ = std::vector<std::byte>(record_bytes_);
+  payload_bytes_ = record_bytes_;
+  const MutableByteSpan bytes = MutableByteSpan(memory_).first(payload_bytes_);
+  std::byte* to = bytes.data();
   if (op.id.client_id != 0) {
-    for (const MutationResult& result : op.results) append_batch_result(result, results_);
-    EffectHead head;
-    ByteWriter writer(head);
+    const MutableByteSpan results = bytes.subspan(kCompletionHeadBytes, op.results.size() * kBatchResultBytes);
+    encode_batch_results(op.results, results);
+    results_ = results;
+    ByteWriter writer(bytes);
     encode_completion_head(op.completion(), writer);
-    payload_.append(as_string_view(writer.written()));
-    payload_.append(results_);
+    to = results.data() + results.size();
   }
-  for (Effect& effect : effects_) append_effect(effect);
-  effect_of_key_.clear();
+  for (HashedEffect& effect : effects_) to = encode_effect(effect, to);
+  SKUA_CHECK(to == bytes.data() + bytes.size(), "the record has the bytes that were counted");
   made_.clear();
-}
-
-void BatchWork::append_effect(Effect& effect) {
-  EffectHead head;
-  ByteWriter writer(head);
-  encode_effect_head(effect, writer);
-  payload_.append(as_string_view(writer.written()));
-  const size_t key_at = payload_.size();
-  payload_.append(effect.key);
-  const size_t value_at = payload_.size();
-  if (effect.value) payload_.append(as_string_view(*effect.value));
-  const std::string_view written = payload_;
-  effect.key = written.substr(key_at, value_at - key_at);
-  if (effect.value) effect.value = as_byte_span(written.substr(value_at));
 }
 
 }  // namespace skua::kv

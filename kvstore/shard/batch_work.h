@@ -24,13 +24,15 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "kvstore/codec/effect.h"
+#include "kvstore/codec/key_hash.h"
 #include "kvstore/shard/evaluate.h"
+#include "kvstore/shard/key_places.h"
+#include "kvstore/shard/write_op.h"
 #include "kvstore/types/mutation.h"
 #include "kvstore/types/pinned_value.h"
+#include "rpc/base/bytes.h"
 
 namespace skua::kv {
-
-struct WriteOp;
 
 /// Keys are views into the batch's mutations, and later into the payload. Recycled with its WriteOp. Thread: one at a
 /// time.
@@ -65,7 +67,7 @@ class BatchWork {
     kTooLarge,    ///< the record would have more than the bytes that it may have
   };
   /// The state of a key that the batch has not changed yet. What it points to is kept by the pin.
-  using StateBefore = absl::FunctionRef<CurrentState(std::string_view key, PinnedValue& pin)>;
+  using StateBefore = absl::FunctionRef<CurrentState(const HashedKey& key, PinnedValue& pin)>;
   /// Fills in op.results. The batch will have the index op.index. `now_ms` is unix time.
   [[nodiscard]] Outcome evaluate(WriteOp& op, uint64_t now_ms, size_t payload_bytes_max, StateBefore before);
   /// What was read for the batch; nullopt: the key was not read.
@@ -76,10 +78,13 @@ class BatchWork {
   void encode(const WriteOp& op);
 
   /// The last effect of each key.
-  [[nodiscard]] std::span<const Effect> effects() const { return effects_; }
-  [[nodiscard]] const std::string& payload() const { return payload_; }
-  /// The results, as the completion record holds them.
-  [[nodiscard]] const std::string& results() const { return results_; }
+  [[nodiscard]] std::span<const HashedEffect> effects() const { return effects_; }
+  /// After encode(); empty before.
+  [[nodiscard]] ByteSpan payload() const { return ByteSpan(memory_).first(payload_bytes_); }
+  /// Bytes that the payload's memory has, whatever of it is used.
+  [[nodiscard]] size_t memory_bytes() const { return memory_.size(); }
+  /// After encode(): the results, as the completion record holds them; empty if there is none. A view of the payload.
+  [[nodiscard]] ByteSpan results() const { return results_; }
 
  private:
   /// What the database has of a needed key.
@@ -90,9 +95,16 @@ class BatchWork {
     PinnedValue value;  // kept only if Needed::value
   };
 
-  [[nodiscard]] CurrentState current(const WriteOp& op, std::string_view key, PinnedValue& pin, StateBefore before);
-  void enter_effect(size_t operation, const Effect& effect);
-  void append_effect(Effect& effect);
+  /// Of an effect: the value is in the request.
+  static constexpr uint32_t kNotMade = UINT32_MAX;
+
+  [[nodiscard]] CurrentState current(const WriteOp& op, const HashedKey& key, PinnedValue& pin, StateBefore before);
+  [[nodiscard]] Evaluated evaluate_one(const WriteOp& op, const Mutation& mutation, const HashedKey& key,
+                                       uint64_t now_ms, StateBefore before);
+  void enter_effect(const HashedEffect& effect, uint32_t made);
+  [[nodiscard]] auto is_of(std::string_view key) const {
+    return [this, key](uint32_t effect) { return effects_[effect].key == key; };
+  }
 
   std::vector<Needed> needed_;
   absl::flat_hash_map<std::string_view, size_t> seen_;  // where in needed_ the key is, while only checks look at it
@@ -101,13 +113,14 @@ class BatchWork {
   size_t fetching_ = 0;
   absl::Status failure_;
 
-  std::vector<Effect> effects_;
-  absl::flat_hash_map<std::string_view, size_t> effect_of_key_;
-  std::vector<size_t> operation_of_effect_;  // the last operation that made the effect
-  std::deque<std::string> made_;  // the value that each operation made; empty if a later operation replaced it
+  std::vector<HashedEffect> effects_;
+  KeyPlaces<uint32_t> effect_of_key_;
+  std::vector<uint32_t> made_of_effect_;  // where in made_ the effect's value is, or kNotMade
+  std::deque<std::string> made_;          // values that operations made; empty if a later operation replaced it
   size_t record_bytes_ = 0;
-  std::string results_;
-  std::string payload_;
+  std::vector<std::byte> memory_;  // of payloads; keeps its size, so that its bytes are not set before they are written
+  size_t payload_bytes_ = 0;
+  ByteSpan results_;
 };
 
 }  // namespace skua::kv

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <limits>
 
-#include "kvstore/codec/request.h"
 #include "kvstore/codec/row.h"
 #include "kvstore/codec/size_limits.h"
 
@@ -108,7 +107,9 @@ MutationResult evaluate_check(const Mutation& check, const CurrentState& current
 }
 
 Evaluated evaluate(const Mutation& mutation, const CurrentState& stored, uint64_t now_ms, std::string& scratch) {
-  if (!check_key(mutation.key).ok() || !check_value(mutation.value).ok()) return {{KvStatus::kInvalidArgument, 0}};
+  const bool fits =
+      !mutation.key.empty() && mutation.key.size() <= kKeyBytesMax && mutation.value.size() <= kValueBytesMax;
+  if (!fits) return {{KvStatus::kInvalidArgument, 0}};
   const CurrentState current = is_expired(stored.expires_at, now_ms) ? CurrentState{} : stored;
   const KvStatus status = check_condition(mutation.condition, current.version);
   if (status != KvStatus::kOk) return {{status, current.version}};

@@ -45,9 +45,9 @@ bool ShardApply::apply_entries() {
 /// An entry that is no write of this replica. False: there is no room just now.
 bool ShardApply::apply(Entry& entry) {
   EffectReader reader(as_byte_span(entry.payload));
-  std::vector<Effect>& effects = shard_.worker.effects;
+  std::vector<HashedEffect>& effects = shard_.worker.effects;
   effects.clear();
-  while (const auto effect = reader.next()) effects.push_back(*effect);
+  while (const auto effect = reader.next()) effects.push_back({*effect, key_hash(effect->key)});
   const auto& completion = reader.completion();
   const auto record_ms = static_cast<uint64_t>(entry.time_ms);
   switch (apply({.index = entry.index,
@@ -94,16 +94,18 @@ MemoryTier::Put ShardApply::put(const Record& record) {
   std::vector<MemoryTier::BatchWrite>& writes = shard_.worker.batch_writes;
   writes.clear();
   if (record.effects.size() == 1) {
-    const Effect& effect = record.effects.front();
+    const HashedEffect& effect = record.effects.front();
     const MemoryTier::Version version{
         .index = record.index, .expiry = effect.expires_at, .dirty = true, .mark = effect.mark};
-    const ItemKey key = shard_.item_key(effect.key);
+    const ItemKey key = shard_.item_key(effect.hashed_key());
     const MemoryTier::Put done = effect.value ? memory.put(key, *effect.value, version) : memory.erase(key, version);
     if (done != MemoryTier::Put::kStale) return done;
   }
-  for (const Effect& effect : record.effects) {
-    writes.push_back(
-        {.key = shard_.item_key(effect.key), .value = effect.value, .expiry = effect.expires_at, .mark = effect.mark});
+  for (const HashedEffect& effect : record.effects) {
+    writes.push_back({.key = shard_.item_key(effect.hashed_key()),
+                      .value = effect.value,
+                      .expiry = effect.expires_at,
+                      .mark = effect.mark});
   }
   return writes.empty() ? MemoryTier::Put::kDone : memory.put_all(writes, record.index);
 }

@@ -38,7 +38,7 @@ class ShardApply {
   struct Record {
     uint64_t index = 0;
     uint64_t record_ms = 0;
-    std::span<const Effect> effects{};
+    std::span<const HashedEffect> effects{};
     const Completion* completion = nullptr;  // null: it has none
     std::optional<ByteSpan> runs{};          // of a barrier
   };

@@ -3,9 +3,9 @@
 #define SKUA_KVSTORE_SHARD_SHARD_CONTEXT_H_
 
 #include <cstdint>
-#include <string_view>
 
 #include "absl/status/status.h"
+#include "kvstore/codec/key_hash.h"
 #include "kvstore/memory/memory_tier.h"
 #include "kvstore/shard/shard_clock.h"
 #include "kvstore/shard/worker_resources.h"
@@ -42,8 +42,8 @@ struct ShardContext {
   bool has_apply_gap = false;  ///< a committed write was not given to memory; no later write goes to the applier
   bool in_doubt = false;       ///< the failed log may hold a write that was not acknowledged
 
-  [[nodiscard]] ItemKey item_key(std::string_view key) const { return {number, key}; }
-  [[nodiscard]] MemoryTier::Lookup get(std::string_view key) const {
+  [[nodiscard]] ItemKey item_key(const HashedKey& key) const { return {number, key.text, key.hash}; }
+  [[nodiscard]] MemoryTier::Lookup get(const HashedKey& key) const {
     return worker.memory->get(item_key(key), worker.now_ms);
   }
   /// The time by which the shard forgets its clients.

@@ -93,7 +93,7 @@ struct WorkerResources {
   size_t uncommitted_bytes = 0;  // of entries from other nodes
   WorkerCounters counters;
   // Scratch of shard_apply.cc.
-  std::vector<Effect> effects;
+  std::vector<HashedEffect> effects;
   std::vector<MemoryTier::BatchWrite> batch_writes;
   std::vector<AppliedEffect> rows;
 

@@ -41,13 +41,14 @@ void WriteIntake::evaluate_one(WriteOp& op, const Read* read) {
   if (shard_.shard.refuse(op)) return;
   CurrentState current;
   PinnedValue pin;
+  const HashedKey key(op.mutation.key);
   if (needs_current(op.mutation)) {
-    if (const auto pending = queue_.pending(op.mutation.key)) {
+    if (const auto pending = queue_.pending(key)) {
       current = *pending;
     } else {
       // Memory is asked also if the database was read: a write that came before may be committed by now, and have left
       // memory again.
-      MemoryTier::Lookup found = shard_.get(op.mutation.key);
+      MemoryTier::Lookup found = shard_.get(key);
       const bool is_read = read != nullptr && read->ticket == found.ticket;
       if (found.found == MemoryTier::Found::kMiss && !is_read) return park(op, found.ticket);
       pin = std::move(found.value);
@@ -62,7 +63,7 @@ void WriteIntake::evaluate_one(WriteOp& op, const Read* read) {
   if (!evaluated.why.empty()) op.why = evaluated.why;
   const bool has_effect = op.result.status == KvStatus::kOk && !op.is_unchanged;
   if (has_effect) {
-    op.effect = {op.mutation.key, evaluated.value, evaluated.expires_at, evaluated.mark};
+    op.effect = {{key.text, evaluated.value, evaluated.expires_at, evaluated.mark}, key.hash};
   } else {
     op.drop_scratch();  // the op may wait for those before it
   }
@@ -143,8 +144,9 @@ bool WriteIntake::gather(WriteOp& op) {
 }
 
 void WriteIntake::gather_key(BatchWork& work, const BatchWork::Needed& needed) {
-  if (queue_.is_pending(needed.key) || work.fetched(needed.key)) return;
-  const MemoryTier::Lookup found = shard_.get(needed.key);
+  const HashedKey key(needed.key);
+  if (queue_.is_pending(key) || work.fetched(needed.key)) return;
+  const MemoryTier::Lookup found = shard_.get(key);
   if (found.found != MemoryTier::Found::kMiss) return;
   WorkerResources& worker = shard_.worker;
   KeyFetch& fetch = worker.fetches.acquire(shard_.shard, needed.key, found.ticket);
@@ -162,7 +164,7 @@ void WriteIntake::evaluate_batch(WriteOp& op) {
   if (shard.refuse(op)) return;
   BatchWork& work = *op.work;
   op.index = shard_.at.last + 1;
-  const auto before = [&](std::string_view key, PinnedValue& pin) { return state_before(work, key, pin); };
+  const auto before = [&](const HashedKey& key, PinnedValue& pin) { return state_before(work, key, pin); };
   bool has_effect = false;
   switch (work.evaluate(op, shard_.worker.now_ms, shard.payload_bytes_max(), before)) {
     case BatchWork::Outcome::kNotApplied:
@@ -184,9 +186,9 @@ void WriteIntake::evaluate_batch(WriteOp& op) {
 }
 
 /// The state of a key that the batch has not changed yet.
-CurrentState WriteIntake::state_before(const BatchWork& work, std::string_view key, PinnedValue& pin) {
+CurrentState WriteIntake::state_before(const BatchWork& work, const HashedKey& key, PinnedValue& pin) {
   if (const auto pending = queue_.pending(key)) return *pending;
-  if (const auto fetched = work.fetched(key)) return *fetched;
+  if (const auto fetched = work.fetched(key.text)) return *fetched;
   MemoryTier::Lookup found = shard_.get(key);
   SKUA_CHECK(found.found != MemoryTier::Found::kMiss, "a batch is evaluated when all that it rests on is at hand");
   if (found.found == MemoryTier::Found::kAbsent) return {};

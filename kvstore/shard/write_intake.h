@@ -53,7 +53,7 @@ class WriteIntake {
   [[nodiscard]] bool gather(WriteOp& op);
   void gather_key(BatchWork& work, const BatchWork::Needed& needed);
   void evaluate_batch(WriteOp& op);
-  [[nodiscard]] CurrentState state_before(const BatchWork& work, std::string_view key, PinnedValue& pin);
+  [[nodiscard]] CurrentState state_before(const BatchWork& work, const HashedKey& key, PinnedValue& pin);
 
   ShardContext& shard_;
   const WriteQueue& queue_;

@@ -38,7 +38,7 @@ void WriteOp::drop_scratch() {
   if (scratch.capacity() > kScratchBytesKept) std::string().swap(scratch);
   if (work == nullptr) return;
   work->drop_fetched();
-  if (work->payload().capacity() > kScratchBytesKept) work.reset();
+  if (work->memory_bytes() > kScratchBytesKept) work.reset();
 }
 
 size_t WriteOp::request_bytes() const {
@@ -47,7 +47,7 @@ size_t WriteOp::request_bytes() const {
   return bytes;
 }
 
-std::span<const Effect> WriteOp::effects() const {
+std::span<const HashedEffect> WriteOp::effects() const {
   return is_batch() ? work->effects() : std::span(&effect, 1);
 }
 
@@ -57,11 +57,11 @@ size_t WriteOp::payload_bytes() const {
 }
 
 Completion WriteOp::completion() const {
-  return {id, result.value, is_batch() ? as_byte_span(work->results()) : ByteSpan{}};
+  return {id, result.value, is_batch() ? work->results() : ByteSpan{}};
 }
 
 std::array<ByteSpan, 3> WriteOp::encode_record() {
-  if (is_batch()) return {as_byte_span(work->payload()), {}, {}};
+  if (is_batch()) return {work->payload(), {}, {}};
   ByteWriter writer(head);
   if (id.client_id != 0) encode_completion_head(completion(), writer);
   encode_effect_head(effect, writer);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kvstore/codec/effect.h"
+#include "kvstore/codec/key_hash.h"
 #include "kvstore/shard/log_op.h"
 #include "kvstore/types/durability.h"
 #include "kvstore/types/mutation.h"
@@ -22,6 +23,13 @@ namespace skua::kv {
 
 class BatchWork;
 struct Entry;
+
+/// What a write does to one of its keys, and the key_hash() of that key.
+struct HashedEffect : Effect {
+  uint64_t key_hash = 0;
+
+  [[nodiscard]] HashedKey hashed_key() const { return {key, key_hash}; }
+};
 
 /// The submitter owns the op, and keeps it and the bytes of the mutation until EngineEvents::write_done. Then the op
 /// may be reused.
@@ -60,7 +68,7 @@ struct WriteOp final : LogOp {
   /// Bytes of the request's keys and values.
   [[nodiscard]] size_t request_bytes() const;
   /// What the write does to its keys.
-  [[nodiscard]] std::span<const Effect> effects() const;
+  [[nodiscard]] std::span<const HashedEffect> effects() const;
   /// Bytes of the record's payload.
   [[nodiscard]] size_t payload_bytes() const;
   /// What the record says about the write's request.
@@ -76,7 +84,7 @@ struct WriteOp final : LogOp {
   uint64_t index = 0;
   uint64_t evaluated_ms = 0;  // unix time in ms, by which keys expired for this write
   uint64_t record_ms = 0;     // the record's time (shard_clock.h)
-  Effect effect{};
+  HashedEffect effect{};
   EffectHead head{};
   std::string scratch{};
   std::unique_ptr<BatchWork> work{};

@@ -13,8 +13,9 @@
 #include <span>
 #include <string_view>
 
-#include "absl/container/flat_hash_map.h"
+#include "kvstore/codec/key_hash.h"
 #include "kvstore/shard/evaluate.h"
+#include "kvstore/shard/key_places.h"
 #include "kvstore/shard/write_op.h"
 
 namespace skua::kv {
@@ -37,7 +38,7 @@ class WriteQueue {
       const bool remains = removed.empty() && stays(*writes_.front());
       (remains ? kept : removed).push(writes_.pop());
     }
-    pending_.clear();
+    pending_.reset();
     while (!kept.empty()) {
       WriteOp& op = kept.pop();
       writes_.push(op);
@@ -47,29 +48,31 @@ class WriteQueue {
   }
 
   /// The state of the key after its last pending effect; nullopt: the key has none.
-  [[nodiscard]] std::optional<CurrentState> pending(std::string_view key) const {
-    const auto found = pending_.find(key);
-    if (found == pending_.end()) return std::nullopt;
-    const WriteOp& op = *found->second.op;
-    const Effect& newest = op.effects()[found->second.effect];
-    return newest.value ? CurrentState{op.index, *newest.value, newest.expires_at, newest.mark} : CurrentState{};
+  [[nodiscard]] std::optional<CurrentState> pending(const HashedKey& key) const {
+    const Pending* const found = pending_.find(key.hash, IsOf{key.text});
+    if (found == nullptr) return std::nullopt;
+    const Effect& newest = found->newest();
+    return newest.value ? CurrentState{found->op->index, *newest.value, newest.expires_at, newest.mark}
+                        : CurrentState{};
   }
-  [[nodiscard]] bool is_pending(std::string_view key) const { return pending_.contains(key); }
+  [[nodiscard]] bool is_pending(const HashedKey& key) const {
+    return pending_.find(key.hash, IsOf{key.text}) != nullptr;
+  }
   /// The effects of the write are pending from now on. The write's bytes stay where they are until withdraw().
   void enter(WriteOp& op) {
-    const std::span<const Effect> effects = op.effects();
+    const std::span<const HashedEffect> effects = op.effects();
     for (size_t i = 0; i < effects.size(); ++i) {
-      const auto [found, is_new] = pending_.try_emplace(effects[i].key, Pending{&op, i});
-      if (is_new) continue;
-      pending_.erase(found);  // its key is a view into the earlier write
-      pending_.emplace(effects[i].key, Pending{&op, i});
+      const Pending newest{&op, i};
+      *pending_.try_add(effects[i].key_hash, newest, IsOf{effects[i].key}).first = newest;
     }
   }
   /// The effects of the write are in memory, or will never be.
   void withdraw(const WriteOp& op) {
-    for (const Effect& effect : op.effects()) {
-      const auto found = pending_.find(effect.key);
-      if (found != pending_.end() && found->second.op == &op) pending_.erase(found);
+    const std::span<const HashedEffect> effects = op.effects();
+    for (size_t i = 0; i < effects.size(); ++i) {
+      // A later write of the key has another place.
+      const auto is_own = [&](const Pending& pending) { return pending.op == &op && pending.effect == i; };
+      static_cast<void>(pending_.remove(effects[i].key_hash, is_own));
     }
   }
 
@@ -77,11 +80,16 @@ class WriteQueue {
   struct Pending {
     const WriteOp* op = nullptr;
     size_t effect = 0;  // which effect of a batch
+
+    [[nodiscard]] const Effect& newest() const { return op->effects()[effect]; }
+  };
+  struct IsOf {
+    std::string_view key;
+    bool operator()(const Pending& pending) const { return pending.newest().key == key; }
   };
 
   WriteList writes_;
-  /// Each key's last effect in the queue. The keys are views into the writes.
-  absl::flat_hash_map<std::string_view, Pending> pending_;
+  KeyPlaces<Pending> pending_;  // each key's last effect in the queue
 };
 
 }  // namespace skua::kv

@@ -66,23 +66,14 @@ void Applier::stop() {
 
 // --- The worker's side
 
-void Applier::open(AppliedShard& shard) {
-  push_order({&shard, Open{}, false});  // the thread need not wake up for this
-}
-
-void Applier::add(AppliedShard& shard, const AppliedEffect& effect, bool continues) {
-  push({&shard, effect, continues});
-  unannounced_bytes_ += effect.key.size() + (effect.value ? effect.value->size() : 0);
-  if (continues) return;
-  if (unannounced_ >= options_.wake_effects || unannounced_bytes_ >= options_.wake_bytes) announce();
-}
-
-void Applier::add(AppliedShard& shard, AppliedCompletion completion) {
-  push({&shard, std::move(completion), true});
-}
-
-void Applier::push(Item item) {
-  const bool added = ring_.try_push(std::move(item));
+/// The item is made where it lies in the queue.
+template <typename What>
+void Applier::push(AppliedShard& shard, What&& what, bool continues) {
+  const bool added = ring_.try_fill([&](Item& item) {
+    item.shard = &shard;
+    item.what = std::forward<What>(what);
+    item.continues = continues;
+  });
   SKUA_CHECK(added, "add() comes after has_room()");
   ++pushed_count_;
   ++queued_;
@@ -91,10 +82,26 @@ void Applier::push(Item item) {
 
 /// The ring has twice the room that has_room() gives out. The second half is for orders: it is far more than there can
 /// be shards that open, close or keep at a time, and each of them has one order at a time.
-void Applier::push_order(Item item) {
-  const bool added = ring_.try_push(std::move(item));
+template <typename What>
+void Applier::push_order(AppliedShard& shard, What what) {
+  const bool added = ring_.try_push({&shard, what, false});
   SKUA_CHECK(added, "more orders for shards at a time than the applier's queue has room for");
   ++pushed_count_;
+}
+
+void Applier::open(AppliedShard& shard) {
+  push_order(shard, Open{});  // the thread need not wake up for this
+}
+
+void Applier::add(AppliedShard& shard, const AppliedEffect& effect, bool continues) {
+  push(shard, effect, continues);
+  unannounced_bytes_ += effect.key.size() + (effect.value ? effect.value->size() : 0);
+  if (continues) return;
+  if (unannounced_ >= options_.wake_effects || unannounced_bytes_ >= options_.wake_bytes) announce();
+}
+
+void Applier::add(AppliedShard& shard, AppliedCompletion completion) {
+  push(shard, std::move(completion), true);
 }
 
 void Applier::take_now() {
@@ -129,12 +136,12 @@ void Applier::free_log() {
 }
 
 void Applier::close(AppliedShard& shard) {
-  push_order({&shard, Close{}, false});
+  push_order(shard, Close{});
   announce();
 }
 
 void Applier::keep(AppliedShard& shard) {
-  push_order({&shard, Keep{}, false});
+  push_order(shard, Keep{});
   announce();
 }
 

@@ -200,8 +200,10 @@ class Applier {
   };
 
   void run();
-  void push(Item item);
-  void push_order(Item item);
+  template <typename What>
+  void push(AppliedShard& shard, What&& what, bool continues);
+  template <typename What>
+  void push_order(AppliedShard& shard, What what);
   void announce();
   bool take_round();
   size_t take(Item& item);

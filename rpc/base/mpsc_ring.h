@@ -29,13 +29,20 @@ class MpscRing {
 
   /// Moves `value` into the ring. False: the ring is full, and `value` is untouched. Thread: any.
   [[nodiscard]] bool try_push(T&& value) {
+    return try_fill([&value](T& cell) { cell = std::move(value); });
+  }
+
+  /// Calls `fill(element)` with the next element, which is a T{}, and which the consumer gets when the call has
+  /// returned. False: the ring is full, and nothing was called. Thread: any.
+  template <typename Fill>
+  [[nodiscard]] bool try_fill(Fill fill) {
     size_t position = tail_.load(std::memory_order_relaxed);
     for (;;) {
       Cell& cell = cells_[position & mask_];
       const size_t sequence = cell.sequence.load(std::memory_order_acquire);
       if (sequence == position) {
         if (tail_.compare_exchange_weak(position, position + 1, std::memory_order_relaxed)) {
-          cell.value = std::move(value);
+          fill(cell.value);
           cell.sequence.store(position + 1, std::memory_order_release);
           return true;
         }

@@ -32,9 +32,10 @@ std::string random_batch(Rng& rng) {
     Mutation op{.kind = static_cast<Kind>(rng.between(1, 7)), .key = key};
     if (op.kind == Kind::kCheck || rng.chance(0.4)) op.condition = Condition::if_version(rng.next());
     if (op.kind == Kind::kPut || op.kind == Kind::kAppend) op.value = as_byte_span(value);
-    if (op.kind == Kind::kPut) op.mark.tag = random_mark(rng).tag;
+    if (op.kind == Kind::kPut && rng.chance(0.5)) op.mark.tag = random_mark(rng).tag;
     if (op.kind == Kind::kPatch) op.mark.row = rng.chance(0.5);
-    if (op.kind == Kind::kPut || op.kind == Kind::kExpire) op.ttl_ms = rng.below(kTtlMsMax);
+    const bool has_ttl = op.kind == Kind::kExpire || (op.kind == Kind::kPut && rng.chance(0.5));
+    if (has_ttl) op.ttl_ms = rng.below(kTtlMsMax);
     if (op.kind == Kind::kPatch) op.value = as_byte_span(fields);
     if (op.kind == Kind::kPatch) op.create_if_missing = rng.chance(0.5);
     if (op.kind == Kind::kAdd) op.delta = static_cast<int64_t>(rng.next());

@@ -91,15 +91,21 @@ std::optional<std::string> recode_mutation(ByteSpan bytes) {
   return joined(encode_mutation_head(*request, head).value(), request->mutation.value);
 }
 
-/// The operations one by one, as they were understood.
+/// The operations one by one, as they were understood: once by the decoder, and once more by the iterator.
 inline std::optional<std::string> recode_batch(ByteSpan bytes) {
-  const auto request = decode_batch(bytes);
+  std::vector<Mutation> ops(1, Mutation::put("left by the batch before", {}));
+  const auto request = decode_batch(bytes, &ops);
   HeadBuffer head;
+  if (decode_batch(bytes).ok() != request.ok()) return std::string("what has operations is a batch, and nothing else");
   if (!request.ok()) return std::nullopt;
   BatchOpsBuilder builder;
-  for (const Mutation& op : request->ops) {
+  BatchOpsBuilder iterated;
+  for (const Mutation& op : ops) {
     if (!builder.add(op).ok()) return std::string("an operation that was decoded cannot be encoded");
   }
+  for (const Mutation& op : request->ops) static_cast<void>(iterated.add(op));
+  const std::string_view again_bytes = as_string_view(iterated.ops().bytes());
+  if (as_string_view(builder.ops().bytes()) != again_bytes) return std::string("iterating gives other operations");
   const BatchRequest again{request->route, builder.ops(), request->id, request->durability};
   return joined(encode_batch_head(again, head).value(), builder.ops().bytes());
 }

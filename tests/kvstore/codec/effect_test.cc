@@ -30,6 +30,27 @@ TEST(Effect, Encode_IsTheDocumentedLayout) {
             std::string("\x01\x03\x01\0\x01\0\0\0\x01\0\0\0\0\0\0\0\x04\x03\x02\x01\x01\0\0\0kv", 26));
 }
 
+TEST(Effect, Encode_TheWholeEffectAsHeadKeyAndValue) {
+  const std::string value(300, 'v');
+  for (const Effect& effect : {Effect{"k", as_byte_span(value)}, Effect{"key", ByteSpan{}}, Effect{"gone"},
+                               Effect{"k", as_byte_span(value), 77}, Effect{"k", as_byte_span("v"), 77, {5, true}},
+                               Effect{"k", as_byte_span("v"), 0, {5, false}}}) {
+    Effect moved = effect;
+    std::string bytes(encoded_bytes(effect) + 1, '#');
+    std::byte* const begin = reinterpret_cast<std::byte*>(bytes.data());
+    EXPECT_EQ(encode_effect(moved, begin), begin + bytes.size() - 1);
+    EXPECT_EQ(bytes, encoded(effect) + '#');
+    EXPECT_EQ(moved.key, effect.key);
+    EXPECT_EQ(reinterpret_cast<const std::byte*>(moved.key.data()) + moved.key.size(),
+              begin + bytes.size() - 1 - (effect.value ? effect.value->size() : 0))
+        << "the effect is a view of the bytes now";
+    ASSERT_EQ(moved.value.has_value(), effect.value.has_value());
+    if (!moved.value) continue;
+    EXPECT_EQ(as_string_view(*moved.value), as_string_view(*effect.value));
+    EXPECT_EQ(moved.value->data() + moved.value->size(), begin + bytes.size() - 1);
+  }
+}
+
 std::string encoded(const Completion& completion) {
   std::array<std::byte, kCompletionHeadBytes> head;
   ByteWriter writer(head);

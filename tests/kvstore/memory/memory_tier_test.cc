@@ -371,6 +371,7 @@ Put put_all(MemoryTier& tier, uint32_t shard, const std::vector<std::pair<std::s
     if (value != "(erased)") writes.back().value = as_byte_span(value);
   }
   const Put put = tier.put_all(writes, index);
+  EXPECT_EQ(tier.counters().pinned_regions, 0U);
   if (put != Put::kDone) return put;
   for (size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(writes[i].written().key, rows[i].first);
@@ -391,6 +392,36 @@ TEST(MemoryTierTest, PutAll_WritesReplacesAndErases) {
   tier->mark_clean(shard, 3);
   EXPECT_EQ(tier->counters().dirty_bytes, 0u);
   EXPECT_EQ(put_all(*tier, shard, {{"a", std::string(tier->item_bytes_max(), 'x')}}, 4), Put::kTooLarge);
+}
+
+TEST(MemoryTierTest, PutAll_CountsTheDirtyBytesOfEachShardAndRegion) {
+  auto tier = make_tier();
+  const std::vector<uint32_t> shards = {tier->add_shard(0), tier->add_shard(0)};
+  // Small items, items that fill a region, and items that have a region of their own, of both shards.
+  std::vector<std::string> keys;
+  std::vector<std::string> values;
+  for (size_t i = 0; i < 40; ++i) {
+    keys.push_back("key" + std::to_string(i));
+    values.emplace_back(i % 7 == 0 ? 3000 : i % 3 == 0 ? 900 : 10, 'v');
+  }
+  std::vector<size_t> bytes(2);
+  std::vector<MemoryTier::BatchWrite> writes;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const size_t which = i / 4 % 2;
+    writes.push_back({.key = ItemKey(shards[which], keys[i]), .value = as_byte_span(values[i])});
+    bytes[which] += writes.back().item_bytes();
+  }
+  ASSERT_EQ(tier->put_all(writes, 1), Put::kDone);
+  EXPECT_EQ(tier->counters().pinned_regions, 0U);
+  EXPECT_EQ(tier->counters().dirty_bytes, bytes[0] + bytes[1]);
+  tier->mark_clean(shards[1], 1);
+  EXPECT_EQ(tier->counters().dirty_bytes, bytes[0]);
+  tier->mark_clean(shards[0], 1);
+  EXPECT_EQ(tier->counters().dirty_bytes, 0U);
+  for (size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(get(*tier, shards[i / 4 % 2], keys[i]), values[i]);
+  fill_up(*tier, shards[0], 2);  // what is clean can be evicted
+  tier->mark_clean(shards[0], UINT64_MAX);
+  EXPECT_EQ(tier->counters().dirty_bytes, 0U);
 }
 
 TEST(MemoryTierTest, PutAll_WithoutRoomNothingHappensAndLaterAll) {

@@ -2,13 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "kvstore/codec/key_hash.h"
 #include "kvstore/shard/write_op.h"
+#include "rpc/base/rng.h"
 
 namespace skua::kv {
 namespace {
@@ -24,10 +28,10 @@ class BatchWorkTest : public ::testing::Test {
     batch_ = std::move(batch);
     op_.batch = batch_;
     op_.index = 100;
-    op_.work = std::make_unique<BatchWork>();
+    if (op_.work == nullptr) op_.work = std::make_unique<BatchWork>();
     op_.work->begin(op_.batch);
-    return op_.work->evaluate(op_, 0, payload_bytes_max, [this](std::string_view key, PinnedValue& /*pin*/) {
-      const auto found = before_.find(key);
+    return op_.work->evaluate(op_, 0, payload_bytes_max, [this](const HashedKey& key, PinnedValue& /*pin*/) {
+      const auto found = before_.find(key.text);
       return found == before_.end() ? CurrentState{} : CurrentState{7, as_byte_span(found->second), 0};
     });
   }
@@ -54,6 +58,64 @@ TEST_F(BatchWorkTest, ALaterOperationSeesTheEffectOfTheEarlierOne) {
   EXPECT_EQ(effects(), (std::map<std::string, std::string>{{"a", "123"}, {"b", "deleted"}}))
       << "the effects are views into the payload now";
   EXPECT_EQ(op_.payload_bytes(), op_.work->record_bytes());
+}
+
+TEST_F(BatchWorkTest, ManyOperationsOnFewKeysAreLikeOneAfterTheOther) {
+  Rng rng(11);
+  for (int round = 0; round < 300; ++round) {
+    std::deque<std::string> keys;
+    std::deque<std::string> values;
+    std::vector<Mutation> batch;
+    before_ = {{"key0", "old"}, {"key1", "older"}};
+    std::map<std::string, std::string> after;  // by key; "deleted"
+    const auto state = [&](const std::string& key) -> std::string {
+      if (const auto found = after.find(key); found != after.end()) return found->second;
+      const auto found = before_.find(key);
+      return found == before_.end() ? "deleted" : found->second;
+    };
+    for (uint64_t n = rng.between(1, 40); n > 0; --n) {
+      const std::string& key = keys.emplace_back("key" + std::to_string(rng.below(1 + rng.below(40))));
+      const std::string& value = values.emplace_back("v" + std::to_string(rng.next()));
+      const bool is_here = state(key) != "deleted";
+      switch (rng.below(4)) {
+        case 0:
+          batch.push_back(Mutation::put(key, as_byte_span(value)));
+          after[key] = value;
+          break;
+        case 1:
+          batch.push_back(Mutation::append(key, as_byte_span(value)));
+          after[key] = is_here ? state(key) + value : value;
+          break;
+        case 2:
+          batch.push_back(Mutation::remove(key));
+          if (is_here) after[key] = "deleted";
+          break;
+        default:
+          if (!is_here) continue;
+          batch.push_back(Mutation::expire(key, 5));
+          after[key] = state(key);
+          break;
+      }
+    }
+    if (batch.empty()) continue;
+    if (rng.chance(0.5)) op_.id = {1, 2, 2};
+    ASSERT_EQ(evaluate(batch), BatchWork::Outcome::kApplied);
+    ASSERT_EQ(effects(), after);
+    for (const HashedEffect& effect : op_.effects()) ASSERT_EQ(effect.key_hash, key_hash(effect.key));
+    op_.work->encode(op_);
+    ASSERT_EQ(effects(), after);
+    EffectReader reader(op_.work->payload());
+    ASSERT_EQ(reader.completion().has_value(), op_.id.client_id != 0);
+    if (reader.completion()) {
+      ASSERT_EQ(as_string_view(reader.completion()->batch_results), as_string_view(op_.work->results()));
+      ASSERT_EQ(op_.work->results().size(), batch.size() * kBatchResultBytes);
+    }
+    size_t read = 0;
+    while (const auto effect = reader.next()) ASSERT_EQ(effect->key, op_.effects()[read++].key);
+    ASSERT_TRUE(reader.complete());
+    ASSERT_EQ(read, after.size());
+    op_.id = {};
+  }
 }
 
 TEST_F(BatchWorkTest, OneRefusedOperationRefusesAll) {

@@ -48,6 +48,8 @@ class Twin {
 class WriteQueueTest : public ::testing::Test {
  protected:
   static constexpr int kKeys = 5;
+  /// Some keys have the same hash.
+  static uint64_t hash_of(std::string_view key) { return key_hash(key) % 3; }
 
   void push() {
     TestWrite& write = *all_.emplace_back(std::make_unique<TestWrite>());
@@ -57,6 +59,7 @@ class WriteQueueTest : public ::testing::Test {
     const bool has_effect = rng_.chance(0.7);
     write.op.state = has_effect ? WriteOp::State::kInLog : WriteOp::State::kAnswered;
     write.op.effect.key = write.key;
+    write.op.effect.key_hash = hash_of(write.key);
     if (rng_.chance(0.8)) write.op.effect.value = as_byte_span(write.value);
     if (has_effect) queue_.enter(write.op);
     queue_.push(write.op);
@@ -90,9 +93,9 @@ class WriteQueueTest : public ::testing::Test {
     EXPECT_EQ(queue_.empty(), twin_.writes().empty());
     for (int i = 0; i < kKeys; ++i) {
       const std::string key = "key" + std::to_string(i);
-      const auto state = queue_.pending(key);
+      const auto state = queue_.pending({key, hash_of(key)});
       const TestWrite* const expected = twin_.pending(key);
-      EXPECT_EQ(queue_.is_pending(key), expected != nullptr);
+      EXPECT_EQ(queue_.is_pending({key, hash_of(key)}), expected != nullptr);
       ASSERT_EQ(state.has_value(), expected != nullptr);
       if (expected == nullptr) continue;
       EXPECT_EQ(state->version, expected->op.effect.value ? expected->op.index : 0);

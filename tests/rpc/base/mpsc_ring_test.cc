@@ -34,6 +34,24 @@ TEST(MpscRing, TryPush_FullLeavesTheValueUntouched) {
   EXPECT_TRUE(ring.try_push(std::move(values[2])));
 }
 
+TEST(MpscRing, TryFill_GetsAnElementAsItWasAtFirst) {
+  MpscRing<std::unique_ptr<int>> ring(2);
+  for (int i = 0; i < 5; ++i) {
+    const auto fill = [i](std::unique_ptr<int>& element) {
+      EXPECT_EQ(element, nullptr);
+      element = std::make_unique<int>(i);
+    };
+    ASSERT_TRUE(ring.try_fill(fill));
+    ASSERT_TRUE(ring.try_fill(fill));
+    EXPECT_FALSE(ring.try_fill([](std::unique_ptr<int>&) { ADD_FAILURE() << "the ring is full"; }));
+    for (int n = 0; n < 2; ++n) {
+      std::unique_ptr<int> out;
+      ASSERT_TRUE(ring.try_pop(out));
+      EXPECT_EQ(*out, i);
+    }
+  }
+}
+
 TEST(MpscRing, TryPop_EmptyIsFalse) {
   MpscRing<int> ring(4);
   int out = 17;
