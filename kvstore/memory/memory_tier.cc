@@ -102,23 +102,6 @@ MemoryTier::Put MemoryTier::write(const Draft& draft, bool dirty) {
   return Put::kBackPressure;
 }
 
-/// Writes the item behind the region's last one. It belongs to the region when the caller calls add_item().
-Item* MemoryTier::write_item(Region& region, const Draft& draft) {
-  Item* const item = arena_->item_in(region, region.used_bytes);
-  *item = {.hash = draft.key.hash,
-           .version = draft.version,
-           .shard = draft.key.shard,
-           .value_bytes = static_cast<uint32_t>(draft.value.size()),
-           .key_bytes = static_cast<uint16_t>(draft.key.text.size()),
-           .flags = draft.flags,
-           .tag = draft.tag};
-  if (item->is(Item::kHasExpiry)) item->set_expiry(draft.expiry);
-  copy_bytes(item->key_start(), as_byte_span(draft.key.text));
-  copy_bytes(item->value_start(), draft.value);
-  counters_.value_bytes_copied += draft.value.size();
-  return item;
-}
-
 /// Makes the index refer to this item for the key. `slot` is the key's present slot, or null. False: no room in the
 /// index.
 bool MemoryTier::enter(const ItemKey& key, Index::Slot* slot, const Item* item) {

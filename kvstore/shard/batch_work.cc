@@ -13,7 +13,7 @@ namespace {
 /// Of BatchWork::seen_: later operations on the key see the batch's own effect.
 constexpr size_t kSettled = SIZE_MAX;
 
-/// True: the mutation needs the old value. A condition needs the version only.
+/// True: the mutation needs the old value, and makes a new one. A condition needs the version only.
 bool needs_value(const Mutation& mutation) {
   return mutation.kind != Mutation::Kind::kPut && mutation.kind != Mutation::Kind::kDelete &&
          mutation.kind != Mutation::Kind::kCheck;
@@ -94,7 +94,6 @@ BatchWork::Outcome BatchWork::evaluate(WriteOp& op, uint64_t now_ms, size_t payl
   for (size_t i = 0; i < op.batch.size(); ++i) {
     const Mutation& mutation = op.batch[i];
     const HashedKey key(mutation.key);
-    const size_t made_before = made_.size();
     const Evaluated evaluated = evaluate_one(op, mutation, key, now_ms, before);
     op.results[i] = evaluated.result;
     const KvStatus status = evaluated.result.status;
@@ -109,9 +108,7 @@ BatchWork::Outcome BatchWork::evaluate(WriteOp& op, uint64_t now_ms, size_t payl
     }
     if (mutation.kind == Mutation::Kind::kCheck) continue;
     op.results[i].version = op.index;
-    const bool is_made = made_.size() > made_before;
-    enter_effect({{key.text, evaluated.value, evaluated.expires_at, evaluated.mark}, key.hash},
-                 is_made ? static_cast<uint32_t>(made_before) : kNotMade);
+    enter_effect(key, evaluated, needs_value(mutation) ? static_cast<uint32_t>(made_.size() - 1) : kNotMade);
     if (record_bytes_ > payload_bytes_max) return Outcome::kTooLarge;
   }
   return Outcome::kApplied;
@@ -121,7 +118,7 @@ BatchWork::Outcome BatchWork::evaluate(WriteOp& op, uint64_t now_ms, size_t payl
 Evaluated BatchWork::evaluate_one(const WriteOp& op, const Mutation& mutation, const HashedKey& key, uint64_t now_ms,
                                   StateBefore before) {
   std::string none;
-  if (!needs_current(mutation)) return skua::kv::evaluate(mutation, {}, now_ms, none);
+  if (!needs_current(mutation)) return skua::kv::evaluate(mutation, kAbsent, now_ms, none);
   PinnedValue pin;
   const CurrentState state = current(op, key, pin, before);
   if (mutation.kind == Mutation::Kind::kCheck) return {evaluate_check(mutation, state, now_ms)};
@@ -137,20 +134,24 @@ CurrentState BatchWork::current(const WriteOp& op, const HashedKey& key, PinnedV
 
 /// Sets the effect of a key. The effect replaces the key's earlier one; the value that an earlier operation made for
 /// the key is freed, because nothing points to that value any more.
-void BatchWork::enter_effect(const HashedEffect& effect, uint32_t made) {
-  record_bytes_ += encoded_bytes(effect);
+void BatchWork::enter_effect(const HashedKey& key, const Evaluated& evaluated, uint32_t made) {
   const auto next = static_cast<uint32_t>(effects_.size());
-  const auto [found, is_new] = effect_of_key_.try_add(effect.key_hash, next, is_of(effect.key));
+  const auto [found, is_new] = effect_of_key_.try_add(key.hash, next, is_of(key.text));
   if (is_new) {
-    effects_.push_back(effect);
+    effects_.emplace_back();
     made_of_effect_.push_back(made);
-    return;
+  } else {
+    record_bytes_ -= encoded_bytes(effects_[*found]);
+    const uint32_t made_earlier = std::exchange(made_of_effect_[*found], made);
+    if (made_earlier != kNotMade) std::string().swap(made_[made_earlier]);
   }
-  HashedEffect& earlier = effects_[*found];
-  record_bytes_ -= encoded_bytes(earlier);
-  earlier = effect;
-  const uint32_t made_earlier = std::exchange(made_of_effect_[*found], made);
-  if (made_earlier != kNotMade) std::string().swap(made_[made_earlier]);
+  HashedEffect& effect = effects_[*found];
+  effect.key = key.text;
+  effect.key_hash = key.hash;
+  effect.value = evaluated.value;
+  effect.expires_at = evaluated.expires_at;
+  effect.mark = evaluated.mark;
+  record_bytes_ += encoded_bytes(effect);
 }
 
 /// The payload has record_bytes(). From here on it does not move.

@@ -101,7 +101,7 @@ class BatchWork {
   [[nodiscard]] CurrentState current(const WriteOp& op, const HashedKey& key, PinnedValue& pin, StateBefore before);
   [[nodiscard]] Evaluated evaluate_one(const WriteOp& op, const Mutation& mutation, const HashedKey& key,
                                        uint64_t now_ms, StateBefore before);
-  void enter_effect(const HashedEffect& effect, uint32_t made);
+  void enter_effect(const HashedKey& key, const Evaluated& evaluated, uint32_t made);
   [[nodiscard]] auto is_of(std::string_view key) const {
     return [this, key](uint32_t effect) { return effects_[effect].key == key; };
   }

@@ -110,7 +110,7 @@ Evaluated evaluate(const Mutation& mutation, const CurrentState& stored, uint64_
   const bool fits =
       !mutation.key.empty() && mutation.key.size() <= kKeyBytesMax && mutation.value.size() <= kValueBytesMax;
   if (!fits) return {{KvStatus::kInvalidArgument, 0}};
-  const CurrentState current = is_expired(stored.expires_at, now_ms) ? CurrentState{} : stored;
+  const CurrentState& current = is_expired(stored.expires_at, now_ms) ? kAbsent : stored;
   const KvStatus status = check_condition(mutation.condition, current.version);
   if (status != KvStatus::kOk) return {{status, current.version}};
   switch (mutation.kind) {

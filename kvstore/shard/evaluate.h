@@ -22,6 +22,9 @@ struct CurrentState {
   RecordMark mark{};
 };
 
+/// The state of a key that is absent.
+inline constexpr CurrentState kAbsent{};
+
 struct Evaluated {
   /// kOk: the mutation takes effect, and the caller sets its version, which is the index that the mutation gets
   /// (unless is_unchanged). Any other status: the answer.

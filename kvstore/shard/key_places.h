@@ -42,8 +42,9 @@ class KeyPlaces {
   /// The place with this hash for which `is_it(place)` is true; null: there is none. Valid until the next change.
   template <typename IsIt>
   [[nodiscard]] Place* find(uint64_t hash, IsIt is_it) {
-    const size_t at = search(word_of(hash), is_it);
-    return at == kNone || slots_[at].word == 0 ? nullptr : &slots_[at].place;
+    if (empty()) return nullptr;
+    Slot& slot = slots_[search(word_of(hash), is_it)];
+    return slot.word == 0 ? nullptr : &slot.place;
   }
   template <typename IsIt>
   [[nodiscard]] const Place* find(uint64_t hash, IsIt is_it) const {
@@ -54,7 +55,7 @@ class KeyPlaces {
   /// which is valid until the next change, and whether it is new.
   template <typename IsIt>
   std::pair<Place*, bool> try_add(uint64_t hash, const Place& place, IsIt is_it) {
-    if (2 * (size_ + 1) > used_slots()) grow();
+    if (2 * (size_ + 1) > mask_ + 1) grow();
     const uint64_t word = word_of(hash);
     Slot& slot = slots_[search(word, is_it)];
     if (slot.word != 0) return {&slot.place, false};
@@ -66,8 +67,9 @@ class KeyPlaces {
   /// Removes the place with this hash for which `is_it(place)` is true. False: there is none.
   template <typename IsIt>
   bool remove(uint64_t hash, IsIt is_it) {
+    if (empty()) return false;
     const size_t at = search(word_of(hash), is_it);
-    if (at == kNone || slots_[at].word == 0) return false;
+    if (slots_[at].word == 0) return false;
     close_gap(at);
     --size_;
     return true;
@@ -79,7 +81,6 @@ class KeyPlaces {
     Place place{};
   };
   static constexpr size_t kSlotsMin = 16;
-  static constexpr size_t kNone = SIZE_MAX;
   static constexpr int kHashBits = 64;
 
   /// The address of this differs from process to process.
@@ -95,10 +96,9 @@ class KeyPlaces {
     shift_ = kHashBits - std::countr_zero(slots);
   }
 
-  /// Where the place is, or the empty slot where it would be; kNone: there are no slots.
+  /// Where the place is, or the empty slot where it would be. There must be slots.
   template <typename IsIt>
   [[nodiscard]] size_t search(uint64_t word, IsIt is_it) const {
-    if (mask_ == 0) return kNone;
     size_t at = home(word);
     while (slots_[at].word != 0 && (slots_[at].word != word || !is_it(slots_[at].place))) at = (at + 1) & mask_;
     return at;

@@ -12,20 +12,23 @@ namespace skua::kv {
 class RoomNeeded {
  public:
   /// `memory` outlives this.
-  explicit RoomNeeded(const MemoryTier& memory) : memory_(memory) {}
+  explicit RoomNeeded(const MemoryTier& memory)
+      : memory_(memory), item_bytes_max_(memory.item_bytes_max()), batch_bytes_max_(memory.batch_bytes_max()) {}
 
   /// One more effect of the record. False: the effect, or the record with it, is too large for this memory.
   [[nodiscard]] bool add(const Effect& effect) {
     const size_t bytes =
         Item::bytes_for(effect.key.size(), effect.value ? effect.value->size() : 0, effect.expires_at != 0);
-    if (bytes > memory_.item_bytes_max()) return false;
+    if (bytes > item_bytes_max_) return false;
     cost_ += memory_.cost_in_batch(bytes);
     // One effect alone needs no room for a batch.
-    return ++effects_ == 1 || cost_ <= memory_.batch_bytes_max();
+    return ++effects_ == 1 || cost_ <= batch_bytes_max_;
   }
 
  private:
   const MemoryTier& memory_;
+  const size_t item_bytes_max_;
+  const size_t batch_bytes_max_;
   size_t cost_ = 0;
   size_t effects_ = 0;
 };

@@ -91,8 +91,7 @@ ShardApply::Applied ShardApply::apply(const Record& record) {
 /// gave; a batch replaces them, too.
 MemoryTier::Put ShardApply::put(const Record& record) {
   MemoryTier& memory = *shard_.worker.memory;
-  std::vector<MemoryTier::BatchWrite>& writes = shard_.worker.batch_writes;
-  writes.clear();
+  written_ = {};
   if (record.effects.size() == 1) {
     const HashedEffect& effect = record.effects.front();
     const MemoryTier::Version version{
@@ -101,13 +100,19 @@ MemoryTier::Put ShardApply::put(const Record& record) {
     const MemoryTier::Put done = effect.value ? memory.put(key, *effect.value, version) : memory.erase(key, version);
     if (done != MemoryTier::Put::kStale) return done;
   }
-  for (const HashedEffect& effect : record.effects) {
-    writes.push_back({.key = shard_.item_key(effect.hashed_key()),
-                      .value = effect.value,
-                      .expiry = effect.expires_at,
-                      .mark = effect.mark});
+  if (record.effects.empty()) return MemoryTier::Put::kDone;
+  std::vector<MemoryTier::BatchWrite>& writes = shard_.worker.batch_writes;
+  if (writes.size() < record.effects.size()) writes.resize(record.effects.size());
+  for (size_t i = 0; i < record.effects.size(); ++i) {
+    const HashedEffect& effect = record.effects[i];
+    MemoryTier::BatchWrite& write = writes[i];
+    write.key = shard_.item_key(effect.hashed_key());
+    write.value = effect.value;
+    write.expiry = effect.expires_at;
+    write.mark = effect.mark;
   }
-  return writes.empty() ? MemoryTier::Put::kDone : memory.put_all(writes, record.index);
+  written_ = std::span(writes).first(record.effects.size());
+  return memory.put_all(written_, record.index);
 }
 
 /// Gives the record that memory has just taken to the applier: the completion, then rows, then the effects. The bytes
@@ -132,8 +137,7 @@ void ShardApply::hand_on(const Record& record) {
   }
   for (size_t i = 0; i < record.effects.size(); ++i) {
     const Effect& effect = record.effects[i];
-    const MemoryTier::Written written = shard_.worker.batch_writes.empty() ? shard_.worker.memory->last_written()
-                                                                           : shard_.worker.batch_writes[i].written();
+    const MemoryTier::Written written = written_.empty() ? shard_.worker.memory->last_written() : written_[i].written();
     const auto value = effect.value ? std::optional(written.value) : std::nullopt;
     applier.add(shard_.applied, {written.key, value, record.index, effect.expires_at, effect.mark}, --left > 0);
   }

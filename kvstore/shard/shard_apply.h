@@ -51,6 +51,7 @@ class ShardApply {
 
   ShardContext& shard_;
   Attempts& attempts_;
+  std::span<MemoryTier::BatchWrite> written_;  // by the last put(); empty: it had one effect, or none
 };
 
 }  // namespace skua::kv

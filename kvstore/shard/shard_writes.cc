@@ -21,7 +21,7 @@ void Shard::write(WriteOp& op) {
   op.leadership = entries_ == nullptr ? 0 : entries_->leadership();
   WorkerCounters& all = worker().counters;
   ++all.unfinished;
-  all.unfinished_bytes += op.request_bytes();
+  all.unfinished_bytes += op.request_bytes;
   const EngineOptions& options = worker().options;
   if (all.unfinished > options.unfinished_max ||
       (all.unfinished_bytes > options.unfinished_bytes_max && all.unfinished > 1)) {
@@ -247,7 +247,7 @@ void Shard::finish(WriteOp& op) {
 void Shard::tell(WriteOp& op) {
   WorkerCounters& all = worker().counters;
   --all.unfinished;
-  all.unfinished_bytes -= op.request_bytes();
+  all.unfinished_bytes -= op.request_bytes;
   if (op.result.status == KvStatus::kResourceExhausted) ++all.writes_refused;
   if (op.from_record) ++all.writes_repeated;
   op.drop_scratch();

@@ -21,6 +21,8 @@ void WriteOp::reset(Shard& owner) {
   not_applied = from_record = is_unchanged = false;
   achieved = Durability::kDefault;
   why.clear();
+  request_bytes = mutation.key.size() + mutation.value.size();
+  for (const Mutation& each : batch) request_bytes += each.key.size() + each.value.size();
 }
 
 void WriteOp::answer(KvStatus status, std::string_view text) {
@@ -39,12 +41,6 @@ void WriteOp::drop_scratch() {
   if (work == nullptr) return;
   work->drop_fetched();
   if (work->memory_bytes() > kScratchBytesKept) work.reset();
-}
-
-size_t WriteOp::request_bytes() const {
-  size_t bytes = mutation.key.size() + mutation.value.size();
-  for (const Mutation& each : batch) bytes += each.key.size() + each.value.size();
-  return bytes;
 }
 
 std::span<const HashedEffect> WriteOp::effects() const {

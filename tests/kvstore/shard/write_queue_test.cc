@@ -7,19 +7,25 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "kvstore/shard/batch_work.h"
 #include "rpc/base/rng.h"
 
 namespace skua::kv {
 namespace {
 
-/// A write of one key, which the caller keeps until it leaves the queue.
+/// A write of one key, or a batch, which the caller keeps until it leaves the queue.
 struct TestWrite {
-  std::string key;
+  std::vector<std::string> keys;  // all different
   std::string value;
+  bool deletes = false;
+  std::vector<Mutation> batch;
   WriteOp op;
+
+  [[nodiscard]] bool has(const std::string& key) const { return std::ranges::find(keys, key) != keys.end(); }
 };
 
 class Twin {
@@ -33,7 +39,7 @@ class Twin {
   /// The value after the last pending effect of the key; nullptr: there is none.
   [[nodiscard]] const TestWrite* pending(const std::string& key) const {
     const auto is_last = [&](const TestWrite* write) {
-      return write->op.state == WriteOp::State::kInLog && write->key == key;
+      return write->op.state == WriteOp::State::kInLog && write->has(key);
     };
     const auto found = std::find_if(writes_.rbegin(), writes_.rend(), is_last);
     return found == writes_.rend() ? nullptr : *found;
@@ -47,23 +53,43 @@ class Twin {
 
 class WriteQueueTest : public ::testing::Test {
  protected:
-  static constexpr int kKeys = 5;
-  /// Some keys have the same hash.
-  static uint64_t hash_of(std::string_view key) { return key_hash(key) % 3; }
+  static constexpr uint64_t kKeys = 5;
 
   void push() {
     TestWrite& write = *all_.emplace_back(std::make_unique<TestWrite>());
-    write.key = "key" + std::to_string(rng_.below(kKeys));
+    const uint64_t first = rng_.below(kKeys);
+    const uint64_t count = rng_.chance(0.4) ? rng_.between(1, kKeys) : 0;  // of a batch
+    for (uint64_t i = 0; i < std::max<uint64_t>(count, 1); ++i) {
+      write.keys.push_back("key" + std::to_string((first + i) % kKeys));
+    }
     write.value = "value" + std::to_string(all_.size());
     write.op.index = all_.size();
     const bool has_effect = rng_.chance(0.7);
     write.op.state = has_effect ? WriteOp::State::kInLog : WriteOp::State::kAnswered;
-    write.op.effect.key = write.key;
-    write.op.effect.key_hash = hash_of(write.key);
-    if (rng_.chance(0.8)) write.op.effect.value = as_byte_span(write.value);
+    write.deletes = rng_.chance(0.2);
+    count > 0 ? make_batch(write) : make_single(write);
     if (has_effect) queue_.enter(write.op);
     queue_.push(write.op);
     twin_.push(write);
+  }
+
+  static void make_single(TestWrite& write) {
+    write.op.effect.key = write.keys.front();
+    write.op.effect.key_hash = key_hash(write.keys.front());
+    if (!write.deletes) write.op.effect.value = as_byte_span(write.value);
+  }
+
+  static void make_batch(TestWrite& write) {
+    for (const std::string& key : write.keys) {
+      write.batch.push_back(write.deletes ? Mutation::remove(key) : Mutation::put(key, as_byte_span(write.value)));
+    }
+    write.op.batch = write.batch;
+    write.op.work = std::make_unique<BatchWork>();
+    write.op.work->begin(write.batch);
+    const auto before = [](const HashedKey&, PinnedValue&) { return CurrentState{1, {}, 0}; };
+    ASSERT_EQ(write.op.work->evaluate(write.op, 0, 1 << 20, before), BatchWork::Outcome::kApplied);
+    write.op.work->encode(write.op);
+    ASSERT_EQ(write.op.effects().size(), write.keys.size());
   }
 
   void pop() {
@@ -91,15 +117,15 @@ class WriteQueueTest : public ::testing::Test {
 
   void compare() {
     EXPECT_EQ(queue_.empty(), twin_.writes().empty());
-    for (int i = 0; i < kKeys; ++i) {
+    for (uint64_t i = 0; i < kKeys; ++i) {
       const std::string key = "key" + std::to_string(i);
-      const auto state = queue_.pending({key, hash_of(key)});
+      const auto state = queue_.pending(std::string_view(key));
       const TestWrite* const expected = twin_.pending(key);
-      EXPECT_EQ(queue_.is_pending({key, hash_of(key)}), expected != nullptr);
+      EXPECT_EQ(queue_.is_pending(std::string_view(key)), expected != nullptr);
       ASSERT_EQ(state.has_value(), expected != nullptr);
       if (expected == nullptr) continue;
-      EXPECT_EQ(state->version, expected->op.effect.value ? expected->op.index : 0);
-      EXPECT_EQ(as_string_view(state->value), expected->op.effect.value ? expected->value : "");
+      EXPECT_EQ(state->version, expected->deletes ? 0 : expected->op.index);
+      EXPECT_EQ(as_string_view(state->value), expected->deletes ? "" : expected->value);
     }
   }
 
