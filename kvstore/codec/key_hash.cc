@@ -8,6 +8,10 @@ uint64_t key_hash(std::string_view key) {
   return XXH3_64bits(key.data(), key.size());
 }
 
+uint64_t KeyHasher::hash(std::string_view key) const {
+  return XXH3_64bits_withSeed(key.data(), key.size(), seed_);
+}
+
 std::string_view hash_tag_of(std::string_view key) {
   const size_t open = key.find('{');
   if (open == std::string_view::npos) return key;

@@ -6,6 +6,8 @@
 //   cart:{user17}:items       {user17}.total       both are in the shard of "user17"
 //
 // So writes of keys with one tag can be one batch, which is atomic in one shard. The rule is that of Redis Cluster.
+//
+// A node finds keys in its memory by another hash, which is nobody else's business (KeyHasher).
 #ifndef SKUA_KVSTORE_CODEC_KEY_HASH_H_
 #define SKUA_KVSTORE_CODEC_KEY_HASH_H_
 
@@ -14,17 +16,27 @@
 
 namespace skua::kv {
 
-/// XXH3 in 64 bits, without a seed (its values are fixed since xxHash 0.8.0). It needs no protection against hostile
-/// keys: a client that chooses colliding keys only loads its own shard.
+/// XXH3 in 64 bits, without a seed (its values are fixed since xxHash 0.8.0). Here it needs no protection against
+/// hostile keys: a client that chooses colliding keys only loads its own shard.
 [[nodiscard]] uint64_t key_hash(std::string_view key);
 
-/// A key with its key_hash(), for those who look it up in several places. `text` refers to the caller's bytes.
+/// A key with its hash, for those who look it up in several tables. `text` refers to the caller's bytes.
 struct HashedKey {
-  HashedKey(std::string_view key) : HashedKey(key, key_hash(key)) {}  // NOLINT(google-explicit-constructor)
-  HashedKey(std::string_view key, uint64_t hash_of_key) : text(key), hash(hash_of_key) {}
-
   std::string_view text;
   uint64_t hash;
+};
+
+/// Hashes keys for the tables in a node's memory: XXH3 in 64 bits with a seed. Whoever does not know the seed cannot
+/// choose many keys with one hash, whose lookups would take as long as a list of them all is. A value.
+class KeyHasher {
+ public:
+  /// 0: the hash is key_hash(), which everybody knows; for simulations and tests, which must repeat.
+  explicit KeyHasher(uint64_t seed = 0) : seed_(seed) {}
+  [[nodiscard]] uint64_t hash(std::string_view key) const;
+  [[nodiscard]] HashedKey operator()(std::string_view key) const { return {key, hash(key)}; }
+
+ private:
+  uint64_t seed_;
 };
 
 /// The shard, in [0, shard_count), of the key with this hash. A multiply-shift over the upper bits of the hash leaves

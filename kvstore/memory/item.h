@@ -28,8 +28,8 @@ namespace skua::kv {
 struct ItemKey {
   ItemKey() = default;
   ItemKey(uint32_t shard_number, std::string_view key) : ItemKey(shard_number, key, key_hash(key)) {}
-  /// For a caller that has key_hash(key) already. The hash is mixed once more, because the keys of one shard have the
-  /// same upper bits in key_hash().
+  /// `hash_of_key`: of whatever KeyHasher; always of the same one. The hash is mixed once more, because the keys of one
+  /// shard may have the same upper bits in it.
   ItemKey(uint32_t shard_number, std::string_view key, uint64_t hash_of_key)
       : text(key), hash(mix64(hash_of_key ^ shard_number)), shard(shard_number) {}
 

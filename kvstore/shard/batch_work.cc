@@ -21,7 +21,8 @@ bool needs_value(const Mutation& mutation) {
 
 }  // namespace
 
-void BatchWork::begin(std::span<const Mutation> batch) {
+void BatchWork::begin(std::span<const Mutation> batch, KeyHasher hasher) {
+  hasher_ = hasher;
   needed_.clear();
   seen_.clear();
   drop_fetched();
@@ -93,7 +94,7 @@ BatchWork::Outcome BatchWork::evaluate(WriteOp& op, uint64_t now_ms, size_t payl
   if (op.id.client_id != 0) record_bytes_ = kCompletionHeadBytes + op.batch.size() * kBatchResultBytes;
   for (size_t i = 0; i < op.batch.size(); ++i) {
     const Mutation& mutation = op.batch[i];
-    const HashedKey key(mutation.key);
+    const HashedKey key = hasher_(mutation.key);
     const Evaluated evaluated = evaluate_one(op, mutation, key, now_ms, before);
     op.results[i] = evaluated.result;
     const KvStatus status = evaluated.result.status;

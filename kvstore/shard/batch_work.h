@@ -45,7 +45,7 @@ class BatchWork {
   };
 
   /// Forgets the last batch, and finds the keys that `batch` needs.
-  void begin(std::span<const Mutation> batch);
+  void begin(std::span<const Mutation> batch, KeyHasher hasher);
   [[nodiscard]] const std::vector<Needed>& needed() const { return needed_; }
 
   // --- Reads of the database
@@ -113,6 +113,7 @@ class BatchWork {
   size_t fetching_ = 0;
   absl::Status failure_;
 
+  KeyHasher hasher_;
   std::vector<HashedEffect> effects_;
   KeyPlaces<uint32_t> effect_of_key_;
   std::vector<uint32_t> made_of_effect_;  // where in made_ the effect's value is, or kNotMade

@@ -7,8 +7,7 @@
 // A removed place leaves no mark: the places behind it move up, so a table that is filled and emptied all the time stays
 // as fast as it was. Memory is kept, so nothing is allocated in steady state.
 //
-// The hash is mixed with a number that differs from process to process, so a client cannot choose keys that begin at
-// one slot unless their whole hashes are equal.
+// Clients must not know the hash (KeyHasher): keys with one hash make one long search.
 #ifndef SKUA_KVSTORE_SHARD_KEY_PLACES_H_
 #define SKUA_KVSTORE_SHARD_KEY_PLACES_H_
 
@@ -83,11 +82,8 @@ class KeyPlaces {
   static constexpr size_t kSlotsMin = 16;
   static constexpr int kHashBits = 64;
 
-  /// The address of this differs from process to process.
-  static inline const char process_ = 0;
-  [[nodiscard]] static uint64_t word_of(uint64_t hash) {
-    return mix64(hash ^ static_cast<uint64_t>(reinterpret_cast<uintptr_t>(&process_))) | 1;
-  }
+  /// The keys of one shard may have the same upper bits in their hashes.
+  [[nodiscard]] static uint64_t word_of(uint64_t hash) { return mix64(hash) | 1; }
 
   [[nodiscard]] size_t used_slots() const { return mask_ == 0 ? 0 : mask_ + 1; }
   [[nodiscard]] size_t home(uint64_t word) const { return word >> shift_; }

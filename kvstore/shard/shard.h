@@ -107,9 +107,9 @@ class Shard {
 
   // --- Reads
 
-  [[nodiscard]] ItemKey item_key(std::string_view key) const { return context_.item_key(key); }
+  [[nodiscard]] ItemKey item_key(std::string_view key) const { return context_.item_key(context_.hashed(key)); }
   /// Looks the key up in memory only.
-  [[nodiscard]] MemoryTier::Lookup get(std::string_view key) const { return context_.get(key); }
+  [[nodiscard]] MemoryTier::Lookup get(std::string_view key) const { return context_.get(context_.hashed(key)); }
   [[nodiscard]] ShardReads& reads() { return reads_; }
 
   // --- Writes

@@ -47,7 +47,7 @@ bool ShardApply::apply(Entry& entry) {
   EffectReader reader(as_byte_span(entry.payload));
   std::vector<HashedEffect>& effects = shard_.worker.effects;
   effects.clear();
-  while (const auto effect = reader.next()) effects.push_back({*effect, key_hash(effect->key)});
+  while (const auto effect = reader.next()) effects.push_back({*effect, shard_.worker.hasher.hash(effect->key)});
   const auto& completion = reader.completion();
   const auto record_ms = static_cast<uint64_t>(entry.time_ms);
   switch (apply({.index = entry.index,

@@ -3,6 +3,7 @@
 #define SKUA_KVSTORE_SHARD_SHARD_CONTEXT_H_
 
 #include <cstdint>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "kvstore/codec/key_hash.h"
@@ -42,6 +43,7 @@ struct ShardContext {
   bool has_apply_gap = false;  ///< a committed write was not given to memory; no later write goes to the applier
   bool in_doubt = false;       ///< the failed log may hold a write that was not acknowledged
 
+  [[nodiscard]] HashedKey hashed(std::string_view key) const { return worker.hasher(key); }
   [[nodiscard]] ItemKey item_key(const HashedKey& key) const { return {number, key.text, key.hash}; }
   [[nodiscard]] MemoryTier::Lookup get(const HashedKey& key) const {
     return worker.memory->get(item_key(key), worker.now_ms);

@@ -10,7 +10,7 @@ namespace skua::kv {
 bool ShardReads::fill(std::string_view key, const PinnedValue& value, MemoryTier::Ticket ticket) {
   const MemoryTier::Version version{
       .index = value.version(), .expiry = value.expires_at(), .dirty = false, .mark = value.mark()};
-  return shard_.worker.memory->fill_from_disk(shard_.item_key(key), value.bytes(), version, ticket);
+  return shard_.worker.memory->fill_from_disk(shard_.item_key(shard_.hashed(key)), value.bytes(), version, ticket);
 }
 
 void ShardReads::fetch(FetchOp& op, MemoryTier::Ticket ticket) {
@@ -51,7 +51,7 @@ void ShardReads::fetched(KeyFetch& fetch, bool filled) {
     } else if (!filled && op == fetch.first_read) {
       op->value = fetch.is_copy ? std::move(fetch.value) : fetch.value.copied();
     } else {
-      MemoryTier::Lookup found = shard_.get(op->key);
+      MemoryTier::Lookup found = shard_.get(shard_.hashed(op->key));
       if (found.found == MemoryTier::Found::kMiss) {
         this->fetch(*op, found.ticket);
         continue;

@@ -12,6 +12,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "kvstore/codec/entry_check.h"
+#include "kvstore/codec/key_hash.h"
 #include "kvstore/completions/completions.h"
 #include "kvstore/log/log_writer.h"
 #include "kvstore/memory/memory_tier.h"
@@ -33,6 +34,9 @@ struct EngineOptions {
   /// kLater: the code that drives the engine calls wake_log() after each burst.
   LogWriter::Wake log_wake = LogWriter::Wake::kNow;
   Applier::Options applier;
+  /// Of the hashes by which keys are found in memory. Clients must not know the seed: a node draws it. This one is for
+  /// simulations, which must repeat.
+  uint64_t hash_seed = 1;
   Durability durability = Durability::kSync;  ///< of writes that ask for kDefault
   size_t unfinished_max = size_t{1} << 15;
   size_t unfinished_bytes_max = size_t{64} << 20;
@@ -71,6 +75,7 @@ struct WorkerResources {
 
   const EngineOptions options;
   const EngineEvents events;
+  const KeyHasher hasher{options.hash_seed};
   const std::unique_ptr<MemoryTier> memory;
   ReaderPool& readers;
   EntryPool entries;

@@ -41,7 +41,7 @@ void WriteIntake::evaluate_one(WriteOp& op, const Read* read) {
   if (shard_.shard.refuse(op)) return;
   CurrentState current;
   PinnedValue pin;
-  const HashedKey key(op.mutation.key);
+  const HashedKey key = shard_.hashed(op.mutation.key);
   if (needs_current(op.mutation)) {
     if (const auto pending = queue_.pending(key)) {
       current = *pending;
@@ -109,7 +109,7 @@ void WriteIntake::unpark(KeyFetch& fetch) {
 
 void WriteIntake::begin_batch(WriteOp& op) {
   if (op.work == nullptr) op.work = std::make_unique<BatchWork>();
-  op.work->begin(op.batch);
+  op.work->begin(op.batch, shard_.worker.hasher);
   barrier_ = &op;
   try_batch();
 }
@@ -144,7 +144,7 @@ bool WriteIntake::gather(WriteOp& op) {
 }
 
 void WriteIntake::gather_key(BatchWork& work, const BatchWork::Needed& needed) {
-  const HashedKey key(needed.key);
+  const HashedKey key = shard_.hashed(needed.key);
   if (queue_.is_pending(key) || work.fetched(needed.key)) return;
   const MemoryTier::Lookup found = shard_.get(key);
   if (found.found != MemoryTier::Found::kMiss) return;

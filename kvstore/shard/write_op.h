@@ -24,7 +24,7 @@ namespace skua::kv {
 class BatchWork;
 struct Entry;
 
-/// What a write does to one of its keys, and the key_hash() of that key.
+/// What a write does to one of its keys, and the hash of that key (KeyHasher).
 struct HashedEffect : Effect {
   uint64_t key_hash = 0;
 

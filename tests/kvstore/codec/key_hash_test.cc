@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace skua::kv {
@@ -19,6 +23,32 @@ TEST(KeyHashTest, KeyHash_GoldenValues) {
 TEST(KeyHashTest, KeyHash_TrailingZerosCount) {
   EXPECT_NE(key_hash(std::string_view("k\0", 2)), key_hash("k"));
   EXPECT_NE(key_hash(std::string(8, '\0')), key_hash(std::string(16, '\0')));
+}
+
+TEST(KeyHashTest, KeyHasher_WithoutASeedItIsKeyHash) {
+  for (const std::string_view key : {"", "a", "user6284781860667377211"})
+    EXPECT_EQ(KeyHasher().hash(key), key_hash(key));
+}
+
+TEST(KeyHashTest, KeyHasher_KeysThatCollideWithoutASeedDoNotCollideWithOne) {
+  // For keys of 9 to 16 bytes, XXH3 without a seed is an equation that can be solved bit by bit.
+  constexpr std::array<std::array<uint64_t, 2>, 8> kHostile = {{{0x6782737bea4239bf, 0xc38dd18dd2fbef87},
+                                                                {0x6782737bea4239ab, 0xa3d0009aa6be3c69},
+                                                                {0x6782737bea4239ad, 0x32d0a45a8f8e31eb},
+                                                                {0x6782737bea4239af, 0x8f39f1d2b4a1fb37},
+                                                                {0x6782737bea4239a3, 0x06e299d600ed1612},
+                                                                {0x6782737bea4239a5, 0xa88a0cb6345d5847},
+                                                                {0x6782737bea4239a7, 0x7156bc3b099653b7},
+                                                                {0x6782737bea42399b, 0xbbae13b1f139de63}}};
+  std::set<uint64_t> known;
+  std::set<uint64_t> seeded;
+  for (const std::array<uint64_t, 2>& words : kHostile) {
+    const std::string_view key(reinterpret_cast<const char*>(words.data()), sizeof words);
+    known.insert(key_hash(key));
+    seeded.insert(KeyHasher(1).hash(key));
+  }
+  EXPECT_EQ(known.size(), 1u);
+  EXPECT_EQ(seeded.size(), kHostile.size());
 }
 
 TEST(KeyHashTest, ShardOfKey_GoldenValues) {

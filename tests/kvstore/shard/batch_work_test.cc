@@ -29,7 +29,7 @@ class BatchWorkTest : public ::testing::Test {
     op_.batch = batch_;
     op_.index = 100;
     if (op_.work == nullptr) op_.work = std::make_unique<BatchWork>();
-    op_.work->begin(op_.batch);
+    op_.work->begin(op_.batch, hasher_);
     return op_.work->evaluate(op_, 0, payload_bytes_max, [this](const HashedKey& key, PinnedValue& /*pin*/) {
       const auto found = before_.find(key.text);
       return found == before_.end() ? CurrentState{} : CurrentState{7, as_byte_span(found->second), 0};
@@ -45,6 +45,7 @@ class BatchWorkTest : public ::testing::Test {
 
   std::vector<Mutation> batch_;
   std::map<std::string, std::string, std::less<>> before_;
+  const KeyHasher hasher_{5};
   WriteOp op_;
 };
 
@@ -101,7 +102,7 @@ TEST_F(BatchWorkTest, ManyOperationsOnFewKeysAreLikeOneAfterTheOther) {
     if (rng.chance(0.5)) op_.id = {1, 2, 2};
     ASSERT_EQ(evaluate(batch), BatchWork::Outcome::kApplied);
     ASSERT_EQ(effects(), after);
-    for (const HashedEffect& effect : op_.effects()) ASSERT_EQ(effect.key_hash, key_hash(effect.key));
+    for (const HashedEffect& effect : op_.effects()) ASSERT_EQ(effect.key_hash, hasher_.hash(effect.key));
     op_.work->encode(op_);
     ASSERT_EQ(effects(), after);
     EffectReader reader(op_.work->payload());
@@ -178,7 +179,7 @@ TEST_F(BatchWorkTest, Needed_OnlyKeysWhoseFirstOperationLooksAtTheOldState) {
                                        Mutation::put("written", {}),
                                        Mutation::append("written", {})};
   BatchWork work;
-  work.begin(batch);
+  work.begin(batch, KeyHasher(5));
   ASSERT_EQ(work.needed().size(), 5u);
   EXPECT_TRUE(work.needed()[3].value) << "a check leaves the value to the append behind it";
   EXPECT_FALSE(work.needed()[4].value);
@@ -193,7 +194,7 @@ TEST_F(BatchWorkTest, Needed_OnlyKeysWhoseFirstOperationLooksAtTheOldState) {
 TEST_F(BatchWorkTest, TooManyBytesOfOldValuesFailTheBatch) {
   const std::vector<Mutation> batch = {Mutation::append("a", {}), Mutation::append("b", {})};
   BatchWork work;
-  work.begin(batch);
+  work.begin(batch, KeyHasher(5));
   work.begin_fetch("a");
   work.begin_fetch("b");
   work.take_fetched(work.needed()[0], absl::OkStatus(), owned("12345", 3), 8);

@@ -17,6 +17,8 @@
 namespace skua::kv {
 namespace {
 
+const KeyHasher kHasher(5);
+
 /// A write of one key, or a batch, which the caller keeps until it leaves the queue.
 struct TestWrite {
   std::vector<std::string> keys;  // all different
@@ -75,7 +77,7 @@ class WriteQueueTest : public ::testing::Test {
 
   static void make_single(TestWrite& write) {
     write.op.effect.key = write.keys.front();
-    write.op.effect.key_hash = key_hash(write.keys.front());
+    write.op.effect.key_hash = kHasher.hash(write.keys.front());
     if (!write.deletes) write.op.effect.value = as_byte_span(write.value);
   }
 
@@ -85,7 +87,7 @@ class WriteQueueTest : public ::testing::Test {
     }
     write.op.batch = write.batch;
     write.op.work = std::make_unique<BatchWork>();
-    write.op.work->begin(write.batch);
+    write.op.work->begin(write.batch, kHasher);
     const auto before = [](const HashedKey&, PinnedValue&) { return CurrentState{1, {}, 0}; };
     ASSERT_EQ(write.op.work->evaluate(write.op, 0, 1 << 20, before), BatchWork::Outcome::kApplied);
     write.op.work->encode(write.op);
@@ -119,9 +121,9 @@ class WriteQueueTest : public ::testing::Test {
     EXPECT_EQ(queue_.empty(), twin_.writes().empty());
     for (uint64_t i = 0; i < kKeys; ++i) {
       const std::string key = "key" + std::to_string(i);
-      const auto state = queue_.pending(std::string_view(key));
+      const auto state = queue_.pending(kHasher(key));
       const TestWrite* const expected = twin_.pending(key);
-      EXPECT_EQ(queue_.is_pending(std::string_view(key)), expected != nullptr);
+      EXPECT_EQ(queue_.is_pending(kHasher(key)), expected != nullptr);
       ASSERT_EQ(state.has_value(), expected != nullptr);
       if (expected == nullptr) continue;
       EXPECT_EQ(state->version, expected->deletes ? 0 : expected->op.index);
