@@ -50,9 +50,10 @@ void WriteIntake::evaluate_one(WriteOp& op, const Read* read) {
       // memory again.
       MemoryTier::Lookup found = shard_.get(key);
       const bool is_read = read != nullptr && read->ticket == found.ticket;
-      if (found.found == MemoryTier::Found::kMiss && !is_read) return park(op, found.ticket);
+      const bool is_miss = found.found == MemoryTier::Found::kMiss;
+      if (is_miss && !is_read) return park(op, found.ticket);
       pin = std::move(found.value);
-      if (found.found == MemoryTier::Found::kMiss) current = read->state;
+      if (is_miss) current = read->state;
       if (found.found == MemoryTier::Found::kHit) current = {pin.version(), pin.bytes(), found.expiry, pin.mark()};
     }
   }
