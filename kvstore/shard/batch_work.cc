@@ -25,14 +25,10 @@ void BatchWork::begin(std::span<const Mutation> batch, KeyHasher hasher) {
   hasher_ = hasher;
   needed_.clear();
   seen_.clear();
-  drop_fetched();
+  release(memory_bytes_);
   failure_ = absl::OkStatus();
-  effects_.clear();
-  made_of_effect_.clear();
-  if (!made_.empty()) made_.clear();
+  made_bytes_ = 0;
   record_bytes_ = 0;
-  payload_bytes_ = 0;
-  results_ = {};
   if (std::ranges::none_of(batch, needs_current)) return;
   for (const Mutation& mutation : batch) {
     const auto [seen, is_first] = seen_.try_emplace(mutation.key, needed_.size());
@@ -42,6 +38,18 @@ void BatchWork::begin(std::span<const Mutation> batch, KeyHasher hasher) {
     // A check leaves the key as it is, so the key's next operation looks at the old state, too.
     if (mutation.kind != Mutation::Kind::kCheck) seen->second = kSettled;
   }
+}
+
+void BatchWork::release(size_t bytes_kept) {
+  drop_fetched();
+  effects_.clear();
+  made_of_effect_.clear();
+  if (!made_.empty()) made_.clear();
+  payload_bytes_ = 0;
+  results_ = {};
+  if (memory_bytes_ <= bytes_kept) return;
+  memory_.reset();
+  memory_bytes_ = 0;
 }
 
 // --- Reads of the database
@@ -111,6 +119,8 @@ BatchWork::Outcome BatchWork::evaluate(WriteOp& op, uint64_t now_ms, size_t payl
     op.results[i].version = op.index;
     enter_effect(key, evaluated, needs_value(mutation) ? static_cast<uint32_t>(made_.size() - 1) : kNotMade);
     if (record_bytes_ > payload_bytes_max) return Outcome::kTooLarge;
+    if (needs_value(mutation) && evaluated.value.has_value()) made_bytes_ += evaluated.value->size();
+    if (made_bytes_ > kMadeShare * payload_bytes_max) return Outcome::kTooMuch;
   }
   return Outcome::kApplied;
 }
@@ -157,9 +167,12 @@ void BatchWork::enter_effect(const HashedKey& key, const Evaluated& evaluated, u
 
 /// The payload has record_bytes(). From here on it does not move.
 void BatchWork::encode(const WriteOp& op) {
-  if (memory_.size() < record_bytes_) memory_ = std::vector<std::byte>(record_bytes_);
+  if (memory_bytes_ < record_bytes_) {
+    memory_ = std::make_unique_for_overwrite<std::byte[]>(record_bytes_);
+    memory_bytes_ = record_bytes_;
+  }
   payload_bytes_ = record_bytes_;
-  const MutableByteSpan bytes = MutableByteSpan(memory_).first(payload_bytes_);
+  const MutableByteSpan bytes(memory_.get(), payload_bytes_);
   std::byte* to = bytes.data();
   if (op.id.client_id != 0) {
     const MutableByteSpan results = bytes.subspan(kCompletionHeadBytes, op.results.size() * kBatchResultBytes);

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -65,7 +66,10 @@ class BatchWork {
     kApplied,     ///< all operations take effect; perhaps there is no effect
     kNotApplied,  ///< an operation is refused: op.results says which
     kTooLarge,    ///< the record would have more than the bytes that it may have
+    kTooMuch,     ///< the operations make more than kMadeShare times these bytes of values, one after the other
   };
+  /// Each APPEND to a value copies that value. So a small batch can make the worker copy very much.
+  static constexpr size_t kMadeShare = 8;
   /// The state of a key that the batch has not changed yet. What it points to is kept by the pin.
   using StateBefore = absl::FunctionRef<CurrentState(const HashedKey& key, PinnedValue& pin)>;
   /// Fills in op.results. The batch will have the index op.index. `now_ms` is unix time.
@@ -80,9 +84,9 @@ class BatchWork {
   /// The last effect of each key.
   [[nodiscard]] std::span<const HashedEffect> effects() const { return effects_; }
   /// After encode(); empty before.
-  [[nodiscard]] ByteSpan payload() const { return ByteSpan(memory_).first(payload_bytes_); }
-  /// Bytes that the payload's memory has, whatever of it is used.
-  [[nodiscard]] size_t memory_bytes() const { return memory_.size(); }
+  [[nodiscard]] ByteSpan payload() const { return {memory_.get(), payload_bytes_}; }
+  /// Effects, payload and results are needed no longer. Keeps up to `bytes_kept` of the payload's memory.
+  void release(size_t bytes_kept);
   /// After encode(): the results, as the completion record holds them; empty if there is none. A view of the payload.
   [[nodiscard]] ByteSpan results() const { return results_; }
 
@@ -118,8 +122,10 @@ class BatchWork {
   KeyPlaces<uint32_t> effect_of_key_;
   std::vector<uint32_t> made_of_effect_;  // where in made_ the effect's value is, or kNotMade
   std::deque<std::string> made_;          // values that operations made; empty if a later operation replaced it
+  size_t made_bytes_ = 0;                 // of all values that operations made, also of those that were replaced
   size_t record_bytes_ = 0;
-  std::vector<std::byte> memory_;  // of payloads; keeps its size, so that its bytes are not set before they are written
+  std::unique_ptr<std::byte[]> memory_;  // of payloads
+  size_t memory_bytes_ = 0;
   size_t payload_bytes_ = 0;
   ByteSpan results_;
 };

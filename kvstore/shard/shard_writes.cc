@@ -74,9 +74,9 @@ void Shard::take(WriteOp& op, bool has_effect) {
   if (has_effect) {
     op.index = at_.last + 1;
     take_effect(op);
-  } else if (mutant(EngineMutant::kAnswerFromPending)) {
-    return finish(op);
   }
+  if (op.state == WriteOp::State::kAnswered) op.drop_scratch();  // it may wait for those before it
+  if (!has_effect && mutant(EngineMutant::kAnswerFromPending)) return finish(op);
   queue_.push(op);
   if (queue_.front() == &op) advance();
 }

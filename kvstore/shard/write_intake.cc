@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kvstore/shard/engine_limits.h"
 #include "kvstore/shard/shard.h"
 #include "kvstore/types/engine_mutants.h"
@@ -63,11 +64,7 @@ void WriteIntake::evaluate_one(WriteOp& op, const Read* read) {
   if (op.is_unchanged) op.achieved = Durability::kSync;  // there is nothing to be made durable
   if (!evaluated.why.empty()) op.why = evaluated.why;
   const bool has_effect = op.result.status == KvStatus::kOk && !op.is_unchanged;
-  if (has_effect) {
-    op.effect = {{key.text, evaluated.value, evaluated.expires_at, evaluated.mark}, key.hash};
-  } else {
-    op.drop_scratch();  // the op may wait for those before it
-  }
+  if (has_effect) op.effect = {{key.text, evaluated.value, evaluated.expires_at, evaluated.mark}, key.hash};
   shard_.shard.take(op, has_effect);
 }
 
@@ -175,6 +172,12 @@ void WriteIntake::evaluate_batch(WriteOp& op) {
     case BatchWork::Outcome::kTooLarge:
       op.results.clear();
       shard.refuse_record(op, work.record_bytes());
+      break;
+    case BatchWork::Outcome::kTooMuch:
+      op.results.clear();
+      op.answer(KvStatus::kInvalidArgument,
+                absl::StrCat("its operations on the same keys, one after the other, make values of more than ",
+                             BatchWork::kMadeShare * shard.payload_bytes_max(), " bytes in all; split it"));
       break;
     case BatchWork::Outcome::kApplied:
       has_effect = !work.effects().empty();

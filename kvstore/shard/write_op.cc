@@ -38,9 +38,7 @@ void WriteOp::drop_results() {
 
 void WriteOp::drop_scratch() {
   if (scratch.capacity() > kScratchBytesKept) std::string().swap(scratch);
-  if (work == nullptr) return;
-  work->drop_fetched();
-  if (work->memory_bytes() > kScratchBytesKept) work.reset();
+  if (work != nullptr) work->release(kScratchBytesKept);
 }
 
 std::span<const HashedEffect> WriteOp::effects() const {

@@ -167,6 +167,27 @@ TEST_F(BatchWorkTest, ATooLargeRecordIsNeverBuilt) {
   EXPECT_GT(op_.work->record_bytes(), 1008u);
 }
 
+TEST_F(BatchWorkTest, OperationsOnOneKeyMayNotMakeAnyAmountOfValues) {
+  before_["a"] = std::string(1000, 'a');
+  EXPECT_EQ(evaluate(std::vector<Mutation>(8, Mutation::append("a", {})), 1100), BatchWork::Outcome::kApplied);
+  EXPECT_EQ(evaluate(std::vector<Mutation>(9, Mutation::append("a", {})), 1100), BatchWork::Outcome::kTooMuch);
+  EXPECT_EQ(evaluate({Mutation::append("a", {})}, 1100), BatchWork::Outcome::kApplied) << "each batch counts its own";
+}
+
+TEST_F(BatchWorkTest, AReleasedBatchHasNothing) {
+  before_["a"] = std::string(1000, 'a');
+  ASSERT_EQ(evaluate({Mutation::append("a", {}), Mutation::put("b", {})}), BatchWork::Outcome::kApplied);
+  op_.work->encode(op_);
+  ASSERT_GT(op_.payload_bytes(), 1000u);
+  op_.work->release(0);
+  EXPECT_TRUE(op_.work->effects().empty());
+  EXPECT_TRUE(op_.work->payload().empty());
+  EXPECT_TRUE(op_.work->results().empty());
+  ASSERT_EQ(evaluate({Mutation::put("b", as_byte_span("x"))}), BatchWork::Outcome::kApplied);
+  op_.work->encode(op_);
+  EXPECT_EQ(effects(), (std::map<std::string, std::string>{{"b", "x"}}));
+}
+
 TEST_F(BatchWorkTest, Needed_OnlyKeysWhoseFirstOperationLooksAtTheOldState) {
   const std::vector<Mutation> batch = {Mutation::put("new", as_byte_span("x")),
                                        Mutation::append("new", {}),
