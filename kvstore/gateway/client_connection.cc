@@ -262,6 +262,11 @@ void ClientConnection::complete(const StoreTicket& ticket, StoreResult&& result,
   advance(now_us);
 }
 
+bool ClientConnection::may_work_long(const StoreTicket& ticket) const {
+  if (ticket.command < first_number_ || ticket.command - first_number_ >= ring_.size()) return false;
+  return ring_[ticket.command - first_number_]->holds_values();
+}
+
 void ClientConnection::sent(size_t bytes, int64_t now_us) {
   output_.consume(bytes);
   advance(now_us);

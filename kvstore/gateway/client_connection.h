@@ -66,6 +66,8 @@ class ClientConnection {
   /// Takes bytes from the front of `bytes`: all of them, unless wants_input() turns false. `now_us`: time of day, in
   /// microseconds since 1970; here and below.
   void receive(std::string_view& bytes, int64_t now_us);
+  /// Whether complete() may have much to do with a result for this ticket: its command works on values of any size.
+  [[nodiscard]] bool may_work_long(const StoreTicket& ticket) const;
   /// The result of a request that take_requests() gave. Each ticket once, in any order.
   void complete(const StoreTicket& ticket, StoreResult&& result, int64_t now_us);
   /// The first `bytes` of output() are with the client.

@@ -61,6 +61,7 @@ Gateway::Gateway() = default;
 absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& options) {
   absl::StatusOr<ClientSecurity> security = load_client_security(options.client_security, options.databases);
   if (!security.ok()) return security.status();
+  if (absl::Status status = options.check_host ? options.check_host() : absl::OkStatus(); !status.ok()) return status;
   if (absl::Status status = check_tables(options); !status.ok()) return status;
   // Sockets of this process share the address; another process of the same user could share it as well, unnoticed.
   for (const EntranceOptions& entrance : options.entrances) {
@@ -142,7 +143,7 @@ absl::Status Gateway::run_threads(const GatewayOptions& options) {
       if (!end.ok()) return end.status();
       running_.push_back(*std::move(end));
     } else {
-      running_.push_back(std::async(std::launch::async, [&loop] {
+      running_.push_back(std::async(std::launch::async, [&loop]() noexcept {
         loop.begin(nullptr);
         while (loop.turn()) {
         }

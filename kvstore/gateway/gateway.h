@@ -46,8 +46,10 @@ struct GatewayOptions {
   std::vector<EntranceOptions> entrances{};
   uint32_t threads = 1;
   /// Runs one of the loops, of `threads`, on a thread of somebody else's; the future is ready when the loop has ended.
-  /// An error: not yet; start() fails with it. Empty: the gateway has threads of its own.
+  /// Empty: the gateway has threads of its own.
   std::function<absl::StatusOr<std::future<void>>(uint32_t index, HostedLoop& loop)> host{};
+  /// Asked before anything is made. Not OK: there is nobody yet who could run a loop; start() fails. Empty: OK.
+  std::function<absl::Status()> check_host{};
   /// Of all threads together. Further connections get an error of their protocol.
   uint64_t connections_max = 10'000;
   /// Numbers, as of SELECT, and names of tables. At least one.

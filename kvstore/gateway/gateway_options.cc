@@ -224,7 +224,8 @@ void declare_in_node(app::Program& program, ProgramOptions& options) {
       .add_int("gateway-threads", &options.threads,
                "Threads that serve clients of Redis and memcached; each has connections of its own. 0: the threads of "
                "the workers serve them, each beside its shards. This is the fastest way, if the clients of this node "
-               "do not need more processors than it has workers.")
+               "do not need more processors than it has workers. A command that works for long (KEYS, EXEC of large "
+               "values) then holds up its worker for up to a tenth of a second. Such workers do not spin (--spin).")
       .range(0, 64)
       .unit("threads");
   add_connections_option(program, options, "gateway-connections-max");

@@ -24,6 +24,8 @@ constexpr uint64_t kFirstListenerEvent = 4;  // and one more for each further li
 constexpr size_t kReadBytes = 64 * 1024;
 /// Reads of one connection before others have their turn.
 constexpr int kReadsPerTurn = 4;
+/// Events that a turn looks at however late it is.
+constexpr size_t kEventsOfEachTurn = 4;
 /// Connections of one entrance that are accepted before others have their turn.
 constexpr int kAcceptsPerTurn = 64;
 /// When no descriptor is left: how long to wait before the next try.
@@ -52,8 +54,8 @@ int wait_for_events(int epoll, std::span<epoll_event> events, DurationNs wait_ns
   const timespec timeout{.tv_sec = wait_ns / kSecond, .tv_nsec = wait_ns % kSecond};
   const int events_max = static_cast<int>(events.size());
   const int count = epoll_pwait2(epoll, events.data(), events_max, &timeout, nullptr);
-  if (count >= 0 || errno != ENOSYS) return count;
-  // Kernels before 5.11 have no epoll_pwait2; epoll_wait counts in milliseconds.
+  if (count >= 0 || errno == EINTR) return count;
+  // Kernels before 5.11 have no epoll_pwait2, and some containers forbid it; epoll_wait counts in milliseconds.
   const DurationNs wait_ms = (wait_ns + kMillisecond - 1) / kMillisecond;
   return epoll_wait(epoll, events.data(), events_max, static_cast<int>(wait_ms));
 }
@@ -107,6 +109,7 @@ GatewayThread::~GatewayThread() {
   for (Slot& slot : slots_) {
     if (slot.connection != nullptr) close(*slot.connection);
   }
+  late_results_.clear();
   client_.reset();
 }
 
@@ -133,7 +136,12 @@ void GatewayThread::begin(HostWait* wait) {
 }
 
 bool GatewayThread::turn() {
-  handle_some(sleep());
+  if (next_event_ == event_count_) gather_events();
+  turn_us_ = time_of_day_us();
+  turn_end_ns_ = monotonic_ns() + kTurnNs;
+  defers_results_ = false;
+  finish_late_results();
+  handle_events();
   if (!ready_to_shake_.empty()) shake_some_hands();
   store_.flush_puts();  // before poll(), which sends
   if (accept_again_ms_ != 0 && monotonic_ms() >= accept_again_ms_) resume_accepting();
@@ -142,6 +150,14 @@ bool GatewayThread::turn() {
   work_off_dirty();
   store_.flush_puts();  // the next sleep() sends
   return !may_end();
+}
+
+bool GatewayThread::has_leftovers() const {
+  return next_dirty_ < dirty_now_.size() || !dirty_.empty() || !late_results_.empty();
+}
+
+bool GatewayThread::is_late() const {
+  return monotonic_ns() >= turn_end_ns_;
 }
 
 void GatewayThread::wake() {
@@ -196,8 +212,14 @@ bool GatewayThread::may_end() const {
   return stop_by_ms_ != 0 && (connection_count_ == 0 || monotonic_ms() >= stop_by_ms_);
 }
 
-/// What epoll has to tell.
-std::span<const epoll_event> GatewayThread::sleep() {
+void GatewayThread::gather_events() {
+  const int count = has_leftovers() ? wait_for_events(epoll_.get(), events_, 0) : sleep();
+  event_count_ = static_cast<size_t>(std::max(count, 0));
+  next_event_ = 0;
+}
+
+/// Until epoll has something to tell: how many events.
+int GatewayThread::sleep() {
   const DurationNs host_ns = host_ == nullptr ? kTimeNever : host_->begin();
   // A client that is not going to wait is not told so.
   const std::optional<std::chrono::nanoseconds> client_wait =
@@ -207,8 +229,7 @@ std::span<const epoll_event> GatewayThread::sleep() {
   const int count = wait_for_events(epoll_.get(), events_, wait_ns);
   if (client_wait.has_value()) client_->end_wait();
   if (host_ != nullptr && host_ns > 0) host_->end();
-  turn_us_ = time_of_day_us();
-  return std::span(events_).first(static_cast<size_t>(std::max(count, 0)));
+  return count;
 }
 
 /// Until something of the loop's own is due.
@@ -221,13 +242,12 @@ DurationNs GatewayThread::longest_sleep() const {
   return first_ms == INT64_MAX ? kTimeNever : std::max<int64_t>(first_ms - monotonic_ms(), 0) * kMillisecond;
 }
 
-/// epoll tells again of those that are left over, after those of which it has not told yet.
-void GatewayThread::handle_some(std::span<const epoll_event> events) {
-  const TimeNs end_ns = monotonic_ns() + kTurnNs;
-  for (const epoll_event& event : events) {
-    handle(event);
-    if (monotonic_ns() >= end_ns) return;
-  }
+/// Those that are left over come first in the next turn. epoll must not be asked before: it would tell of the same ones
+/// again, in the same order, and a client that sends without pause would be the first each time. A few events have their
+/// turn in any case, so that results alone cannot keep clients, or stop(), waiting.
+void GatewayThread::handle_events() {
+  const size_t few = std::min(next_event_ + kEventsOfEachTurn, event_count_);
+  while (next_event_ < few || (next_event_ < event_count_ && !is_late())) handle(events_[next_event_++]);
 }
 
 void GatewayThread::handle(const epoll_event& event) {
@@ -341,22 +361,46 @@ void GatewayThread::close(Connection& connection) {
 }
 
 void GatewayThread::take_result(uint64_t id, const StoreTicket& ticket, StoreResult&& result) {
+  if (defers_results_) {
+    late_results_.push_back({id, ticket, std::move(result)});
+  } else {
+    finish_result(id, ticket, std::move(result));
+  }
+}
+
+void GatewayThread::finish_result(uint64_t id, const StoreTicket& ticket, StoreResult&& result) {
   Connection* const connection = find(id);
   if (connection == nullptr) return;  // the client went away meanwhile
+  // Few commands do much with a result. The others need not look at the clock.
+  const bool may_take_long = result.scan != nullptr || connection->client.may_work_long(ticket);
   connection->client.complete(ticket, std::move(result), turn_us_);
   if (!std::exchange(connection->is_dirty, true)) dirty_.push_back(id);
+  if (may_take_long) defers_results_ = is_late();
+}
+
+void GatewayThread::finish_late_results() {
+  while (!late_results_.empty() && !defers_results_) {
+    LateResult late = std::move(late_results_.front());
+    late_results_.pop_front();
+    finish_result(late.connection, late.ticket, std::move(late.result));
+  }
 }
 
 /// Connections that got results: their replies, and the requests that follow.
 void GatewayThread::work_off_dirty() {
-  dirty_now_.swap(dirty_);
-  for (const uint64_t id : dirty_now_) {
-    Connection* const connection = find(id);
+  if (next_dirty_ == dirty_now_.size()) {
+    dirty_now_.clear();
+    next_dirty_ = 0;
+    dirty_now_.swap(dirty_);
+  }
+  bool is_first = true;  // so that a turn that has no time left does something, too
+  while (next_dirty_ < dirty_now_.size() && (is_first || !is_late())) {
+    is_first = false;
+    Connection* const connection = find(dirty_now_[next_dirty_++]);
     if (connection == nullptr) continue;
     connection->is_dirty = false;
     serve(*connection);
   }
-  dirty_now_.clear();
 }
 
 void GatewayThread::receive(Connection& connection) {

@@ -6,8 +6,9 @@
 //          steps of TLS handshakes, for a bounded time (handshake_queue.h)
 //          client.poll() --> results --> connections --> replies and further requests
 //
-// The turns have a thread of their own, or that of a node's worker. There, a turn is bounded: connections that have not
-// been looked at after kTurnNs are looked at in the next turn.
+// The turns have a thread of their own, or that of a node's worker. So a turn is short: after kTurnNs it begins nothing
+// more. Events, results and connections that are left over are looked at first in the next turn, which does not sleep.
+// What is begun goes on to its end: a page of KEYS takes some milliseconds, a large EXEC up to a tenth of a second.
 //
 // Where clients speak TLS or have users, a connection goes through more states: client_security.h.
 //
@@ -22,6 +23,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,7 +58,7 @@ struct Entrance {
   uint32_t database = 0;
 };
 
-/// How long a turn goes on looking at connections.
+/// How long a turn begins with further events, results and connections.
 inline constexpr DurationNs kTurnNs = kMillisecond;
 
 /// Made and destroyed on any thread. stop() may be called on any thread; after that, turns go on until commands that were
@@ -106,6 +108,13 @@ class GatewayThread final : public HostedLoop {
     std::unique_ptr<Connection> connection;
   };
 
+  /// Came when the turn had lasted for long enough.
+  struct LateResult {
+    uint64_t connection;
+    StoreTicket ticket;
+    StoreResult result;
+  };
+
   /// A password that was checked.
   struct CheckedPassword {
     uint64_t connection;
@@ -117,9 +126,12 @@ class GatewayThread final : public HostedLoop {
                 OwnedFd epoll, OwnedFd wake_event, ClientSecurity security, PasswordChecker* passwords);
 
   [[nodiscard]] absl::Status watch_own();
-  std::span<const epoll_event> sleep();
+  [[nodiscard]] bool has_leftovers() const;
+  [[nodiscard]] bool is_late() const;
+  void gather_events();
+  [[nodiscard]] int sleep();
   [[nodiscard]] DurationNs longest_sleep() const;
-  void handle_some(std::span<const epoll_event> events);
+  void handle_events();
   void handle(const epoll_event& event);
   void wake_up();
   void wake();
@@ -146,6 +158,8 @@ class GatewayThread final : public HostedLoop {
 
   [[nodiscard]] Connection* find(uint64_t id);
   void take_result(uint64_t id, const StoreTicket& ticket, StoreResult&& result);
+  void finish_result(uint64_t id, const StoreTicket& ticket, StoreResult&& result);
+  void finish_late_results();
   void work_off_dirty();
   void receive(Connection& connection);
   void feed(Connection& connection, std::string_view bytes);
@@ -180,9 +194,15 @@ class GatewayThread final : public HostedLoop {
   size_t connection_count_ = 0;
   std::vector<uint64_t> dirty_;
   std::vector<uint64_t> dirty_now_;
+  size_t next_dirty_ = 0;  // in dirty_now_
+  std::deque<LateResult> late_results_;
   std::vector<IssuedRequest> requests_;
   std::vector<char> read_buffer_;
   std::array<epoll_event, 256> events_;
+  size_t event_count_ = 0;
+  size_t next_event_ = 0;  // in events_
+  TimeNs turn_end_ns_ = 0;
+  bool defers_results_ = false;  // the turn has lasted for long enough
   int64_t accept_again_ms_ = 0;  // 0: it accepts
   int64_t turn_us_ = 0;          // time of day when the turn began, or when the wait in it ended
   int64_t stop_by_ms_ = 0;       // 0: it was not told to stop

@@ -29,10 +29,14 @@ constexpr uint32_t kPageRows = 1000;
 constexpr int64_t kScanRowsPerCallMax = 10'000;
 constexpr size_t kKeysBytesMax = size_t{64} << 20;
 
-/// So many rows or fewer, that the pattern can be compared with their keys without a pause.
+/// Steps of glob_matches() for one page: some milliseconds, in which the thread does nothing else.
+constexpr size_t kMatchStepsOfPage = size_t{8} << 20;
+
+/// So many rows or fewer, that the pattern can be compared with their keys without a pause. At least one.
 uint32_t rows_to_match(std::string_view pattern, int64_t rows_max) {
   const size_t steps_per_row = kKeyBytesMax * std::max<size_t>(pattern.size(), 1);
-  return static_cast<uint32_t>(std::min<int64_t>(rows_max, kMatchStepsMax / steps_per_row));
+  const auto rows = static_cast<int64_t>(std::max<size_t>(kMatchStepsOfPage / steps_per_row, 1));
+  return static_cast<uint32_t>(std::min(rows_max, rows));
 }
 
 /// Whether SCAN gives a key, by its type: rows have marks if the options name one.

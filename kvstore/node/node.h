@@ -134,6 +134,8 @@ class Node {
   /// meanwhile. The number of shards, or why not all were handed over (NodeAgent::yield()).
   [[nodiscard]] virtual absl::StatusOr<size_t> yield(DurationNs limit_ns) = 0;
 
+  /// Whether there are workers: not before the node knows its cluster, and has room for what its logs hold.
+  [[nodiscard]] virtual bool has_workers() = 0;
   /// Runs `loop` on the thread of a worker (Worker::host()). The loop must end before stop(). UNAVAILABLE: there are no
   /// workers yet, or they are stopping.
   [[nodiscard]] virtual absl::StatusOr<std::future<void>> host(uint32_t worker, HostedLoop& loop) = 0;

@@ -52,6 +52,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   const std::string& grpc_address() const override { return advertised_address_; }
   uint64_t incarnation() const override { return incarnation_; }
   uint64_t applied_revision() const override { return applied_revision_.load(); }
+  bool has_workers() override { return !workers().empty(); }
   absl::StatusOr<std::future<void>> host(uint32_t worker, HostedLoop& loop) override;
   std::string metrics() override;
   std::vector<HealthCheck> readiness() override;

@@ -64,6 +64,9 @@ std::unique_ptr<gateway::GatewayStarter> start_gateway(const SkuadOptions& confi
   options.report = gateway::reporter_to(logger);
   if (options.threads == 0) {
     options.threads = config.workers;
+    options.check_host = [&node] {
+      return node.has_workers() ? absl::OkStatus() : absl::UnavailableError("the node has no workers yet");
+    };
     options.host = [&node](uint32_t worker, HostedLoop& loop) { return node.host(worker, loop); };
   }
   return std::make_unique<gateway::GatewayStarter>(

@@ -81,7 +81,9 @@ size_t threads_of(const SkuadOptions& config) {
   constexpr size_t kSpare = 16;
   constexpr size_t kPerWorker = 3;   // the worker's own thread, its log thread and its applier
   constexpr size_t kForGateway = 4;  // beside its serving threads: for its start, its files and its passwords
-  const size_t gateway = config.gateway.speaks() ? kForGateway + config.gateway.threads : 0;
+  // Each serving thread, of its own or a worker's, has a client of the cluster, whose shard map has a thread.
+  const size_t of_gateway = 2 * size_t{config.gateway.threads};
+  const size_t gateway = config.gateway.speaks() ? kForGateway + (of_gateway > 0 ? of_gateway : config.workers) : 0;
   return kAlways + kSpare + kPerWorker * config.workers + static_cast<size_t>(config.reader_threads) +
          static_cast<size_t>(config.background_threads) + gateway;
 }

@@ -251,7 +251,7 @@ absl::StatusOr<std::future<void>> Worker::host(HostedLoop& loop) {
   std::future<void> end = ended.get_future();
   const bool is_posted = mailbox_->post_waiting([this, &loop, ended = std::move(ended)]() mutable {
     SKUA_CHECK(guest_ == nullptr, "a worker hosts one loop");
-    guest_ = std::make_unique<WorkerGuest>(*endpoint_, loop, std::move(ended));
+    guest_ = std::make_unique<WorkerGuest>(*endpoint_, loop, options_.endpoint.spin_ns != kTimeNever, std::move(ended));
   });
   if (!is_posted) return absl::UnavailableError(absl::StrCat("worker ", options_.index, " is stopping"));
   return end;

@@ -5,7 +5,8 @@
 //      log, applier, readers --- mailbox ->     Endpoint --- ShardServer --- WorkerEngine --- databases (not owned)
 //
 // Nothing here is locked: other threads post tasks to the mailbox. The worker's thread polls. It never waits for a
-// disk, and sleeps only in the transport's wait (adaptive polling).
+// disk, and sleeps only in the transport's wait (adaptive polling), or together with a loop that it hosts
+// (worker_guest.h).
 //
 // The end has these steps, in this order. Each step needs something that a later step ends:
 //   drain()        requests are refused from now on; returns when all requests that were accepted have been answered

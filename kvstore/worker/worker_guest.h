@@ -1,7 +1,8 @@
 // WorkerGuest: another event loop on a worker's thread (rpc/base/hosted_loop.h). Worker and loop have turns one after the
 // other, and sleep together, in the loop's turn.
 //
-// The worker does not spin before it sleeps: then it would keep the loop waiting.
+// The worker does not spin before it sleeps: then it would keep the loop waiting. Worker and loop that are never to sleep
+// (`busy` polling) poll in turn.
 #ifndef SKUA_KVSTORE_WORKER_WORKER_GUEST_H_
 #define SKUA_KVSTORE_WORKER_WORKER_GUEST_H_
 
@@ -18,9 +19,9 @@ namespace skua::kv {
 /// Thread: the endpoint's. The transport of the endpoint has a descriptor to sleep on (Endpoint::wait_fd()).
 class WorkerGuest final : public HostWait {
  public:
-  /// `endpoint` outlives the object, and `loop` lives until `ended` is set, after its last turn.
-  WorkerGuest(rpc::Endpoint& endpoint, HostedLoop& loop, std::promise<void> ended)
-      : endpoint_(endpoint), loop_(loop), ended_(std::move(ended)) {
+  /// `endpoint` outlives the object, and `loop` lives until `ended` is set, after its last turn. `sleeps`: false: never.
+  WorkerGuest(rpc::Endpoint& endpoint, HostedLoop& loop, bool sleeps, std::promise<void> ended)
+      : endpoint_(endpoint), loop_(loop), sleeps_(sleeps), ended_(std::move(ended)) {
     loop_.begin(this);
   }
 
@@ -36,12 +37,13 @@ class WorkerGuest final : public HostWait {
 
   // HostWait, for the loop
   [[nodiscard]] int fd() const override { return endpoint_.wait_fd(); }
-  [[nodiscard]] DurationNs begin() override { return endpoint_.begin_wait(max_wait_ns_, polled_); }
+  [[nodiscard]] DurationNs begin() override { return sleeps_ ? endpoint_.begin_wait(max_wait_ns_, polled_) : 0; }
   void end() override { endpoint_.end_wait(); }
 
  private:
   rpc::Endpoint& endpoint_;
   HostedLoop& loop_;
+  const bool sleeps_;
   std::promise<void> ended_;
   DurationNs max_wait_ns_ = 0;
   size_t polled_ = 0;

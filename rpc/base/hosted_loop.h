@@ -1,6 +1,6 @@
 // HostedLoop: an event loop that can share the thread of another one, its host.
 //
-//   thread:  host's work --> loop.turn(wait) --> host's work --> loop.turn(wait) --> ...
+//   thread:  host's work --> loop.turn() --> host's work --> loop.turn() --> ...
 //                             |
 //                             the loop's work, and one sleep for both
 //
@@ -31,8 +31,9 @@ class HostedLoop {
   virtual ~HostedLoop() = default;
   /// Call it once, before the first turn. `wait` outlives the loop's last turn. Null: the loop has the thread alone.
   virtual void begin(HostWait* wait) = 0;
-  /// Does what there is to do, for a few milliseconds at most, and sleeps if neither side has work. False: the loop has
-  /// ended, and has no further turns.
+  /// Does some of what there is to do, and sleeps if neither side has work. The host waits meanwhile: what takes longer
+  /// than a few milliseconds goes on in the next turn, as far as it can be divided. False: the loop has ended, and has no
+  /// further turns.
   [[nodiscard]] virtual bool turn() = 0;
 };
 

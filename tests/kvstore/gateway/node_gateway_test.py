@@ -6,8 +6,11 @@
 
 import argparse
 import os
+import select
+import socket
 import subprocess
 import sys
+import threading
 import unittest
 import urllib.request
 
@@ -66,14 +69,14 @@ class NodeGatewayTest(unittest.TestCase):
         self.assertEqual(len(families), len(set(families)), "a family comes twice")
         self.assertEqual(self.programs.end(process), 0)
 
-    def check_many_clients(self, port):
+    def check_many_clients(self, port, others=0):
         clients = [Connection(port + 3) for _ in range(64)]
         for i, client in enumerate(clients):
             self.assertEqual(client.ask("SET", f"key{i}", f"value{i}"), "+OK")
         for i, client in enumerate(reversed(clients)):
             self.assertEqual(client.ask("GET", f"key{i}"), f"value{i}".encode())
         metrics = self.page(port, "/metrics").splitlines()
-        self.assertIn("skua_gateway_connections 64", metrics)
+        self.assertIn(f"skua_gateway_connections {64 + others}", metrics)
         for client in clients:
             client.close()
         self.page(port, "/livez")
@@ -88,6 +91,38 @@ class NodeGatewayTest(unittest.TestCase):
             self.assertIn(f"skua_gateway_threads {threads}", self.page(port, "/metrics").splitlines())
             self.check_many_clients(port)
             self.assertEqual(self.programs.end(process), 0)
+
+    def flood(self, port, ends):
+        """Sends commands and reads replies without a pause."""
+        with socket.create_connection(("127.0.0.1", port + 3)) as client:
+            client.setblocking(False)
+            left = b""
+            while not ends.is_set():
+                readable, writable, _ = select.select([client], [client], [], 1)
+                try:
+                    if readable and client.recv(1 << 20) == b"":
+                        return
+                    if writable:
+                        left = left or b"PING\r\n" * 50_000
+                        left = left[client.send(left):]
+                except OSError:
+                    return
+
+    def test_a_client_that_sends_without_pause_keeps_nobody(self):
+        self.programs.start_cluster(1)
+        self.programs.skuactl("table", "create", "cache")
+        for name, words in (("shared", ()), ("own", ("--gateway-threads", "1"))):
+            process, port = self.start_node(name, "--databases", "0=cache", *words)
+            wait_for("the gateway to serve", lambda at=port: self.is_serving(at))
+            ends = threading.Event()
+            floods = [threading.Thread(target=self.flood, args=(port, ends)) for _ in range(2)]
+            for thread in floods:
+                thread.start()
+            self.check_many_clients(port, others=2)
+            self.assertEqual(self.programs.end(process), 0, "while the clients send")
+            ends.set()
+            for thread in floods:
+                thread.join()
 
     def test_shows_the_certificate_of_its_node(self):
         self.programs.start_cluster(1, "--secure", "true")

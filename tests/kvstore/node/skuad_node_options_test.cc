@@ -139,7 +139,9 @@ TEST(SkuadNodeOptions, ThreadsAreThoseOfAllParts) {
   config.gateway.threads = 5;
   EXPECT_EQ(threads_of(config), before + 13) << "there is no gateway";
   config.gateway.memcached_address = "127.0.0.1:11211";
-  EXPECT_EQ(threads_of(config), before + 13 + 4 + 5);
+  EXPECT_EQ(threads_of(config), before + 13 + 4 + 2 * 5);
+  config.gateway.threads = 0;
+  EXPECT_EQ(threads_of(config), before + 13 + 4 + config.workers) << "the clients of the workers' loops";
 }
 
 }  // namespace

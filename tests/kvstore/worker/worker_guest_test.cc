@@ -41,7 +41,7 @@ class WorkerGuestTest : public ::testing::Test {
     server_.endpoint.serve(kEcho, [](rpc::IncomingCall&& call) { call.reply.reply(call.request.bytes()); });
     thread_ = std::thread([this, ended = std::move(ended_)]() mutable {
       server_.endpoint.adopt_thread();
-      WorkerGuest guest(server_.endpoint, loop_, std::move(ended));
+      WorkerGuest guest(server_.endpoint, loop_, true, std::move(ended));
       size_t polled = 0;
       do {
         polled = server_.endpoint.poll();
