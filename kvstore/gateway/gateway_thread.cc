@@ -24,8 +24,6 @@ constexpr uint64_t kFirstListenerEvent = 4;  // and one more for each further li
 constexpr size_t kReadBytes = 64 * 1024;
 /// Reads of one connection before others have their turn.
 constexpr int kReadsPerTurn = 4;
-/// Events that a turn looks at however late it is.
-constexpr size_t kEventsOfEachTurn = 4;
 /// Connections of one entrance that are accepted before others have their turn.
 constexpr int kAcceptsPerTurn = 64;
 /// When no descriptor is left: how long to wait before the next try.
@@ -138,15 +136,17 @@ void GatewayThread::begin(HostWait* wait) {
 bool GatewayThread::turn() {
   if (next_event_ == event_count_) gather_events();
   turn_us_ = time_of_day_us();
-  turn_end_ns_ = monotonic_ns() + kTurnNs;
-  defers_results_ = false;
-  finish_late_results();
+  begin_share();
   handle_events();
   if (!ready_to_shake_.empty()) shake_some_hands();
   store_.flush_puts();  // before poll(), which sends
   if (accept_again_ms_ != 0 && monotonic_ms() >= accept_again_ms_) resume_accepting();
   if (!handshakes_.empty() || !authentications_.empty()) end_late_connections();
+  begin_share();
+  defers_results_ = false;
+  finish_late_results();
   client_->poll();
+  begin_share();
   work_off_dirty();
   store_.flush_puts();  // the next sleep() sends
   return !may_end();
@@ -156,8 +156,12 @@ bool GatewayThread::has_leftovers() const {
   return next_dirty_ < dirty_now_.size() || !dirty_.empty() || !late_results_.empty();
 }
 
+void GatewayThread::begin_share() {
+  share_end_ns_ = monotonic_ns() + kShareNs;
+}
+
 bool GatewayThread::is_late() const {
-  return monotonic_ns() >= turn_end_ns_;
+  return monotonic_ns() >= share_end_ns_;
 }
 
 void GatewayThread::wake() {
@@ -243,11 +247,9 @@ DurationNs GatewayThread::longest_sleep() const {
 }
 
 /// Those that are left over come first in the next turn. epoll must not be asked before: it would tell of the same ones
-/// again, in the same order, and a client that sends without pause would be the first each time. A few events have their
-/// turn in any case, so that results alone cannot keep clients, or stop(), waiting.
+/// again, in the same order, and a client that sends without pause would be the first each time.
 void GatewayThread::handle_events() {
-  const size_t few = std::min(next_event_ + kEventsOfEachTurn, event_count_);
-  while (next_event_ < few || (next_event_ < event_count_ && !is_late())) handle(events_[next_event_++]);
+  while (next_event_ < event_count_ && !is_late()) handle(events_[next_event_++]);
 }
 
 void GatewayThread::handle(const epoll_event& event) {
@@ -393,9 +395,7 @@ void GatewayThread::work_off_dirty() {
     next_dirty_ = 0;
     dirty_now_.swap(dirty_);
   }
-  bool is_first = true;  // so that a turn that has no time left does something, too
-  while (next_dirty_ < dirty_now_.size() && (is_first || !is_late())) {
-    is_first = false;
+  while (next_dirty_ < dirty_now_.size() && !is_late()) {
     Connection* const connection = find(dirty_now_[next_dirty_++]);
     if (connection == nullptr) continue;
     connection->is_dirty = false;

@@ -6,8 +6,8 @@
 //          steps of TLS handshakes, for a bounded time (handshake_queue.h)
 //          client.poll() --> results --> connections --> replies and further requests
 //
-// The turns have a thread of their own, or that of a node's worker. So a turn is short: after kTurnNs it begins nothing
-// more. Events, results and connections that are left over are looked at first in the next turn, which does not sleep.
+// The turns have a thread of their own, or that of a node's worker. So a turn is short: events, results and
+// connections with replies have kShareNs each. What is left over comes first in the next turn, which does not sleep.
 // What is begun goes on to its end: a page of KEYS takes some milliseconds, a large EXEC up to a tenth of a second.
 //
 // Where clients speak TLS or have users, a connection goes through more states: client_security.h.
@@ -58,8 +58,8 @@ struct Entrance {
   uint32_t database = 0;
 };
 
-/// How long a turn begins with further events, results and connections.
-inline constexpr DurationNs kTurnNs = kMillisecond;
+/// How long a turn begins with further events; the same for results, and for connections.
+inline constexpr DurationNs kShareNs = kMillisecond;
 
 /// Made and destroyed on any thread. stop() may be called on any thread; after that, turns go on until commands that were
 /// read are answered, for at most kStopMs, and all connections end.
@@ -108,7 +108,7 @@ class GatewayThread final : public HostedLoop {
     std::unique_ptr<Connection> connection;
   };
 
-  /// Came when the turn had lasted for long enough.
+  /// Came when the results' share of the turn was over.
   struct LateResult {
     uint64_t connection;
     StoreTicket ticket;
@@ -127,6 +127,7 @@ class GatewayThread final : public HostedLoop {
 
   [[nodiscard]] absl::Status watch_own();
   [[nodiscard]] bool has_leftovers() const;
+  void begin_share();
   [[nodiscard]] bool is_late() const;
   void gather_events();
   [[nodiscard]] int sleep();
@@ -201,8 +202,8 @@ class GatewayThread final : public HostedLoop {
   std::array<epoll_event, 256> events_;
   size_t event_count_ = 0;
   size_t next_event_ = 0;  // in events_
-  TimeNs turn_end_ns_ = 0;
-  bool defers_results_ = false;  // the turn has lasted for long enough
+  TimeNs share_end_ns_ = 0;
+  bool defers_results_ = false;  // their share of the turn is over
   int64_t accept_again_ms_ = 0;  // 0: it accepts
   int64_t turn_us_ = 0;          // time of day when the turn began, or when the wait in it ended
   int64_t stop_by_ms_ = 0;       // 0: it was not told to stop
