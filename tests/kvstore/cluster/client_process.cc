@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/core/uuid.h"
+#include "kvstore/codec/batch.h"
 #include "kvstore/codec/methods.h"
 #include "kvstore/node/shard_plan.h"
 #include "kvstore/peers/peer_identity.h"
@@ -14,8 +15,23 @@
 namespace skua::kv::sim {
 namespace {
 
-Method method_of(OpKind kind) {
+/// Every third PUT is a batch: a value that nobody may see, and the value. Attempts of one request are alike.
+bool is_batch(const ClientRequest& request) {
+  return request.operation.kind == OpKind::kPut && request.id.seq % 3 == 0;
+}
+
+Method method_of(const ClientRequest& request) {
+  if (is_batch(request)) return Method::kBatch;
+  const OpKind kind = request.operation.kind;
   return kind == OpKind::kGet ? Method::kGet : kind == OpKind::kPut ? Method::kPut : Method::kAdd;
+}
+
+BatchOpsBuilder batch_of(const std::string& key, const std::string& value) {
+  BatchOpsBuilder batch;
+  for (const std::string_view each : {std::string_view("-1"), std::string_view(value)}) {
+    SKUA_CHECK(batch.add(Mutation::put(key, as_byte_span(each))).ok(), "a batch takes two PUTs");
+  }
+  return batch;
 }
 
 }  // namespace
@@ -99,8 +115,14 @@ rpc::MessagePtr ClientProcess::encode(const ClientRequest& request) {
     if (options_.is_text(operation.key)) {
       absl::StrAppend(&value, " ", std::string(kernel_.rng.below(options_.text_bytes_max + 1), 'x'));
     }
-    message->append_copy(encode_mutation_head({route, Mutation::put(key, as_byte_span(value)), id}, head).value());
-    message->append_copy(as_byte_span(value));
+    if (is_batch(request)) {
+      const BatchOpsBuilder batch = batch_of(key, value);
+      message->append_copy(encode_batch_head({route, batch.ops(), id}, head).value());
+      message->append_copy(batch.ops().bytes());
+    } else {
+      message->append_copy(encode_mutation_head({route, Mutation::put(key, as_byte_span(value)), id}, head).value());
+      message->append_copy(as_byte_span(value));
+    }
   }
   return message;
 }
@@ -110,7 +132,7 @@ void ClientProcess::send(uint64_t node, const ClientRequest& request) {
   const auto session = session_to(node);
   if (!session) return wire_.leave();
   const uint64_t shown = oracle_.shown_version(request.shard, request.operation.key);
-  const auto method = static_cast<rpc::MethodId>(method_of(request.operation.kind));
+  const auto method = static_cast<rpc::MethodId>(method_of(request));
   auto called = endpoint_->call(
       *session, method, encode(request), {.timeout_ns = 2 * options_.patience_ns},
       [this, sent = Sent{node, request, shown, *session}](rpc::CallResult&& result) { on_result(sent, result); });
@@ -133,6 +155,12 @@ void ClientProcess::on_result(const Sent& sent, const rpc::CallResult& result) {
     const auto reply = decode_add_reply(bytes);
     return reply.ok() ? on_write(sent, reply->write, reply->value)
                       : kernel_.break_promise("a reply to an ADD that is none");
+  }
+  if (is_batch(sent.request)) {
+    const auto reply = decode_batch_reply(bytes);
+    if (!reply.ok()) return kernel_.break_promise("a reply to a BATCH that is none");
+    if (reply->head.status == KvStatus::kOk && !reply->applied) kernel_.break_promise("a batch of PUTs is refused");
+    return on_write(sent, {reply->head, reply->durability, reply->from_record}, 0);
   }
   const auto reply = decode_write_reply(bytes);
   return reply.ok() ? on_write(sent, *reply, 0) : kernel_.break_promise("a reply to a PUT that is none");
