@@ -57,7 +57,7 @@ TEST(SortEffects, SortLastOfKey_AgreesWithAMap) {
 
 TEST(SortEffects, SortLastOfKey_ManyNumbersWithOneBeginning) {
   // 1, 2 and 3 bytes differ among the numbers.
-  for (const uint64_t numbers : {100, 10'000, 1'000'000}) {
+  for (const uint64_t numbers : {uint64_t{100}, uint64_t{10'000}, uint64_t{1'000'000}}) {
     Rng rng(numbers);
     std::deque<std::string> keys;
     for (int i = 0; i < 2000; ++i) keys.push_back("user:" + std::to_string(10'000'000 + rng.below(numbers)));
