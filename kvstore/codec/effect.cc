@@ -61,6 +61,24 @@ std::optional<EntryHead> read_entry_head(ByteSpan payload) {
   return out;
 }
 
+/// Writes the head of an effect to where there is room for it. Returns where it ends.
+std::byte* write_head(const Effect& effect, std::byte* to) {
+  const uint8_t flags = flags_of(effect);
+  const size_t value_bytes = effect.value ? effect.value->size() : 0;
+  store_le(to, uint64_t{effect.value ? kPut : kDelete} | uint64_t{flags} << 8 | uint64_t{effect.key.size()} << 16 |
+                   uint64_t{value_bytes} << 32);
+  to += kHeadBytes;
+  if ((flags & kHasExpiry) != 0) {
+    store_le(to, effect.expires_at);
+    to += sizeof effect.expires_at;
+  }
+  if ((flags & kHasMark) != 0) {
+    store_le(to, effect.mark.word());
+    to += kMarkBytes;
+  }
+  return to;
+}
+
 }  // namespace
 
 std::optional<ByteSpan> read_barrier(ByteSpan payload) {
@@ -88,13 +106,9 @@ std::string encode_barrier(ByteSpan bytes) {
 }
 
 void encode_effect_head(const Effect& effect, ByteWriter& out) {
-  const uint8_t flags = flags_of(effect);
-  out.write(effect.value ? kPut : kDelete);
-  out.write(flags);
-  out.write(static_cast<uint16_t>(effect.key.size()));
-  out.write(static_cast<uint32_t>(effect.value ? effect.value->size() : 0));
-  if ((flags & kHasExpiry) != 0) out.write(effect.expires_at);
-  if ((flags & kHasMark) != 0) out.write(effect.mark.word());
+  EffectHead head;
+  const std::byte* const end = write_head(effect, head.data());
+  out.write_bytes({head.data(), end});
 }
 
 size_t encoded_bytes(const Effect& effect) {
@@ -104,26 +118,14 @@ size_t encoded_bytes(const Effect& effect) {
 }
 
 std::byte* encode_effect(Effect& effect, std::byte* to) {
-  const uint8_t flags = flags_of(effect);
-  const size_t value_bytes = effect.value ? effect.value->size() : 0;
-  store_le(to, uint64_t{effect.value ? kPut : kDelete} | uint64_t{flags} << 8 | uint64_t{effect.key.size()} << 16 |
-                   uint64_t{value_bytes} << 32);
-  to += kHeadBytes;
-  if ((flags & kHasExpiry) != 0) {
-    store_le(to, effect.expires_at);
-    to += sizeof effect.expires_at;
-  }
-  if ((flags & kHasMark) != 0) {
-    store_le(to, effect.mark.word());
-    to += kMarkBytes;
-  }
+  to = write_head(effect, to);
   std::byte* const value = to + effect.key.size();
   copy_bytes(to, as_byte_span(effect.key));
   effect.key = as_string_view({to, effect.key.size()});
   if (!effect.value) return value;
   copy_bytes(value, *effect.value);
-  effect.value = ByteSpan(value, value_bytes);
-  return value + value_bytes;
+  effect.value = ByteSpan(value, effect.value->size());
+  return value + effect.value->size();
 }
 
 void encode_completion_head(const Completion& completion, ByteWriter& out) {

@@ -1,5 +1,5 @@
-// Gateway: serves clients of Redis's and memcached's protocols from tables of a cluster, on threads of its own or on those
-// of a node's workers.
+// Gateway: serves clients of Redis's and memcached's protocols from tables of a cluster, on threads of its own or on
+// those of a node's workers.
 #ifndef SKUA_KVSTORE_GATEWAY_GATEWAY_H_
 #define SKUA_KVSTORE_GATEWAY_GATEWAY_H_
 
@@ -84,11 +84,11 @@ class Gateway {
   /// Of the entrances, in the order of the options.
   [[nodiscard]] const std::vector<uint16_t>& ports() const { return ports_; }
   [[nodiscard]] const GatewayIdentity& identity() const { return identity_; }
-  /// For operators. Thread: any; no later than stop(). metrics(): in Prometheus' text format. metrics() and
-  /// readiness() ask the control plane, and wait for kHealthTimeoutNs at most. is_alive(): whether each thread goes
-  /// through its loop; waits for each, for as long. readiness(): the same. A gateway that has started knows its tables,
-  /// and goes on with its map while the control plane is away; were it not ready then, a control plane that is away would
-  /// take all gateways out of service.
+  /// For operators. Thread: any; no later than stop(). metrics(): in Prometheus' text format. metrics() and readiness()
+  /// ask the control plane, and wait for kHealthTimeoutNs at most. is_alive(): whether each thread goes through its
+  /// loop; waits for each, for as long. readiness(): the same. A gateway that has started knows its tables, and goes on
+  /// with its map while the control plane is away; were it not ready then, a control plane that is away would take all
+  /// gateways out of service.
   [[nodiscard]] std::string metrics();
   [[nodiscard]] std::vector<HealthCheck> readiness();
   [[nodiscard]] bool is_alive();

@@ -61,8 +61,8 @@ struct Entrance {
 /// How long a turn begins with further events; the same for results, and for connections.
 inline constexpr DurationNs kShareNs = kMillisecond;
 
-/// Made and destroyed on any thread. stop() may be called on any thread; after that, turns go on until commands that were
-/// read are answered, for at most kStopMs, and all connections end.
+/// Made and destroyed on any thread. stop() may be called on any thread; after that, turns go on until commands that
+/// were read are answered, for at most kStopMs, and all connections end.
 class GatewayThread final : public HostedLoop {
  public:
   /// `identity` must outlive the object, and so must `passwords`, which is asked if there are users (null: there are
@@ -108,7 +108,8 @@ class GatewayThread final : public HostedLoop {
     std::unique_ptr<Connection> connection;
   };
 
-  /// Came when the results' share of the turn was over.
+  /// Came when the results' share of the turn was over. There are no more than the requests of all connections, which
+  /// have bounds.
   struct LateResult {
     uint64_t connection;
     StoreTicket ticket;

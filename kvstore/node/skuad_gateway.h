@@ -23,7 +23,8 @@ namespace skua::kv {
 /// Whether its ports are free, before the node makes anything. FAILED_PRECONDITION: one is in use.
 [[nodiscard]] absl::Status probe_gateway(const SkuadOptions& config);
 
-/// Null: there is to be none. `credentials`: the node's; null: none. check_gateway() was OK. `node` outlives the gateway.
+/// Null: there is to be none. `credentials`: the node's; null: none. check_gateway() was OK. `node` outlives the
+/// gateway.
 [[nodiscard]] std::unique_ptr<gateway::GatewayStarter> start_gateway(const SkuadOptions& config,
                                                                      const control::CredentialsPtr& credentials,
                                                                      Node& node, const app::Logger& logger);

@@ -4,8 +4,8 @@
 //    hash, mixed    0x2.. 0x3.. 0x3..        0xb..       the upper bits are the slot where a search begins
 //    slots        [ . | .  | A  | B  | C  | . | . | D | . ]   open addressing; at most half of the slots are taken
 //
-// A removed place leaves no mark: the places behind it move up, so a table that is filled and emptied all the time stays
-// as fast as it was. Memory is kept, so nothing is allocated in steady state.
+// A removed place leaves no mark: the places behind it move up, so a table that is filled and emptied all the time
+// stays as fast as it was. Memory is kept, so nothing is allocated in steady state.
 //
 // Clients must not know the hash (KeyHasher): keys with one hash make one long search.
 #ifndef SKUA_KVSTORE_SHARD_KEY_PLACES_H_

@@ -32,8 +32,9 @@ uint64_t prefix_of(std::string_view key, size_t skip) {
   return prefix;
 }
 
-/// By prefix. Handles of equal prefixes keep their order. LSD radix sort (Knuth, The Art of Computer Programming 5.2.5):
-/// one pass for each byte in which prefixes differ. Keys that are numbers with a common beginning need few passes.
+/// By prefix. Handles of equal prefixes keep their order. LSD radix sort (Knuth, The Art of Computer Programming
+/// 5.2.5): one pass for each byte in which prefixes differ. Keys that are numbers with a common beginning need few
+/// passes.
 void sort_by_prefix(std::vector<Handle>& handles) {
   constexpr size_t kFew = 256;  // for fewer, counting costs more than it saves
   if (handles.size() < kFew) {

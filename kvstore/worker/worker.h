@@ -9,8 +9,8 @@
 // (worker_guest.h).
 //
 // The end has these steps, in this order. Each step needs something that a later step ends:
+//   (a hosted loop ends, see host())
 //   drain()        requests are refused from now on; returns when all requests that were accepted have been answered
-//   (hosted loops end, see host())
 //   stop_engine()  everything is applied and flushed, the log is closed; the thread still polls
 //   (the reader pool stops)
 //   stop()         answers leave, the endpoint is destroyed on its own thread, the thread is joined
@@ -110,8 +110,8 @@ class Worker final : public WorkerCommands {
   /// is full. It has std::future_error if the worker stops first.
   std::future<WorkerStats> ask_stats();
 
-  /// Runs `loop` on the worker's thread, beside what else runs there. The future is ready when the loop has ended, which
-  /// must be before stop(). One loop at a time. UNAVAILABLE: the worker is stopping.
+  /// Runs `loop` on the worker's thread, beside what else runs there. The future is ready when the loop has ended,
+  /// which must be before stop(). One loop at a time. UNAVAILABLE: the worker is stopping.
   absl::StatusOr<std::future<void>> host(HostedLoop& loop);
 
   /// The steps of the end: see the head of this file.

@@ -1,8 +1,8 @@
-// WorkerGuest: another event loop on a worker's thread (rpc/base/hosted_loop.h). Worker and loop have turns one after the
-// other, and sleep together, in the loop's turn.
+// WorkerGuest: another event loop on a worker's thread (rpc/base/hosted_loop.h). Worker and loop have turns one after
+// the other, and sleep together, in the loop's turn.
 //
-// The worker does not spin before it sleeps: then it would keep the loop waiting. Worker and loop that are never to sleep
-// (`busy` polling) poll in turn.
+// The worker does not spin before it sleeps: then it would keep the loop waiting. Worker and loop that are never to
+// sleep (`busy` polling) poll in turn.
 #ifndef SKUA_KVSTORE_WORKER_WORKER_GUEST_H_
 #define SKUA_KVSTORE_WORKER_WORKER_GUEST_H_
 
@@ -19,7 +19,8 @@ namespace skua::kv {
 /// Thread: the endpoint's. The transport of the endpoint has a descriptor to sleep on (Endpoint::wait_fd()).
 class WorkerGuest final : public HostWait {
  public:
-  /// `endpoint` outlives the object, and `loop` lives until `ended` is set, after its last turn. `sleeps`: false: never.
+  /// `endpoint` outlives the object, and `loop` lives until `ended` is set, after its last turn. `sleeps`: false:
+  /// never.
   WorkerGuest(rpc::Endpoint& endpoint, HostedLoop& loop, bool sleeps, std::promise<void> ended)
       : endpoint_(endpoint), loop_(loop), sleeps_(sleeps), ended_(std::move(ended)) {
     loop_.begin(this);

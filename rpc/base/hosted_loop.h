@@ -32,8 +32,8 @@ class HostedLoop {
   /// Call it once, before the first turn. `wait` outlives the loop's last turn. Null: the loop has the thread alone.
   virtual void begin(HostWait* wait) = 0;
   /// Does some of what there is to do, and sleeps if neither side has work. The host waits meanwhile: what takes longer
-  /// than a few milliseconds goes on in the next turn, as far as it can be divided. False: the loop has ended, and has no
-  /// further turns.
+  /// than a few milliseconds goes on in the next turn, as far as it can be divided. False: the loop has ended, and has
+  /// no further turns.
   [[nodiscard]] virtual bool turn() = 0;
 };
 

@@ -1,8 +1,8 @@
 // What Redis's protocol, the kernel's TCP and the disk leave of synced SETs: a server that does nothing else. One
 // thread reads commands, keeps the values in a hash table and answers. Another one writes what has gathered to a file
 // and syncs it, so that reading goes on meanwhile. There is one table, no expiry, no replica, no recovery, and no other
-// command. With a directory for a database, a third thread writes the last value of each key to RocksDB, 114,000 SETs at
-// a time, without a log and in the order of the keys, into memtables as a storage node has them.
+// command. With a directory for a database, a third thread writes the last value of each key to RocksDB, 114,000 SETs
+// at a time, without a log and in the order of the keys, into memtables as a storage node has them.
 //
 //   set_floor 6397 /var/tmp/set_floor.log &
 //   set_floor 6396 /var/tmp/set_floor_2.log /var/tmp/set_floor_db &
