@@ -1,20 +1,12 @@
 // The owning side of remote memory: how regions begin and end.
 #include <algorithm>
 #include <cstring>
-#include <random>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/base/entropy.h"
 #include "rpc/remote_memory_host_impl.h"
 
 namespace skua::rpc {
-namespace {
-
-uint64_t entropy() {
-  std::random_device device;
-  return (uint64_t{device()} << 32) ^ device();
-}
-
-}  // namespace
 
 RemoteMemoryHost::Impl::Impl(Endpoint& endpoint, const Options& options)
     : options_(options),
@@ -32,7 +24,7 @@ RemoteMemoryHost::Impl::Impl(Endpoint& endpoint, const Options& options)
                     if (registered_ && endpoint_ != nullptr) endpoint_->unregister_memory(region);
                   }}),
       buffers_(arena_),
-      keys_(options.simulation_seed != 0 ? options.simulation_seed : entropy()) {}
+      keys_(options.simulation_seed != 0 ? options.simulation_seed : draw_entropy()) {}
 
 uint32_t RemoteMemoryHost::Impl::to_ms(DurationNs lease_ns) {
   return static_cast<uint32_t>(std::clamp<DurationNs>(lease_ns / kMillisecond, 0, UINT32_MAX));

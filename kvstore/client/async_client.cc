@@ -1,12 +1,12 @@
 #include "kvstore/client/async_client.h"
 
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "control/security/credentials.h"
 #include "kvstore/client/async_client_impl.h"
 #include "kvstore/client/control_access.h"
+#include "rpc/base/entropy.h"
 #include "rpc/base/tsc_clock.h"
 #include "rpc/transport/sealed/seal.h"
 #include "rpc/transport/tcp/tcp_transport.h"
@@ -34,17 +34,15 @@ absl::StatusOr<std::shared_ptr<rpc::Transport>> make_client_transport(uint64_t s
 }
 
 uint64_t draw_client_id() {
-  std::random_device device;
   uint64_t id = 0;
-  while (id == 0) id = (uint64_t{device()} << 32) | device();
+  while (id == 0) id = draw_entropy();
   return id;
 }
 
 absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::create(ClientOptions options) {
   if (absl::Status status = check_options(options); !status.ok()) return status;
   // No two clients may have the same endpoint uuid, even if they were given the same seed.
-  std::random_device device;
-  const uint64_t fresh = (uint64_t{device()} << 32) | device();
+  const uint64_t fresh = draw_entropy();
   if (options.seed == 0) options.seed = fresh;
   absl::StatusOr<control::CredentialsPtr> credentials = control::Credentials::load(options.credentials);
   if (!credentials.ok()) return credentials.status();

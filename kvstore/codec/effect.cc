@@ -139,12 +139,6 @@ void encode_completion_head(const Completion& completion, ByteWriter& out) {
   out.write(completion.value);
 }
 
-void append_batch_result(const MutationResult& result, std::string& out) {
-  std::array<std::byte, kBatchResultBytes> bytes;
-  encode_batch_results(std::span(&result, 1), bytes);
-  out.append(as_string_view(bytes));
-}
-
 void encode_batch_results(std::span<const MutationResult> results, MutableByteSpan to) {
   std::byte* at = to.data();
   for (const MutationResult& result : results) {

@@ -80,10 +80,8 @@ void encode_effect_head(const Effect& effect, ByteWriter& out);
 /// Writes a completion without the results of a batch, which must follow.
 void encode_completion_head(const Completion& completion, ByteWriter& out);
 
-/// Appends the result of one operation of a batch. The status is OK, or NOT_FOUND for a DELETE of a key that was
-/// absent.
-void append_batch_result(const MutationResult& result, std::string& out);
-/// Writes the results of all operations to `to`, which has kBatchResultBytes for each of them.
+/// Writes the results of all operations of a batch to `to`, which has kBatchResultBytes for each of them. Their status
+/// is OK, or NOT_FOUND for a DELETE of a key that was absent.
 void encode_batch_results(std::span<const MutationResult> results, MutableByteSpan to);
 /// The result of operation `at` of a batch whose version is `version`.
 [[nodiscard]] MutationResult batch_result(ByteSpan results, size_t at, uint64_t version);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,18 +11,14 @@
 #include "control/security/certificate_files.h"
 #include "control/security/certificates.h"
 #include "kvstore/client/admin.h"
+#include "rpc/base/entropy.h"
 #include "rpc/base/metrics_text.h"
 
 namespace skua::kv::gateway {
 namespace {
 
-uint64_t draw_number() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
-}
-
 std::string draw_run_id() {
-  return absl::StrFormat("%016x%016x%08x", draw_number(), draw_number(), static_cast<uint32_t>(draw_number()));
+  return absl::StrFormat("%016x%016x%08x", draw_entropy(), draw_entropy(), static_cast<uint32_t>(draw_entropy()));
 }
 
 absl::Status check_tables(const GatewayOptions& options) {
@@ -80,7 +75,7 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& op
   identity.databases = options.databases;
   identity.report = options.report;
   identity.allows_flush = options.allows_flush;
-  identity.cursors = std::make_unique<ScanCursors>(draw_number());
+  identity.cursors = std::make_unique<ScanCursors>(draw_entropy());
   gateway->admin_ = std::make_unique<Admin>(
       options.client.control_address,
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(kHealthTimeoutNs)),

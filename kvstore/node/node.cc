@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "kvstore/node/node_impl.h"
 #include "kvstore/storage/shard_files.h"
 #include "kvstore/types/features.h"
+#include "rpc/base/entropy.h"
 #include "rpc/transport/sealed/seal.h"
 
 namespace skua::kv {
@@ -27,11 +27,6 @@ std::string with_host(const std::string& address, const std::string& host) {
 /// Bytes under way on one link to another node's worker. They are ahead of the next heartbeat on that link, so more of
 /// them would delay the heartbeat too much.
 constexpr size_t kPeerBytesMax = size_t{8} << 20;
-
-uint64_t draw_hash_seed() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
-}
 
 }  // namespace
 
@@ -141,7 +136,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered re
     worker.endpoint.accept_by_packet = options_.credentials == nullptr || options_.credentials->takes_plaintext();
     worker.server = options_.server;
     worker.server.engine.memory.budget_bytes = options_.memory_bytes / options_.workers;
-    worker.server.engine.hash_seed = draw_hash_seed();
+    worker.server.engine.hash_seed = draw_entropy();
     worker.self = {node_id_of(options_.node_uuid), recovery_.state().storage_incarnation};
     worker.links.cluster_id = cluster_id;
     worker.links.node_uuid = options_.node_uuid;

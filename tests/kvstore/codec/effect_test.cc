@@ -7,6 +7,7 @@
 
 #include "kvstore/codec/size_limits.h"
 #include "rpc/base/rng.h"
+#include "tests/kvstore/codec/batch_results.h"
 
 namespace skua::kv {
 namespace {

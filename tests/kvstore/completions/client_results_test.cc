@@ -9,6 +9,7 @@
 #include "kvstore/codec/effect.h"
 #include "kvstore/completions/completion_limits.h"
 #include "rpc/base/bytes.h"
+#include "tests/kvstore/codec/batch_results.h"
 
 namespace skua::kv {
 namespace {

@@ -12,6 +12,7 @@
 #include "kvstore/completions/completions.h"
 #include "kvstore/storage/completion_rows.h"
 #include "rpc/base/rng.h"
+#include "tests/kvstore/codec/batch_results.h"
 #include "tests/kvstore/completions/completion_testing.h"
 
 namespace skua::kv {

@@ -6,6 +6,7 @@
 
 #include "kvstore/completions/completion_limits.h"
 #include "kvstore/completions/completions.h"
+#include "tests/kvstore/codec/batch_results.h"
 #include "tests/kvstore/completions/completion_testing.h"
 
 namespace skua::kv {

@@ -11,6 +11,7 @@
 #include "kvstore/completions/completions.h"
 #include "kvstore/types/request_id.h"
 #include "rpc/base/bytes.h"
+#include "tests/kvstore/codec/batch_results.h"
 
 namespace skua::kv {
 

@@ -10,6 +10,7 @@
 #include "kvstore/completions/completion_limits.h"
 #include "kvstore/storage/completion_rows.h"
 #include "rpc/base/rng.h"
+#include "tests/kvstore/codec/batch_results.h"
 
 namespace skua::kv {
 namespace {
