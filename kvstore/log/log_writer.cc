@@ -266,11 +266,11 @@ class LogWriter::Impl {
     if (any) settle(log_->commit());
   }
 
-  /// Syncs without a group. A failure shows in the log's health.
+  /// Syncs without a group.
   bool sync_alone() {
-    const bool synced = log_->sync().ok();
+    (void)log_->sync();  // a failure shows in the log's health
     publish(false);
-    if (synced) on_group_done_({});
+    on_group_done_({}, log_->health());
     return true;
   }
 
@@ -287,7 +287,7 @@ class LogWriter::Impl {
     for (const LogSubmission& one : group_) bytes += payload_bytes(one);
     queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     publish(false);
-    on_group_done_(group_);
+    on_group_done_(group_, log_->health());
     group_.clear();
   }
 
@@ -300,8 +300,10 @@ class LogWriter::Impl {
       for (const auto& [shard, kept] : kept_) log_->set_kept(shard, kept.index, kept.epoch);
       kept_.clear();
     }
+    const bool had_failed = !log_->health().ok();
     (void)log_->recycle();  // a failure shows in the log's health
     publish(true);
+    if (!had_failed && !log_->health().ok()) on_group_done_({}, log_->health());
     return true;
   }
 

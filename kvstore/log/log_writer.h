@@ -43,8 +43,9 @@ class LogWriter {
  public:
   /// Called on the log's thread with all submissions of a group and their outcomes. The span is valid during the call.
   /// The function must not block and must not call the LogWriter. If a record of the group achieved kSync, so did all
-  /// records that were written before. An empty group means that all records written so far achieved kSync.
-  using GroupDone = std::function<void(std::span<const LogSubmission> group)>;
+  /// records that were written before. `health` is what health() returns now. An empty group means that all records
+  /// written so far achieved kSync if the log is healthy, and otherwise that the log has failed between two groups.
+  using GroupDone = std::function<void(std::span<const LogSubmission> group, const absl::Status& health)>;
 
   struct Options {
     size_t queue_records_max = 4096;            ///< rounded up to a power of two
@@ -69,8 +70,8 @@ class LogWriter {
   [[nodiscard]] absl::Status submit(LogSubmission submission, Wake wake = Wake::kNow);
   void wake();
 
-  /// Makes all records submitted so far durable, also if no record asks for a sync. on_group_done reports it. Thread:
-  /// any.
+  /// Makes all records submitted so far durable, also if no record asks for a sync. on_group_done reports that, or that
+  /// the log has failed. Thread: any.
   void sync();
 
   /// The most payload bytes of one record. A larger record is refused by submit(), or its outcome is INVALID_ARGUMENT.

@@ -25,8 +25,9 @@ WorkerEngine::WorkerEngine(const Options& options, Events events, std::unique_pt
     : device_(std::move(device)), worker_(options, std::move(events), std::move(memory), readers) {}
 
 void WorkerEngine::start(std::unique_ptr<Log> log) {
-  worker_.log = std::make_unique<LogWriter>(std::move(log), worker_.options.log,
-                                            [this](std::span<const LogSubmission> group) { group_done(group); });
+  worker_.log = std::make_unique<LogWriter>(
+      std::move(log), worker_.options.log,
+      [this](std::span<const LogSubmission> group, const absl::Status& health) { group_done(group, health); });
   Applier::Options applier = worker_.options.applier;
   applier.fit(worker_.options.memory.budget_bytes);
   worker_.applier = std::make_unique<Applier>(applier, *worker_.log, [this](std::vector<Applier::Report> reports) {
@@ -115,10 +116,10 @@ std::vector<TroubledShard> WorkerEngine::troubled_shards() const {
 // --- What comes back
 
 /// On the log's thread. The ops belong to this thread until the posted task runs.
-void WorkerEngine::group_done(std::span<const LogSubmission> group) {
+void WorkerEngine::group_done(std::span<const LogSubmission> group, const absl::Status& health) {
   LogOp* first = nullptr;
   size_t writes = 0;
-  bool synced = group.empty();
+  bool synced = group.empty() && health.ok();
   for (size_t i = group.size(); i-- > 0;) {
     auto* op = static_cast<LogOp*>(group[i].context);
     op->outcome = group[i].outcome;
@@ -127,7 +128,10 @@ void WorkerEngine::group_done(std::span<const LogSubmission> group) {
     synced = synced || (op->outcome.ok() && is_synced(op->log_durability));
     if (op->kind == LogOp::Kind::kWrite || op->kind == LogOp::Kind::kEntry) ++writes;
   }
-  worker_.events.post([this, first, writes, synced] { finish_group(first, writes, synced); });
+  worker_.events.post([this, first, writes, synced, health] {
+    if (!health.ok()) worker_.note_log_failed(health);
+    finish_group(first, writes, synced);
+  });
 }
 
 void WorkerEngine::finish_group(LogOp* first, size_t writes, bool synced) {

@@ -132,7 +132,7 @@ class WorkerEngine {
   WorkerEngine(const Options& options, Events events, std::unique_ptr<Device> device,
                std::unique_ptr<MemoryTier> memory, ReaderPool& readers);
   void start(std::unique_ptr<Log> log);
-  void group_done(std::span<const LogSubmission> group);
+  void group_done(std::span<const LogSubmission> group, const absl::Status& health);
   void finish_group(LogOp* first, size_t writes, bool synced);
   void round_done(std::vector<Applier::Report>& reports);
   void retry_stalled();

@@ -4,15 +4,16 @@
 
 namespace skua::kv {
 
+void WorkerResources::note_log_failed(const absl::Status& why) {
+  if (!log_failure.ok()) return;
+  log_failure = absl::Status(
+      why.code(),
+      absl::StrCat("the worker's log failed, and its shards refuse writes until the node is started again: ",
+                   why.message()));
+}
+
 void WorkerResources::note_refused(const absl::Status& outcome) {
-  if (const absl::Status health = log->health(); !health.ok()) {
-    log_failure = absl::Status(
-        health.code(),
-        absl::StrCat("the worker's log failed, and its shards refuse writes until the node is started again: ",
-                     health.message()));
-  } else if (absl::IsResourceExhausted(outcome)) {
-    applier->free_log();
-  }
+  if (log_failure.ok() && absl::IsResourceExhausted(outcome)) applier->free_log();
 }
 
 }  // namespace skua::kv

@@ -102,6 +102,8 @@ struct WorkerResources {
   std::vector<MemoryTier::BatchWrite> batch_writes;
   std::vector<AppliedEffect> rows;
 
+  /// The log has failed. Comes before the records that it gives back because of that.
+  void note_log_failed(const absl::Status& why);
   /// The log has given back a record with this outcome, which is not OK.
   void note_refused(const absl::Status& outcome);
 

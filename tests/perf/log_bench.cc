@@ -84,7 +84,7 @@ Result appends(const std::string& directory, DurationNs duration, size_t in_flig
   std::atomic<uint64_t> done{0};
   std::vector<DurationNs> latencies;
   latencies.reserve(size_t{1} << 22);
-  LogWriter writer(std::move(log), {}, [&](std::span<const LogSubmission> group) {
+  LogWriter writer(std::move(log), {}, [&](std::span<const LogSubmission> group, const absl::Status&) {
     const TimeNs now = g_clock.now_ns();
     for (const LogSubmission& one : group) {
       SKUA_CHECK(one.outcome.ok(), "an append failed");

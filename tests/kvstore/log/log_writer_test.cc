@@ -1,7 +1,9 @@
 #include "kvstore/log/log_writer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <string>
@@ -13,7 +15,9 @@
 namespace skua::kv {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::header_of;
+using ::testing::IsEmpty;
 using testing::scan;
 using testing::small_options;
 
@@ -34,13 +38,15 @@ LogSubmission start_of(LogShard shard) {
 class Outcomes {
  public:
   LogWriter::GroupDone callback() {
-    return [this](std::span<const LogSubmission> group) {
+    return [this](std::span<const LogSubmission> group, const absl::Status& health) {
       const std::lock_guard lock(mutex_);
       for (const LogSubmission& one : group) all_.push_back(one);
-      count_.fetch_add(group.size());
+      if (group.empty()) between_groups_.push_back(health);
+      count_.fetch_add(std::max<size_t>(group.size(), 1));
       count_.notify_all();
     };
   }
+  /// `count`: records and calls without records.
   void wait_for(size_t count) {
     for (size_t seen = count_; seen < count; seen = count_) count_.wait(seen);
   }
@@ -48,10 +54,16 @@ class Outcomes {
     const std::lock_guard lock(mutex_);
     return all_;
   }
+  /// The log's health, as calls without records tell it.
+  std::vector<absl::Status> between_groups() {
+    const std::lock_guard lock(mutex_);
+    return between_groups_;
+  }
 
  private:
   std::mutex mutex_;
   std::vector<LogSubmission> all_;
+  std::vector<absl::Status> between_groups_;
   std::atomic<size_t> count_{0};
 };
 
@@ -175,6 +187,58 @@ TEST_F(LogWriterTest, Failure_EveryRecordAndHealthTell) {
   outcomes_.wait_for(3);
   EXPECT_TRUE(absl::IsInternal(outcomes_.all()[1].outcome));
   EXPECT_EQ(outcomes_.all()[2].outcome, writer_->health());
+}
+
+TEST_F(LogWriterTest, Sync_ItsEndIsToldWithoutRecords) {
+  start();
+  ASSERT_TRUE(writer_->submit(start_of(1)).ok());
+  LogSubmission unsynced = submission(1, 1);
+  unsynced.header.durability = Durability::kFlush;
+  ASSERT_TRUE(writer_->submit(unsynced).ok());
+  outcomes_.wait_for(2);
+  writer_->sync();
+  outcomes_.wait_for(3);
+  EXPECT_THAT(outcomes_.between_groups(), ElementsAre(absl::OkStatus()));
+}
+
+// Nobody submits a record afterwards that would tell of the failure.
+TEST_F(LogWriterTest, Failure_OfASyncWithoutRecordsIsTold) {
+  start();
+  ASSERT_TRUE(writer_->submit(start_of(1)).ok());
+  outcomes_.wait_for(1);
+  LogSubmission unsynced = submission(1, 1);
+  unsynced.header.durability = Durability::kFlush;
+  ASSERT_TRUE(writer_->submit(unsynced).ok());
+  outcomes_.wait_for(2);
+  device_.set_faults({.sync_error = 1});
+  writer_->sync();
+  outcomes_.wait_for(3);
+  EXPECT_FALSE(writer_->health().ok());
+  EXPECT_THAT(outcomes_.between_groups(), ElementsAre(writer_->health()));
+}
+
+TEST_F(LogWriterTest, Failure_WhenSegmentsAreGivenBackIsTold) {
+  start({.own_thread = false});
+  ASSERT_TRUE(writer_->submit(start_of(1)).ok());
+  const std::string large(4000, 'x');
+  uint64_t index = 1;
+  for (; writer_->counters().segments_in_use < 2; ++index) {
+    ASSERT_TRUE(writer_->submit(submission(1, index, large)).ok());
+    while (writer_->step()) continue;
+  }
+  LogSubmission unsynced = submission(1, index);
+  unsynced.header.durability = Durability::kFlush;
+  ASSERT_TRUE(writer_->submit(unsynced).ok());
+  while (writer_->step()) continue;
+  ASSERT_THAT(outcomes_.between_groups(), IsEmpty());
+  device_.set_faults({.sync_error = 1});
+  writer_->set_durable(1, index - 1);  // the oldest segment goes, and what replaces its records is synced before
+  while (writer_->step()) continue;
+  EXPECT_FALSE(writer_->health().ok());
+  EXPECT_THAT(outcomes_.between_groups(), ElementsAre(writer_->health()));
+  writer_->set_durable(1, index);
+  while (writer_->step()) continue;
+  EXPECT_EQ(outcomes_.between_groups().size(), 1U) << "once";
 }
 
 }  // namespace

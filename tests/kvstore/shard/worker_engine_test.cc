@@ -170,6 +170,21 @@ TEST(WorkerEngine, Write_AFailedLogIsToldAndEndsWrites) {
   world.check_all();
 }
 
+// A replica syncs its log from time to time. If no write follows a failure, no record tells of the failure.
+TEST(WorkerEngine, LogHealth_ASyncThatFailsBetweenWritesIsSeen) {
+  World world(12);
+  world.start();
+  world.put(0, "key0", "synced");
+  world.write(0, put_of("key0", "not synced"), Durability::kFlush);
+  world.wait_for_answers();
+  world.device()->set_faults({.sync_error = 1});
+  world.shard(0).worker().log->sync();
+  world.tasks().run_until([&] { return !world.engine().log_health().ok(); });
+  world.device()->set_faults({});
+  EXPECT_EQ(world.put(1, "key0", "v").status, KvStatus::kShardReadOnly);
+  EXPECT_NE(world.last_why.find("log failed"), std::string::npos);
+}
+
 TEST(WorkerEngine, Write_AFailedDatabaseEndsWritesOfItsShardOnly) {
   World world(11);
   world.start();

@@ -90,7 +90,7 @@ class ApplierTest : public ::testing::Test {
   sim::SimDevice device_{1, uint64_t{16} << 20};
   LogWriter log_{testing::open_log(device_, testing::small_options()),
                  {.own_thread = false},
-                 [](std::span<const LogSubmission>) {}};
+                 [](std::span<const LogSubmission>, const absl::Status&) {}};
   std::array<TestShard, 2> shards_;
   TestShard& one_ = shards_[0];
   TestShard& other_ = shards_[1];
