@@ -51,6 +51,10 @@ size_t NodeRecovery::give_up_all_spares() {
   return removed;
 }
 
+ReplicaId NodeRecovery::self() const {
+  return {node_id_of(options_.node_uuid), state_.storage_incarnation};
+}
+
 absl::Status NodeRecovery::prepare() {
   if (absl::Status counted = count_start(); !counted.ok()) return counted;
   std::error_code error;
@@ -66,7 +70,8 @@ absl::Status NodeRecovery::prepare() {
 
 /// Applies the content of the logs to the databases. This includes logs of workers that this start does not have
 /// (--workers was larger).
-absl::StatusOr<std::vector<OpenLog>> NodeRecovery::recover_logs(const std::string& cluster_id, RocksdbEngine& engine,
+absl::StatusOr<std::vector<OpenLog>> NodeRecovery::recover_logs(const std::string& cluster_id, const ShardViews& views,
+                                                                RocksdbEngine& engine,
                                                                 std::map<ShardId, absl::Status>& refused) {
   // A log that is made anew would hide what is gone with the old one.
   if (absl::Status missing = files::check_no_log_is_missing(options_.data_dir); !missing.ok()) return missing;
@@ -78,7 +83,7 @@ absl::StatusOr<std::vector<OpenLog>> NodeRecovery::recover_logs(const std::strin
   for (uint32_t i = 0;; ++i) {
     const std::string directory = files::log_dir(options_.data_dir, i);
     if (i >= options_.workers && !std::filesystem::exists(directory, error)) return logs;
-    auto log = recover_one(directory, i, cluster_id, engine, refused);
+    auto log = recover_one(directory, i, cluster_id, views, engine, refused);
     if (!log.ok()) return log.status();
     if (i < options_.workers) {
       logs.push_back(*std::move(log));
@@ -89,15 +94,17 @@ absl::StatusOr<std::vector<OpenLog>> NodeRecovery::recover_logs(const std::strin
 }
 
 absl::StatusOr<OpenLog> NodeRecovery::recover_one(const std::string& directory, uint32_t number,
-                                                  const std::string& cluster_id, RocksdbEngine& engine,
-                                                  std::map<ShardId, absl::Status>& refused) {
+                                                  const std::string& cluster_id, const ShardViews& views,
+                                                  RocksdbEngine& engine, std::map<ShardId, absl::Status>& refused) {
   const auto node = parse_uuid(options_.node_uuid);
   if (!node.ok()) return node.status();
   const auto cluster = parse_uuid(cluster_id);
   if (!cluster.ok()) return cluster.status();
   auto device = open_posix_device(directory, {.io = options_.log_io});
   if (!device.ok()) return device.status();
-  RecoveryOptions recovery{.log = options_.log_files, .shards_dir = files::shards_dir(options_.data_dir)};
+  RecoveryOptions recovery{.log = options_.log_files,
+                           .shards_dir = files::shards_dir(options_.data_dir),
+                           .made = made_databases(views, self())};
   // The memory of the workers is not in use yet, so recovery may have it. It gets half, because segments behind the
   // chunk are read at the same time.
   recovery.chunk_bytes = std::min(recovery.chunk_bytes, options_.memory_bytes / 2);
@@ -142,10 +149,10 @@ absl::StatusOr<Recovered> NodeRecovery::try_to_recover(const std::string& cluste
   Recovered out;
   if (absl::Status started = copies.start(cluster_id, state_, out.refused); !started.ok()) return started;
   std::map<ShardId, absl::Status> damaged;
-  auto logs = recover_logs(cluster_id, engine, damaged);
-  if (!logs.ok()) return logs.status();
   auto views = read_views(files_);
   if (!views.ok()) return views.status();
+  auto logs = recover_logs(cluster_id, *views, engine, damaged);
+  if (!logs.ok()) return logs.status();
   if (absl::Status read = read_unsynced(*views); !read.ok()) return read;
   if (absl::Status disowned = disown_damaged(*views, damaged); !disowned.ok()) return disowned;
   out.logs = *std::move(logs);
@@ -171,8 +178,7 @@ absl::Status NodeRecovery::read_unsynced(const ShardViews& views) {
 
 /// The damaged data stay until the map makes the replica a learner (ShardLifecycle).
 absl::Status NodeRecovery::disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged) {
-  const ReplicaId self{node_id_of(options_.node_uuid), state_.storage_incarnation};
-  if (!must_learn_again(views, damaged, self)) return absl::OkStatus();
+  if (!must_learn_again(views, damaged, self())) return absl::OkStatus();
   NodeState next = state_;
   ++next.storage_incarnation;
   if (absl::Status written = write_state(files_, next); !written.ok()) return written;

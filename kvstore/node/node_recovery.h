@@ -59,12 +59,14 @@ class NodeRecovery {
   absl::Status count_start();
   [[nodiscard]] size_t give_up_all_spares();
   absl::StatusOr<Recovered> try_to_recover(const std::string& cluster_id, RocksdbEngine& engine, NodeCopies& copies);
-  absl::StatusOr<std::vector<OpenLog>> recover_logs(const std::string& cluster_id, RocksdbEngine& engine,
-                                                    std::map<ShardId, absl::Status>& refused);
+  absl::StatusOr<std::vector<OpenLog>> recover_logs(const std::string& cluster_id, const ShardViews& views,
+                                                    RocksdbEngine& engine, std::map<ShardId, absl::Status>& refused);
   absl::StatusOr<OpenLog> recover_one(const std::string& directory, uint32_t number, const std::string& cluster_id,
-                                      RocksdbEngine& engine, std::map<ShardId, absl::Status>& refused);
+                                      const ShardViews& views, RocksdbEngine& engine,
+                                      std::map<ShardId, absl::Status>& refused);
   absl::Status read_unsynced(const ShardViews& views);
   absl::Status disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged);
+  [[nodiscard]] ReplicaId self() const;
   void log(LogSeverity severity, const std::string& line) const {
     if (options_.log) options_.log(severity, line);
   }

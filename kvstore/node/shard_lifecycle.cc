@@ -8,6 +8,7 @@
 #include "control/core/protocol_version.h"
 #include "kvstore/codec/text.h"
 #include "kvstore/peers/peer_identity.h"
+#include "kvstore/storage/shard_files.h"
 #include "kvstore/storage/shard_life.h"
 #include "kvstore/types/worker_mutants.h"
 
@@ -332,7 +333,25 @@ bool ShardLifecycle::open_all(const std::vector<WantedShard>& wanted) {
       static_cast<void>(write_down(node_.take_adopted()));
     }
   }
+  note_made(wanted);
   return all_open;
+}
+
+/// Notes the databases of shards without replicas: those of replicas are noted by their views. Without room for the
+/// note such shards are served all the same, and noted at the next map.
+void ShardLifecycle::note_made(const std::vector<WantedShard>& wanted) {
+  ShardViews next = views_;
+  for (const WantedShard& shard : wanted) {
+    const auto local = local_.find(shard.id);
+    const bool is_open = local != local_.end() && local->second.phase == Phase::kServing;
+    if (is_open && !shard.view) next.try_emplace(shard.id, kMadeUnreplicated);
+  }
+  if (next.size() == views_.size()) return;
+  if (absl::Status written = write_views(*options_.files, next); !written.ok()) {
+    log(LogSeverity::kWarning, absl::StrCat("databases that were made cannot be noted: ", written.message()));
+    return;
+  }
+  views_ = std::move(next);
 }
 
 bool ShardLifecycle::open(const WantedShard& shard, Local& local) {
@@ -342,9 +361,7 @@ bool ShardLifecycle::open(const WantedShard& shard, Local& local) {
   if (replaced.ok()) replaced = drop_damaged(shard);
   const auto refused = refused_.find(id);
   if (replaced.ok()) replaced = finish_replacing(id);
-  auto db = refused != refused_.end() ? refused->second
-            : replaced.ok()           ? engine_.open_db(options_.shards_dir, id)
-                                      : replaced;
+  auto db = refused != refused_.end() ? refused->second : replaced.ok() ? open_database(shard) : replaced;
   // Not for a replicated shard: its primary assigns the indices, and never assigns one twice.
   if (db.ok() && replicated == nullptr) {
     if (absl::Status begun = begin_life(**db); !begun.ok()) db = std::move(begun);
@@ -370,6 +387,18 @@ bool ShardLifecycle::open(const WantedShard& shard, Local& local) {
   local.view = replicated->view;
   workers_[local.worker]->set_view(id, *replicated->view, replicated->places);
   return true;
+}
+
+/// A database that was made here is never made anew: that would hide that it was lost.
+absl::StatusOr<std::unique_ptr<ShardDb>> ShardLifecycle::open_database(const WantedShard& shard) {
+  const ReplicaId self{node_id_of(options_.node_uuid), state_.storage_incarnation};
+  const auto known = views_.find(shard.id);
+  const bool learns = shard.view && !shard.view->is_member(self);
+  const bool was_made = !learns && known != views_.end() && has_database(known->second, self);
+  auto db = engine_.open_db(options_.shards_dir, shard.id,
+                            was_made ? RocksdbEngine::IfMissing::kFail : RocksdbEngine::IfMissing::kCreate);
+  if (was_made && absl::IsNotFound(db.status())) return files::missing_database(options_.shards_dir, shard.id);
+  return db;
 }
 
 void ShardLifecycle::cannot_open(const WantedShard& shard, Local& local, const absl::Status& why) {
@@ -408,15 +437,35 @@ void ShardLifecycle::note_unserved(const std::vector<WantedShard>& wanted, const
   node_.unserved_changed(unserved_);
 }
 
+DropEvidence ShardLifecycle::evidence() const {
+  return {options_.cluster_id, options_.node_uuid, state_.map_revision};
+}
+
+/// The views of dropped tables tell nothing any more.
+bool ShardLifecycle::forget_dropped() {
+  std::vector<ShardId> known;
+  for (const auto& [id, view] : views_) known.push_back(id);
+  ShardViews next = views_;
+  for (const ShardId id : dropped_shards(*map_, evidence(), known)) {
+    if (!local_.contains(id)) next.erase(id);
+  }
+  if (next.size() == views_.size()) return true;
+  if (absl::Status written = write_views(*options_.files, next); !written.ok()) {
+    log(LogSeverity::kWarning, absl::StrCat("views of dropped tables stay: ", written.message()));
+    return false;
+  }
+  views_ = std::move(next);
+  return true;
+}
+
 bool ShardLifecycle::delete_dropped() {
   const auto on_disk = engine_.list_shards(options_.shards_dir);
   if (!on_disk.ok()) {
     log(LogSeverity::kError, absl::StrCat("cannot look for data to delete: ", on_disk.status().ToString()));
     return false;
   }
-  bool all_deleted = true;
-  const DropEvidence evidence{options_.cluster_id, options_.node_uuid, state_.map_revision};
-  for (const ShardId id : dropped_shards(*map_, evidence, *on_disk)) {
+  bool all_deleted = forget_dropped();
+  for (const ShardId id : dropped_shards(*map_, evidence(), *on_disk)) {
     if (local_.contains(id)) continue;  // still in use; deleted after it is closed
     const absl::Status status = destroy(id);
     log(status.ok() ? LogSeverity::kInfo : LogSeverity::kError,

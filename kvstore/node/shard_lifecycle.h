@@ -141,12 +141,16 @@ class ShardLifecycle {
   [[nodiscard]] bool tell_views(const std::vector<WantedShard>& wanted);
   [[nodiscard]] bool open_all(const std::vector<WantedShard>& wanted);
   [[nodiscard]] bool open(const WantedShard& shard, Local& local);
+  [[nodiscard]] absl::StatusOr<std::unique_ptr<ShardDb>> open_database(const WantedShard& shard);
   void cannot_open(const WantedShard& shard, Local& local, const absl::Status& why);
+  void note_made(const std::vector<WantedShard>& wanted);
   void note_unserved(const std::vector<WantedShard>& wanted, const absl::Status& why);
   void note_served(ShardId id);
   void note_waiting(ShardId id, const absl::Status& why);
   void leave(ShardId id, Local& local);
   void closed(ShardId id);
+  [[nodiscard]] DropEvidence evidence() const;
+  [[nodiscard]] bool forget_dropped();
   [[nodiscard]] bool delete_dropped();
   [[nodiscard]] absl::Status destroy(ShardId id);
 

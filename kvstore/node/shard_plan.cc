@@ -69,12 +69,12 @@ std::vector<WantedShard> wanted_shards(const control::ShardMap& map, const std::
 }
 
 std::vector<ShardId> dropped_shards(const control::ShardMap& map, const DropEvidence& evidence,
-                                    std::span<const ShardId> on_disk) {
+                                    std::span<const ShardId> known) {
   const bool conclusive = map.revision != 0 && map.revision >= evidence.map_revision && !evidence.cluster_id.empty() &&
                           map.cluster_id == evidence.cluster_id && map.find_node(evidence.node_uuid) != nullptr;
   std::vector<ShardId> dropped;
   if (!conclusive) return dropped;
-  std::copy_if(on_disk.begin(), on_disk.end(), std::back_inserter(dropped),
+  std::copy_if(known.begin(), known.end(), std::back_inserter(dropped),
                [&](ShardId id) { return map.find_table(control::TableId{id.table_id}) == nullptr; });
   return dropped;
 }
@@ -89,6 +89,18 @@ bool must_learn_again(const ShardViews& views, const std::map<ShardId, absl::Sta
     }
   }
   return lacks_some;
+}
+
+bool has_database(const View& persisted, ReplicaId self) {
+  return persisted == kMadeUnreplicated || persisted.is_member(self);
+}
+
+std::set<ShardId> made_databases(const ShardViews& views, ReplicaId self) {
+  std::set<ShardId> made;
+  for (const auto& [id, view] : views) {
+    if (has_database(view, self)) made.insert(id);
+  }
+  return made;
 }
 
 }  // namespace skua::kv

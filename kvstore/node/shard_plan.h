@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,6 +55,12 @@ struct WantedShard {
 [[nodiscard]] bool must_learn_again(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged,
                                     ReplicaId self);
 
+/// Whether the database of a shard with this persisted view was made here and must be there: that of a member, or of a
+/// shard without replicas. (A learner may begin without data.)
+[[nodiscard]] bool has_database(const View& persisted, ReplicaId self);
+/// The shards with such views.
+[[nodiscard]] std::set<ShardId> made_databases(const ShardViews& views, ReplicaId self);
+
 /// Identity of this node, and the newest map revision that it has persisted.
 struct DropEvidence {
   std::string cluster_id;
@@ -61,9 +68,9 @@ struct DropEvidence {
   uint64_t map_revision = 0;
 };
 
-/// The shards of `on_disk` whose table was dropped, by the rule above.
+/// Those of `known` whose table was dropped, by the rule above. `known`: shards of which something is on the disk.
 [[nodiscard]] std::vector<ShardId> dropped_shards(const control::ShardMap& map, const DropEvidence& evidence,
-                                                  std::span<const ShardId> on_disk);
+                                                  std::span<const ShardId> known);
 
 }  // namespace skua::kv
 

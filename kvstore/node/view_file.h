@@ -5,7 +5,8 @@
 //                        { u32 table  u32 shard  u64 fork  u32 bytes  frame } for each shard
 //                        u32 CRC-32C of all before
 //
-// A frame is an encoded StartView message (message_codec.h). The file is written as a whole under another name and then
+// A frame is an encoded StartView message (message_codec.h). An empty view says that the node has made the database of a
+// shard without replicas. Shards of dropped tables leave the file when their data are deleted. The file is written as a whole under another name and then
 // renamed. The whole file is rewritten each time, because views change rarely, and many change at once when a node is
 // lost.
 #ifndef SKUA_KVSTORE_NODE_VIEW_FILE_H_
@@ -25,6 +26,8 @@ namespace skua::kv {
 using ShardViews = std::map<ShardId, View>;
 
 inline constexpr char kViewsFile[] = "views";
+/// Of a shard without replicas whose database was made.
+inline const View kMadeUnreplicated{};
 
 /// The content of the file. Errors: those of encode_frame().
 [[nodiscard]] absl::StatusOr<std::string> encode_views(const ShardViews& views);

@@ -13,6 +13,7 @@
 #include "kvstore/storage/effect_batch.h"
 #include "kvstore/storage/replica_tail.h"
 #include "kvstore/storage/shard_db.h"
+#include "kvstore/storage/shard_files.h"
 #include "kvstore/types/engine_mutants.h"
 #include "rpc/base/status.h"
 
@@ -75,6 +76,10 @@ class Recovery {
     ShardState& shard = *shards_.back();
     shard.log_shard = log_shard;
     auto db = engine_.open_db(options_.shards_dir, id, RocksdbEngine::IfMissing::kFail);
+    if (absl::IsNotFound(db.status()) && options_.made.contains(id)) {
+      shard.refused = files::missing_database(options_.shards_dir, id);
+      return;
+    }
     if (absl::IsNotFound(db.status())) {
       tell(absl::StrCat("log has records of shard ", id.table_id, "-", id.shard, ", which has no data here: dropped"));
       return;

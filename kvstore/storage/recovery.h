@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -37,6 +38,7 @@ namespace skua::kv {
 struct RecoveryOptions {
   LogOptions log;
   std::string shards_dir;
+  std::set<ShardId> made{};  ///< shards whose databases the node has made, and has not removed on purpose
   /// Bytes of the log that are gathered in memory before their records are applied. Each time costs several syncs per
   /// shard.
   size_t chunk_bytes = size_t{256} << 20;

@@ -94,6 +94,13 @@ absl::Status check_no_log_is_missing(const std::string& data_dir) {
       "remove --force`"));
 }
 
+absl::Status missing_database(const std::string& shards_dir, ShardId id) {
+  return absl::DataLossError(absl::StrCat(
+      "there is no ", shards_dir, "/", shard_name(id),
+      ", which the node has made: writes that it acknowledged may be lost with it. If the directory still exists "
+      "elsewhere, put it back while the node is stopped"));
+}
+
 absl::Status io_error(const char* what, const std::string& path, const std::error_code& code) {
   const std::string text = absl::StrCat(what, " ", path, ": ", code.message());
   if (is_shortage(code.value())) return absl::ResourceExhaustedError(text);

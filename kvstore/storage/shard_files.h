@@ -39,6 +39,8 @@ namespace skua::kv::files {
 /// DATA_LOSS: a log is missing that the node has made. There are databases, which log 0 is older than, or a log with a
 /// higher number. Says what to do.
 [[nodiscard]] absl::Status check_no_log_is_missing(const std::string& data_dir);
+/// DATA_LOSS: the node has made the shard's database in `shards_dir`, and there is none.
+[[nodiscard]] absl::Status missing_database(const std::string& shards_dir, ShardId id);
 
 /// The prefixes that the names of directories have while they are made, received from elsewhere, and removed.
 inline constexpr char kNewPrefix[] = ".new-";

@@ -70,8 +70,11 @@ bool ClusterNode::start() {
     return false;
   }
   auto device = machine_->open_log_device(0);
-  const RecoveryOptions recovery{
-      .log = options_.log, .shards_dir = "", .chunk_bytes = kernel_.rng.below(4000), .threads = 1};
+  const RecoveryOptions recovery{.log = options_.log,
+                                 .shards_dir = "",
+                                 .made = made_databases(durable_views(), {id_, state_.storage_incarnation}),
+                                 .chunk_bytes = kernel_.rng.below(4000),
+                                 .threads = 1};
   auto recovered = recover_log(*device, recovery, machine_->databases());
   if (!recovered.ok()) {
     kernel_.hit(Probe::kStartFailed);

@@ -149,6 +149,39 @@ TEST_F(NodeRecoveryTest, AStateThatCannotBeReadIsNoFirstStart) {
   EXPECT_THAT(std::string(prepared.message()), HasSubstr(directory_.path()));
 }
 
+/// A dropped table leaves no note. So the log keeps its records for a database that may be put back.
+TEST_F(NodeRecoveryTest, ALogKeepsTheRecordsOfADatabaseThatIsGone) {
+  {
+    Start start(*this);
+    absl::StatusOr<Recovered> recovered = recover(start);
+    ASSERT_TRUE(recovered.ok()) << recovered.status();
+    append_record(*recovered, kShard);
+    ASSERT_TRUE(engine_->open_db(shards(), kShard).ok());
+  }
+  ASSERT_TRUE(write_views(files_, {{kShard, kMadeUnreplicated}}).ok());
+  const std::string database = shards() + "/" + files::shard_name(kShard);
+  const std::string aside = directory_.path() + "/aside";
+  fs::rename(database, aside);
+  const auto refusal = [&] {
+    Start start(*this);
+    const absl::StatusOr<Recovered> recovered = recover(start);
+    EXPECT_TRUE(recovered.ok()) << recovered.status();
+    EXPECT_EQ(start.recovery.state().storage_incarnation, 1u);
+    return recovered.ok() && recovered->refused.contains(kShard) ? recovered->refused.at(kShard) : absl::OkStatus();
+  };
+  for (int starts = 0; starts < 2; ++starts) {
+    const absl::Status why = refusal();
+    EXPECT_TRUE(absl::IsDataLoss(why)) << why;
+    EXPECT_THAT(why.ToString(), HasSubstr(database));
+  }
+  fs::rename(aside, database);
+  EXPECT_THAT(refusal().ToString(), HasSubstr("record 1 of the shard")) << "the record is there, and no shard's";
+  fs::remove_all(database);
+  ASSERT_TRUE(write_views(files_, {}).ok());
+  EXPECT_TRUE(refusal().ok());
+  EXPECT_THAT(lines_, HasSubstr("which has no data here: dropped"));
+}
+
 /// Others must not take the replica for the member that had the data.
 TEST_F(NodeRecoveryTest, ADamagedReplicaIsRefusedAndTheNodeLearnsAgain) {
   {

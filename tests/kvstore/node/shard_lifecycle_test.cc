@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::FakeWorker;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::kCluster;
 using testing::kThem;
@@ -54,6 +55,7 @@ class ShardLifecycleTest : public ::testing::Test, private ShardLifecycleHost {
   void stop() {
     lifecycle_.reset();
     news_ = {};
+    unserved_.clear();
     applied_ = 0;
     for (FakeWorker& host : hosts_) host.forget();
   }
@@ -414,6 +416,79 @@ TEST_F(ShardLifecycleTest, Restart_FindsItsDataAgain) {
   set_map(MapMaker(3).table(1, {{0, 0, 1}}).share());
   PinnedValue value;
   EXPECT_TRUE(hosts_[0].shards().at({1, 0}).db->get("key", value).ok());
+}
+
+TEST_F(ShardLifecycleTest, Restart_ADatabaseThatIsGoneIsNotMadeAnew) {
+  const auto map = MapMaker(3).table(1, {{0, 0, 1}, {0, 1, 1}}).share();
+  set_map(map);
+  write(*hosts_[0].shards().at({1, 0}).db, "key");
+  stop();
+  std::filesystem::rename(dir_ + "/1-0", directory_.path() + "/aside");
+  start();
+  set_map(map);
+  EXPECT_FALSE(hosts_[0].shards().at({1, 0}).failure.empty());
+  EXPECT_NE(hosts_[1].shards().at({1, 1}).db, nullptr);
+  ASSERT_TRUE(unserved_.contains({1, 0}));
+  EXPECT_TRUE(absl::IsDataLoss(unserved_.at({1, 0}).why)) << unserved_.at({1, 0}).why;
+  EXPECT_THAT(unserved_.at({1, 0}).why.ToString(), HasSubstr(dir_ + "/1-0"));
+  EXPECT_THAT(on_disk(), ElementsAre(ShardId{1, 1}));
+  restart();
+  set_map(map);
+  EXPECT_TRUE(unserved_.contains({1, 0})) << "at each start";
+  stop();
+  std::filesystem::rename(directory_.path() + "/aside", dir_ + "/1-0");
+  start();
+  set_map(map);
+  EXPECT_TRUE(unserved_.empty());
+  PinnedValue value;
+  EXPECT_TRUE(hosts_[0].shards().at({1, 0}).db->get("key", value).ok());
+}
+
+TEST_F(ShardLifecycleTest, Restart_AMemberWhoseDatabaseIsGoneIsRefusedUntilItLearns) {
+  control::ShardMap map = replicated_map(3, 1, 1);
+  set_map(share(map));
+  persist_view({1, 0}, hosts_[1].shards().at({1, 0}).view);
+  stop();
+  std::filesystem::remove_all(dir_ + "/1-0");
+  start();
+  set_map(share(map));
+  ASSERT_TRUE(unserved_.contains({1, 0}));
+  EXPECT_TRUE(absl::IsDataLoss(unserved_.at({1, 0}).why)) << unserved_.at({1, 0}).why;
+  EXPECT_THAT(on_disk(), IsEmpty());
+  // The control plane goes on without this replica, and then has it learn.
+  control::MapShard& shard = map.tables.front().shards.front();
+  shard.epoch = shard.change = 2;
+  shard.learners.push_back({shard.backups.front(), 0});
+  shard.backups.clear();
+  map.revision = 4;
+  set_map(share(map));
+  EXPECT_EQ(applied_, 4U);
+  EXPECT_TRUE(unserved_.empty());
+  EXPECT_NE(hosts_[1].shards().at({1, 0}).db, nullptr);
+}
+
+TEST_F(ShardLifecycleTest, SetMap_ADatabaseThatCannotBeNotedIsServedAndNotedLater) {
+  std::filesystem::create_symlink("/dev/full", directory_.path() + "/views.new");
+  set_map(MapMaker(3).table(1, {{0, 0, 1}}).share());
+  EXPECT_EQ(applied_, 3U);
+  EXPECT_NE(hosts_[0].shards().at({1, 0}).db, nullptr);
+  std::filesystem::remove(directory_.path() + "/views.new");
+  EXPECT_THAT(read_views(files_).value(), IsEmpty());
+  set_map(MapMaker(4).table(1, {{0, 0, 1}}).share());
+  EXPECT_THAT(read_views(files_).value(), ElementsAre(std::pair(ShardId{1, 0}, View{})));
+}
+
+TEST_F(ShardLifecycleTest, SetMap_ViewsOfDroppedTablesLeaveTheFile) {
+  control::ShardMap map = replicated_map(3, 1, 1);
+  set_map(share(map));
+  persist_view({1, 0}, hosts_[1].shards().at({1, 0}).view);
+  map.tables = MapMaker(4).table(2, {{0, 0, 1}}).map().tables;
+  map.revision = 4;
+  set_map(share(map));
+  EXPECT_EQ(read_views(files_)->size(), 2U) << "the replica is still in use";
+  let_go(hosts_[1], {1, 0});
+  EXPECT_THAT(on_disk(), ElementsAre(ShardId{2, 0}));
+  EXPECT_THAT(read_views(files_).value(), ElementsAre(std::pair(ShardId{2, 0}, kMadeUnreplicated)));
 }
 
 TEST_F(ShardLifecycleTest, Restart_DeletesWhatWasDroppedMeanwhile) {

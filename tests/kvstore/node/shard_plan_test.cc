@@ -90,6 +90,22 @@ TEST(MustLearnAgain, WhoeverMayLackWhatItAcknowledged) {
   EXPECT_FALSE(must_learn_again({}, damaged, self));
 }
 
+TEST(MadeDatabases, OfMembersAndOfShardsWithoutReplicas) {
+  const ReplicaId self{7, 2};
+  const ReplicaId other{9, 1};
+  View learns = view_with({other});
+  learns.learners = {{self, 0}};
+  View given_up = kMadeUnreplicated;
+  given_up.fork = 1;
+  const ShardViews views = {{{1, 0}, kMadeUnreplicated},
+                            {{1, 1}, view_with({self, other})},
+                            {{1, 2}, view_with({other})},
+                            {{1, 3}, view_with({{7, 1}, other})},
+                            {{1, 4}, learns},
+                            {{1, 5}, given_up}};
+  EXPECT_THAT(made_databases(views, self), ::testing::ElementsAre(ShardId{1, 0}, ShardId{1, 1}));
+}
+
 TEST(MustLearnAgain, NotIfNobodyElseHasAnotherShard) {
   const ReplicaId self{7, 2};
   const ReplicaId other{8, 1};
