@@ -5,10 +5,10 @@
 //                        { u32 table  u32 shard  u64 fork  u32 bytes  frame } for each shard
 //                        u32 CRC-32C of all before
 //
-// A frame is an encoded StartView message (message_codec.h). An empty view says that the node has made the database of a
-// shard without replicas. Shards of dropped tables leave the file when their data are deleted. The file is written as a whole under another name and then
-// renamed. The whole file is rewritten each time, because views change rarely, and many change at once when a node is
-// lost.
+// A frame is an encoded StartView message (message_codec.h). An empty view says that the node has made the database of
+// a shard without replicas. Shards of dropped tables leave the file when their data are deleted. The file is written as
+// a whole under another name and then renamed. The whole file is rewritten each time, because views change rarely, and
+// many change at once when a node is lost.
 #ifndef SKUA_KVSTORE_NODE_VIEW_FILE_H_
 #define SKUA_KVSTORE_NODE_VIEW_FILE_H_
 

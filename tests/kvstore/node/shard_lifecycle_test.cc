@@ -163,6 +163,16 @@ control::ShardMap replicated_map(uint64_t revision, uint64_t epoch, uint32_t pri
   return map;
 }
 
+/// What follows replicated_map(3, 1, 1): the control plane goes on without this replica, and then has it learn.
+control::ShardMap with_us_as_learner(control::ShardMap map) {
+  control::MapShard& shard = map.tables.front().shards.front();
+  shard.epoch = shard.change = 2;
+  shard.learners.push_back({shard.backups.front(), 0});
+  shard.backups.clear();
+  map.revision = 4;
+  return map;
+}
+
 TEST_F(ShardLifecycleTest, SetMap_AReplicaIsOpenedWithItsViewAlsoWhereItDoesNotLead) {
   set_map(share(replicated_map(3, 1, 1)));
   EXPECT_EQ(applied_, 3U);
@@ -348,13 +358,7 @@ TEST_F(ShardLifecycleTest, SetMap_ADamagedReplicaIsLearntAgainOnceItIsNoMember) 
   restart();
   set_map(share(map));
   EXPECT_TRUE(hosts_[1].shards().contains({1, 0}) && !hosts_[1].shards().at({1, 0}).failure.empty());
-  // The control plane goes on without this replica, and then has it learn.
-  control::MapShard& shard = map.tables.front().shards.front();
-  shard.epoch = shard.change = 2;
-  shard.learners.push_back({shard.backups.front(), 0});
-  shard.backups.clear();
-  map.revision = 4;
-  set_map(share(map));
+  set_map(share(with_us_as_learner(map)));
   EXPECT_EQ(applied_, 4U);
   EXPECT_NE(hosts_[1].shards().at({1, 0}).db, nullptr);
   EXPECT_TRUE(unserved_.empty());
@@ -455,13 +459,7 @@ TEST_F(ShardLifecycleTest, Restart_AMemberWhoseDatabaseIsGoneIsRefusedUntilItLea
   ASSERT_TRUE(unserved_.contains({1, 0}));
   EXPECT_TRUE(absl::IsDataLoss(unserved_.at({1, 0}).why)) << unserved_.at({1, 0}).why;
   EXPECT_THAT(on_disk(), IsEmpty());
-  // The control plane goes on without this replica, and then has it learn.
-  control::MapShard& shard = map.tables.front().shards.front();
-  shard.epoch = shard.change = 2;
-  shard.learners.push_back({shard.backups.front(), 0});
-  shard.backups.clear();
-  map.revision = 4;
-  set_map(share(map));
+  set_map(share(with_us_as_learner(map)));
   EXPECT_EQ(applied_, 4U);
   EXPECT_TRUE(unserved_.empty());
   EXPECT_NE(hosts_[1].shards().at({1, 0}).db, nullptr);
