@@ -14,11 +14,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "app/exit.h"
+#include "tests/simulation/seed_jobs.h"
 
 namespace skua::simulation {
 namespace {
 
 constexpr uint64_t kReplayOneIn = 50;
+constexpr uint64_t kMostJobs = 256;
 
 struct Arguments {
   uint64_t first_seed = 1;
@@ -29,6 +31,7 @@ struct Arguments {
   bool probes = false;
   bool keep_going = false;
   bool all_mutants = false;
+  uint64_t jobs = 1;
   std::string mutant;
 };
 
@@ -50,6 +53,8 @@ class Runner {
     const app::Option& seed = line.add_int("seed", &arguments_.seed, "This world only.");
     line.add_bool("replay", &arguments_.replay, "Runs each seed twice: the traces must be equal.");
     line.add_bool("keep-going", &arguments_.keep_going, "Goes on behind a seed that fails.");
+    line.add_int("jobs", &arguments_.jobs, "So many worlds beside each other, in processes of their own.")
+        .range(1, kMostJobs);
     if (program_.has_trace) {
       line.add_bool("trace", &arguments_.trace, "Says what happens in the worlds.");
       line.add_bool("verbose", &arguments_.trace, "The same as --trace.");
@@ -88,13 +93,14 @@ class Runner {
     const std::string name = program_.name;
     line.example(name + " --seeds 2000", "2,000 worlds, each with its own faults");
     line.example(name + " --seed 4711" + (program_.has_trace ? " --trace" : ""), "one of them again");
+    line.example(name + " --seeds 20000 --jobs 2 --keep-going", "as many as two processors can, all of them");
     line.example(name + " --replay --seeds 20", "each seed twice: the traces must be equal");
     line.example(absl::StrCat(name, " --mutant ", program_.mutants.front().name), "a deliberate fault must be caught");
   }
 
   /// What the command line says of all worlds: a replay needs it, too.
   static std::string own_words(int argc, char** argv) {
-    static constexpr std::string_view kNumbers[] = {"--seeds", "--first-seed", "--seed"};
+    static constexpr std::string_view kNumbers[] = {"--seeds", "--first-seed", "--seed", "--jobs"};
     static constexpr std::string_view kFlags[] = {"--replay", "--keep-going", "--trace", "--verbose", "--probes"};
     std::string words;
     for (int i = 1; i < argc; ++i) {
@@ -115,15 +121,35 @@ class Runner {
   int run_here() {
     if (const std::optional<bool> held = run_instead()) return *held ? 0 : 1;
     const auto start = std::chrono::steady_clock::now();
-    bool failed = false;
-    for (uint64_t seed = arguments_.first_seed; seed < arguments_.first_seed + arguments_.seeds; ++seed) {
-      if (run_seed(seed)) continue;
-      if (!arguments_.keep_going) return 1;
-      failed = true;
+    Progress progress(program_.name, arguments_.seeds);
+    bool held = true;
+    if (arguments_.jobs == 1) {
+      held = run_seeds(0, [&progress](uint64_t /*seed*/) { progress.count_world(); });
+    } else {
+      const auto job = [this](uint64_t number, const JobReport& report) {
+        const bool job_held = run_seeds(number, [&report](uint64_t seed) { report.begin_world(seed); });
+        report.end(total_);
+        return job_held;
+      };
+      JobsResult result = run_jobs(arguments_.jobs, !arguments_.keep_going, progress, job);
+      held = result.all_held;
+      total_ = std::move(result.total);
     }
+    if (!held && !arguments_.keep_going) return 1;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     print_summary(absl::StrCat(arguments_.seeds, " seeds"), total_, seconds.count());
-    return failed || misses_probes() ? 1 : 0;
+    return held && !misses_probes() ? 0 : 1;
+  }
+
+  /// Every `jobs`-th seed, from `offset` on; `begin` hears of each. False: a promise was broken.
+  bool run_seeds(uint64_t offset, const std::function<void(uint64_t seed)>& begin) {
+    bool held = true;
+    for (uint64_t i = offset; i < arguments_.seeds && (held || arguments_.keep_going); i += arguments_.jobs) {
+      const uint64_t seed = arguments_.first_seed + i;
+      begin(seed);
+      held = run_seed(seed) && held;
+    }
+    return held;
   }
 
   /// False: a promise was broken, or the seed does not replay.
@@ -208,37 +234,6 @@ class Runner {
 };
 
 }  // namespace
-
-void Summary::add(const Summary& other) {
-  if (counts.empty()) {
-    counts = other.counts;
-  } else {
-    for (size_t i = 0; i < counts.size(); ++i) counts[i].second += other.counts[i].second;
-  }
-  for (const auto& [name, number] : other.probes) probes[name] += number;
-  virtual_s += other.virtual_s;
-}
-
-void print_summary(const std::string& what, const Summary& summary, double seconds) {
-  const char* before = ": ";
-  std::printf("%s", what.c_str());
-  for (const auto& [name, number] : summary.counts) {
-    std::printf("%s%" PRIu64 " %s", before, number, name.c_str());
-    before = ", ";
-  }
-  if (summary.virtual_s > 0) {
-    std::printf("; %.0f virtual seconds in %.1f (%.0f : 1)\n", summary.virtual_s, seconds, summary.virtual_s / seconds);
-  } else {
-    std::printf("; %.1f seconds\n", seconds);
-  }
-  before = "probes: ";
-  for (const auto& [name, number] : summary.probes) {
-    if (number == 0) continue;
-    std::printf("%s%s %" PRIu64, before, name.c_str(), number);
-    before = ", ";
-  }
-  if (!summary.probes.empty()) std::printf("\n");
-}
 
 int run_program(const Program& program, int argc, char** argv) {
   Runner runner(program);

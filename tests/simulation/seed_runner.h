@@ -5,39 +5,29 @@
 //   PROGRAM --replay --seeds 20        each seed twice: the traces must be equal (otherwise every 50th is)
 //   PROGRAM --probes --seeds 300       fails if a rare branch was never taken
 //   PROGRAM --keep-going               goes on behind a seed that fails
+//   PROGRAM --jobs 2                   two worlds beside each other, in processes of their own
 //   PROGRAM --mutant NAME              a deliberate fault: succeeds if some seed catches it
 //   PROGRAM --mutants                  all of them
 //
 // A program hands in a Program: how a world is made, its mutants, its probes, and options of its own. A world is made
-// from a seed alone and runs on one thread; when it has run, it says what it counted.
+// from a seed alone and runs on one thread; when it has run, it says what it counted. A long run says once a minute, on
+// standard error, how far it is.
 #ifndef SKUA_TESTS_SIMULATION_SEED_RUNNER_H_
 #define SKUA_TESTS_SIMULATION_SEED_RUNNER_H_
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "app/config.h"
+#include "tests/simulation/summary.h"
 
 namespace skua::simulation {
-
-/// What one world counted, or many.
-struct Summary {
-  /// What was done. All worlds of a program give the same names in the same order.
-  std::vector<std::pair<std::string, uint64_t>> counts = {};
-  /// How often each rare branch was taken.
-  std::map<std::string, uint64_t> probes = {};
-  /// 0: the world has no clock.
-  double virtual_s = 0;
-  void add(const Summary& other);
-};
 
 class World {
  public:
@@ -84,9 +74,6 @@ struct Program {
 
 /// A main, as a whole: the exit code.
 [[nodiscard]] int run_program(const Program& program, int argc, char** argv);
-
-/// The lines that end a run. `what` says of which worlds.
-void print_summary(const std::string& what, const Summary& summary, double seconds);
 
 }  // namespace skua::simulation
 

@@ -111,6 +111,22 @@ TEST(SeedRunnerTest, KeepsGoingIfAsked) {
   EXPECT_TRUE(text.starts_with("seed 2: it broke\n3 seeds: 6 things; ")) << text;
 }
 
+TEST(SeedRunnerTest, JobsShareTheSeeds) {
+  const auto [text, code] = run("--jobs 2 --seeds 9 --probes");
+  EXPECT_EQ(code, 0);
+  EXPECT_TRUE(text.starts_with("9 seeds: 45 things; ")) << text;
+  EXPECT_TRUE(text.ends_with("\nprobes: odd 5, rare 1\n")) << text;
+  EXPECT_EQ(run("--jobs 2 --seeds 8 --probes").second, 1);
+}
+
+TEST(SeedRunnerTest, BrokenSeedOfAJobSaysHowToReplayIt) {
+  EXPECT_EQ(run("--break 2 --jobs 2"),
+            std::pair(std::string("seed 2: it broke\nreplay: fake_sim --break 2 --seed 2 --trace\n"), 1));
+  const auto [text, code] = run("--break 2 --jobs 2 --keep-going");
+  EXPECT_EQ(code, 1);
+  EXPECT_TRUE(text.starts_with("seed 2: it broke\n3 seeds: 6 things; ")) << text;
+}
+
 TEST(SeedRunnerTest, TracesMustBeEqual) {
   EXPECT_EQ(run("--replay").second, 0);
   EXPECT_EQ(run("--no-replays").second, 0);
@@ -142,7 +158,7 @@ TEST(SeedRunnerTest, RunsSomethingElseIfAsked) {
 }
 
 TEST(SeedRunnerTest, WrongUsageIsRefused) {
-  for (const char* words : {"--sede 3", "--seeds", "--seeds x", "--seeds 0", "--mutant none", "more"}) {
+  for (const char* words : {"--sede 3", "--seeds", "--seeds x", "--seeds 0", "--mutant none", "--jobs 0", "more"}) {
     EXPECT_EQ(run(words), std::pair(std::string(), 2)) << words;
   }
 }
