@@ -113,10 +113,7 @@ CommandTask get(CommandRun& run) {
 CommandTask gat(CommandRun& run) {
   const MemcachedReply reply(run, false);
   const std::optional<int64_t> exptime = parse_memcached_i64(run.arg(1));
-  if (!exptime.has_value()) {
-    reply.line(memcached_errors::kBadExpiry);
-    co_return;
-  }
+  if (!exptime.has_value()) co_return reply.line(memcached_errors::kBadExpiry);
   const MemcachedExpiry expiry = memcached_expiry(*exptime, run.now_ms());
   for (size_t i = 2; i < run.size(); i += kRequestsPerCommandMax) {
     const std::vector<StoreRequest> requests = gets_from(run, i);
@@ -127,8 +124,7 @@ CommandTask gat(CommandRun& run) {
     while (!looks.empty()) {
       if (!run.may_contest()) {
         run.reply_bytes().clear();
-        reply.line(memcached_errors::kChangesTooOften);
-        co_return;
+        co_return reply.line(memcached_errors::kChangesTooOften);
       }
       if (!touches_of(reply, looks, co_await run.store_all(looks), expiry, touches)) co_return;
       if (touches.empty()) break;
@@ -142,10 +138,7 @@ CommandTask gat(CommandRun& run) {
 CommandTask touch(CommandRun& run) {
   const MemcachedReply reply(run, is_noreply(run.arg(run.size() - 1)));
   const std::optional<int64_t> exptime = parse_memcached_i64(run.arg(2));
-  if (!exptime.has_value()) {
-    reply.line(memcached_errors::kBadExpiry);
-    co_return;
-  }
+  if (!exptime.has_value()) co_return reply.line(memcached_errors::kBadExpiry);
   run.gateway().identity.memcached.touches.fetch_add(1, std::memory_order_relaxed);
   const StoreResult touched = co_await run.store(memcached_touch(run.arg(1), memcached_expiry(*exptime, run.now_ms())));
   if (!reply.failure(touched)) reply.line(touched.ok() ? "TOUCHED" : "NOT_FOUND");
@@ -156,10 +149,7 @@ CommandTask remove(CommandRun& run) {
   const MemcachedReply reply(run, is_silent);
   // Clients of long ago sent a time; only 0 is still taken.
   const size_t words = run.size() - (is_silent ? 1 : 0);
-  if (words > 3 || (words == 3 && run.arg(2) != "0")) {
-    reply.line(memcached_errors::kBadDelete);
-    co_return;
-  }
+  if (words > 3 || (words == 3 && run.arg(2) != "0")) co_return reply.line(memcached_errors::kBadDelete);
   const StoreResult removed = co_await run.store({.kind = Kind::kRemove, .key = run.arg(1)});
   if (!reply.failure(removed)) reply.line(removed.ok() ? "DELETED" : "NOT_FOUND");
 }
