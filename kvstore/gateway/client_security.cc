@@ -4,7 +4,9 @@
 
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <fstream>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -77,28 +79,13 @@ ClientSecurityWatch::ClientSecurityWatch(ClientSecurityFiles files, std::map<uin
       databases_(std::move(databases)),
       now_(std::move(now)),
       on_changed_(std::move(on_changed)),
-      report_(std::move(report)),
-      tls_(""),  // the files are read once more: they may have changed since they were loaded
-      users_("") {
-  thread_ = std::thread([this] { run(); });
-}
+      report_(std::move(report)) {}
 
-ClientSecurityWatch::~ClientSecurityWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_stopped_ = true;
-  }
-  stopped_.notify_all();
-  thread_.join();
-}
-
-void ClientSecurityWatch::run() {
-  std::unique_lock lock(mutex_);
-  while (!stopped_.wait_for(lock, kLookEvery, [this] { return is_stopped_; })) {
-    lock.unlock();
-    look();
-    lock.lock();
-  }
+void ClientSecurityWatch::run(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any stopped;
+  while (!stopped.wait_for(lock, stop, kLookEvery, [&stop] { return stop.stop_requested(); })) look();
 }
 
 void ClientSecurityWatch::look() {

@@ -20,11 +20,6 @@ constexpr int kRecordsPerTurn = 16;
 /// How long handshakes may go on in a turn of the loop. A step that has begun is finished.
 constexpr std::chrono::microseconds kShakeTime{500};
 
-int64_t steady_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 /// The address without its port; of IPv6 the network of 64 bits, which one host usually has for itself.
 std::string host_of(const std::string& address) {
   std::string host = address.substr(0, address.rfind(':'));
@@ -52,7 +47,7 @@ StoreResult result_of(PasswordChecker::Verdict verdict) {
 
 /// False: there is no memory for the connection's TLS.
 bool GatewayThread::begin_admission(Connection& connection) {
-  const int64_t now_ms = steady_ms();
+  const int64_t now_ms = monotonic_ms();
   if (tls_ != nullptr) {
     connection.tls = TlsStream::accept(*tls_, connection.fd);
     if (connection.tls == nullptr) return false;
@@ -69,7 +64,7 @@ void GatewayThread::note_admission(Connection& connection) {
   if (is_admitted == connection.was_admitted) return;
   connection.was_admitted = is_admitted;
   if (is_admitted) return;
-  connection.stranger_since_ms = steady_ms();
+  connection.stranger_since_ms = monotonic_ms();
   if (!std::exchange(connection.has_deadline, true)) {
     authentications_.add(connection.id, connection.stranger_since_ms);
   }
@@ -108,7 +103,7 @@ void GatewayThread::shake_some_hands() {
 
 void GatewayThread::receive_encrypted(Connection& connection) {
   if (!connection.tls->is_ready()) {
-    ready_to_shake_.add(connection.id, host_of(remote_address(connection.fd)));
+    ready_to_shake_.add(connection.id, host_of(remote_address(connection.fd)), connection.id);
     return;
   }
   for (int i = 0; i < kRecordsPerTurn && connection.unread.empty() && !connection.has_ended; ++i) {
@@ -171,7 +166,7 @@ void GatewayThread::take_security(ClientSecurity&& security) {
 }
 
 void GatewayThread::end_late_connections() {
-  const int64_t now_ms = steady_ms();
+  const int64_t now_ms = monotonic_ms();
   while (const std::optional<uint64_t> id = handshakes_.take_due(now_ms)) {
     Connection* const connection = find(*id);
     if (connection == nullptr || connection->tls->is_ready()) continue;

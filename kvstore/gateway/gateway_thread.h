@@ -3,7 +3,7 @@
 //
 //   turn:  sleep in epoll: on the client, the listeners, the connections, stop(), and the host (hosted_loop.h)
 //          connections that are readable --> commands --> requests; that are writable --> replies
-//          steps of TLS handshakes, for a bounded time (handshake_queue.h)
+//          steps of TLS handshakes, for a bounded time (fair_queue.h)
 //          client.poll() --> results --> connections --> replies and further requests
 //
 // The turns have a thread of their own, or that of a node's worker. So a turn is short: events, results and
@@ -37,9 +37,9 @@
 #include "kvstore/gateway/client_protocol.h"
 #include "kvstore/gateway/client_security.h"
 #include "kvstore/gateway/connection_deadlines.h"
+#include "kvstore/gateway/fair_queue.h"
 #include "kvstore/gateway/gateway_context.h"
 #include "kvstore/gateway/gateway_sockets.h"
-#include "kvstore/gateway/handshake_queue.h"
 #include "kvstore/gateway/password_checker.h"
 #include "kvstore/gateway/store_client.h"
 #include "kvstore/gateway/tls_stream.h"
@@ -124,13 +124,17 @@ class GatewayThread final : public HostedLoop {
   };
 
   GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client, std::vector<Entrance> entrances,
-                OwnedFd epoll, OwnedFd wake_event, ClientSecurity security, PasswordChecker* passwords);
+                ClientSecurity security, PasswordChecker* passwords);
 
+  [[nodiscard]] static int64_t monotonic_ms() { return SteadyClock().now_ns() / kMillisecond; }
   [[nodiscard]] absl::Status watch_own();
+  [[nodiscard]] bool watch_input(int fd, uint64_t event) const;
+  [[nodiscard]] bool watch_listeners() const;
   [[nodiscard]] bool has_leftovers() const;
   void begin_share();
   [[nodiscard]] bool is_late() const;
   void gather_events();
+  [[nodiscard]] bool watches_host();
   [[nodiscard]] int sleep();
   [[nodiscard]] DurationNs longest_sleep() const;
   void handle_events();
@@ -173,8 +177,9 @@ class GatewayThread final : public HostedLoop {
   GatewayIdentity& identity_;
   GatewayContext context_;
   const OwnedFd epoll_;
-  const OwnedFd wake_event_;  // written by stop() and answers()
-  HostWait* host_ = nullptr;  // null: the loop has its thread alone
+  const OwnedFd wake_event_;      // written by stop() and answers()
+  HostWait* host_ = nullptr;      // null: the loop has its thread alone
+  bool is_host_watched_ = false;  // by epoll
   std::atomic<bool> is_stopped_{false};
   std::mutex mutex_;
   std::condition_variable answered_;
@@ -185,7 +190,7 @@ class GatewayThread final : public HostedLoop {
   std::shared_ptr<const TlsContext> tls_;           // null: clients speak without
   PasswordChecker* const passwords_;
   ConnectionDeadlines handshakes_{kHandshakeMs};
-  HandshakeQueue ready_to_shake_;
+  FairQueue<uint64_t> ready_to_shake_;  // connections whose TLS handshake could go on
   ConnectionDeadlines authentications_{identity_.authentication_ms};
   std::vector<Entrance> entrances_;
   std::unique_ptr<AsyncClient> client_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "kvstore/gateway/memcached_errors.h"
 #include "kvstore/gateway/memcached_handlers.h"
