@@ -64,17 +64,11 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& op
   }
   std::unique_ptr<Gateway> gateway(new Gateway());
   GatewayIdentity& identity = gateway->identity_;
-  identity.skua_version = options.skua_version;
+  static_cast<GatewaySettings&>(identity) = options;
   identity.run_id = draw_run_id();
   identity.started_ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
-  identity.threads = options.threads;
-  identity.connections_max = options.connections_max;
-  identity.authentication_ms = options.authentication_timeout.count();
-  identity.databases = options.databases;
-  identity.report = options.report;
-  identity.allows_flush = options.allows_flush;
   identity.cursors = std::make_unique<ScanCursors>(draw_entropy());
   gateway->admin_ = std::make_unique<Admin>(
       options.client.control_address,

@@ -4,11 +4,9 @@
 #define SKUA_KVSTORE_GATEWAY_GATEWAY_H_
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -41,32 +39,20 @@ struct EntranceOptions {
   uint32_t database = 0;
 };
 
-struct GatewayOptions {
+struct GatewayOptions : GatewaySettings {
   /// At least one, and at most one for each protocol.
   std::vector<EntranceOptions> entrances{};
-  uint32_t threads = 1;
   /// Runs one of the loops, of `threads`, on a thread of somebody else's; the future is ready when the loop has ended.
   /// Empty: the gateway has threads of its own.
   std::function<absl::StatusOr<std::future<void>>(uint32_t index, HostedLoop& loop)> host{};
   /// Asked before anything is made. Not OK: there is nobody yet who could run a loop; start() fails. Empty: OK.
   std::function<absl::Status()> check_host{};
-  /// Of all threads together. Further connections get an error of their protocol.
-  uint64_t connections_max = 10'000;
-  /// Numbers, as of SELECT, and names of tables. At least one.
-  std::map<uint32_t, std::string> databases{};
-  /// FLUSHALL, FLUSHDB and memcached's flush_all are carried out.
-  bool allows_flush = false;
   /// The way to the cluster.
   ClientOptions client{};
-  std::string skua_version{};
   /// metrics() has the time at which the certificate of `client` expires. Not if the program tells it elsewhere.
   bool tells_certificate_expiry = true;
-  /// How long clients may take to authenticate.
-  std::chrono::milliseconds authentication_timeout{60'000};
   /// How clients are known, and what they are shown. None: whoever connects may do everything, without TLS.
   ClientSecurityFiles client_security{};
-  /// Called on any thread. May be none.
-  ReportFn report{};
 };
 
 /// Thread: any, one at a time.

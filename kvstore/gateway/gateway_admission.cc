@@ -178,7 +178,7 @@ void GatewayThread::end_late_connections() {
     if (connection == nullptr) continue;
     connection->has_deadline = false;
     if (connection->client.is_admitted()) continue;
-    if (connection->stranger_since_ms + identity_.authentication_ms > now_ms) {
+    if (connection->stranger_since_ms + identity_.authentication_timeout.count() > now_ms) {
       // It was admitted meanwhile.
       connection->has_deadline = true;
       authentications_.add(*id, now_ms);

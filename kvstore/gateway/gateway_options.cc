@@ -191,7 +191,7 @@ void add_entrance_options(app::Program& program, ProgramOptions& options, const 
                "The number of the table that memcached's clients see; -1: the lowest of --databases.")
       .range(-1, kDatabaseMax);
   program
-      .add_list("databases", &options.databases,
+      .add_list("databases", &options.tables,
                 "The tables that clients see, by the numbers of SELECT: 0=cache,1=users. A client begins with the "
                 "lowest number. The tables must exist (skuactl table create).")
       .value_name("NUMBER=TABLE");
@@ -233,7 +233,8 @@ void declare_in_node(app::Program& program, ProgramOptions& options) {
 
 void declare(app::Program& program, ProgramOptions& options) {
   program
-      .add_string("control-address", &options.control_address, "Where the control plane listens; several with commas.")
+      .add_string("control-address", &options.client.control_address,
+                  "Where the control plane listens; several with commas.")
       .value_name("HOST:PORT")
       .addresses();
   add_entrance_options(program, options, "listen-address");
@@ -252,11 +253,11 @@ void declare(app::Program& program, ProgramOptions& options) {
       "auto: listens on loopback only, unless clients are encrypted and known. off-unsafe: on any address: whoever "
       "reaches it may read, change and delete all that the tables have.");
   app::add_http_options(program, &options.http);
-  app::add_security_options(program, &options.credentials);
+  app::add_security_options(program, &options.client.credentials);
   program.add_bool("renew-certificate", &options.renews_certificate,
                    "Have the certificate of --cert renewed by the control plane at half of its time. For one that came "
                    "from there (skuactl cert join); its file and that of --ca are replaced.");
-  app::add_packets_option(program, &options.packets);
+  app::add_packets_option(program, &options.client.packets);
   app::add_packet_key_option(program, &options.packet_key_lifetime_ns);
   app::add_log_options(program, &options.log);
   program.example("skua-gateway --databases 0=cache", "redis-cli on this machine reads and writes the table `cache`");
@@ -295,26 +296,19 @@ absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options) {
   if (absl::Status status = check_tls_files(options.client_security.tls); !status.ok()) return status;
   if (absl::Status status = check_addresses(options); !status.ok()) return status;
   if (absl::Status http = app::check_http(options.http); !http.ok()) return http;
-  if (options.renews_certificate && options.credentials.empty()) {
+  if (options.renews_certificate && options.client.credentials.empty()) {
     return absl::InvalidArgumentError("--renew-certificate needs a certificate: give --cert, --key and --ca");
   }
-  absl::StatusOr<std::map<uint32_t, std::string>> databases = parse_databases(options.databases);
+  absl::StatusOr<std::map<uint32_t, std::string>> databases = parse_databases(options.tables);
   if (!databases.ok()) return databases.status();
   absl::StatusOr<std::vector<EntranceOptions>> entrances = entrances_of(options, *databases);
   if (!entrances.ok()) return entrances.status();
-  GatewayOptions out;
+  GatewayOptions out = options;
   out.entrances = *std::move(entrances);
-  out.threads = options.threads;
-  out.connections_max = options.connections_max;
   out.databases = *std::move(databases);
-  out.allows_flush = options.allows_flush;
   out.skua_version = app::version();
-  out.client_security = options.client_security;
   out.authentication_timeout =
       std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(options.authentication_timeout_ns));
-  out.client.control_address = options.control_address;
-  out.client.credentials = options.credentials;
-  out.client.packets = options.packets;
   out.client.packet_key_lifetime = std::chrono::nanoseconds(options.packet_key_lifetime_ns);
   out.client.timeout = std::chrono::nanoseconds(options.timeout_ns);
   // A connection may have a thousand commands on their way, and there are many connections.

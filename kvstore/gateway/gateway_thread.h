@@ -191,7 +191,7 @@ class GatewayThread final : public HostedLoop {
   PasswordChecker* const passwords_;
   ConnectionDeadlines handshakes_{kHandshakeMs};
   FairQueue<uint64_t> ready_to_shake_;  // connections whose TLS handshake could go on
-  ConnectionDeadlines authentications_{identity_.authentication_ms};
+  ConnectionDeadlines authentications_{identity_.authentication_timeout.count()};
   std::vector<Entrance> entrances_;
   std::unique_ptr<AsyncClient> client_;
   StoreClient store_;

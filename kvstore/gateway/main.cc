@@ -61,7 +61,7 @@ app::OperatorPages pages_of(Gateway& gateway) {
 std::unique_ptr<CertificateKeeper> keeper_of(const ProgramOptions& options, const app::Logger& logger) {
   if (!options.renews_certificate) return nullptr;
   return value_or_fail(CertificateKeeper::start(
-      options.control_address, options.credentials, [logger](bool warning, const std::string& line) {
+      options.client.control_address, options.client.credentials, [logger](bool warning, const std::string& line) {
         logger.log(warning ? app::LogLevel::kWarning : app::LogLevel::kInfo, line);
       }));
 }
@@ -106,7 +106,7 @@ int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::
   logger.info("started", {{"listen_address", shown_address(gateway_options, *gateway, ClientProtocol::kResp)},
                           {"memcached_address", shown_address(gateway_options, *gateway, ClientProtocol::kMemcached)},
                           {"http_address", http == nullptr ? "none" : http->address()},
-                          {"control_address", options.control_address},
+                          {"control_address", options.client.control_address},
                           {"threads", options.threads},
                           {"version", app::version()}});
   reporter.ready(app::service_probe(pages_of(*gateway)));
