@@ -65,22 +65,29 @@ void ClientConnection::receive(std::string_view& bytes, int64_t now_us) {
   if (session_.is_ending) bytes = {};
 }
 
-std::unique_ptr<CommandRun> ClientConnection::take_spare_run() {
-  if (gateway_.spare_runs.empty()) return std::make_unique<CommandRun>();
-  std::unique_ptr<CommandRun> run = std::move(gateway_.spare_runs.back());
-  gateway_.spare_runs.pop_back();
+/// `pinned`: null: MULTI queues the command.
+std::unique_ptr<CommandRun> ClientConnection::begin_run(const CommandSpec& spec, CommandArguments& words,
+                                                        uint64_t number, PinnedBytes* pinned) {
+  std::unique_ptr<CommandRun> run;
+  if (gateway_.spare_runs.empty()) {
+    run = std::make_unique<CommandRun>();
+  } else {
+    run = std::move(gateway_.spare_runs.back());
+    gateway_.spare_runs.pop_back();
+  }
+  run->begin({.number = number,
+              .spec = &spec,
+              .words = &words,
+              .session = &session_,
+              .gateway = &gateway_,
+              .pinned = pinned,
+              .is_queued = pinned == nullptr});
   return run;
 }
 
 CommandRun& ClientConnection::add_run(const CommandSpec& spec, CommandArguments& words) {
   end_burst();
-  std::unique_ptr<CommandRun> run = take_spare_run();
-  run->begin({.number = first_number_ + ring_.size(),
-              .spec = &spec,
-              .words = &words,
-              .session = &session_,
-              .gateway = &gateway_,
-              .pinned = &pinned_});
+  std::unique_ptr<CommandRun> run = begin_run(spec, words, first_number_ + ring_.size(), &pinned_);
   ++command_count_;
   command_bytes_ += run->memory_bytes();
   ring_.push_back(std::move(run));
@@ -231,16 +238,8 @@ void ClientConnection::queue(const CommandSpec& spec, CommandArguments& words) {
     error = errors::kNotInMulti;
   } else if (gateway_.held_bytes >= gateway_.held_bytes_max) {
     error = errors::kNoRoomToQueue;
-  } else {
-    std::unique_ptr<CommandRun> run = take_spare_run();
-    run->begin({.number = 0,
-                .spec = &spec,
-                .words = &words,
-                .session = &session_,
-                .gateway = &gateway_,
-                .pinned = nullptr,
-                .is_queued = true});
-    if (!transaction.queue(std::move(run))) error = errors::kTransactionTooLarge;
+  } else if (!transaction.queue(begin_run(spec, words, 0, nullptr))) {
+    error = errors::kTransactionTooLarge;
   }
   if (!error.empty()) {
     transaction.abort();

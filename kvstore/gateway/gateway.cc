@@ -27,15 +27,12 @@ absl::Status check_tables(const GatewayOptions& options) {
   const absl::StatusOr<std::vector<TableInfo>> tables = admin.list_tables();
   if (!tables.ok()) return tables.status();
   for (const auto& [number, name] : options.databases) {
-    const bool is_there =
-        std::any_of(tables->begin(), tables->end(), [&](const TableInfo& table) { return table.name == name; });
-    if (is_there) continue;
-    std::vector<std::string> names;
-    for (const TableInfo& table : *tables) names.push_back(table.name);
-    return absl::NotFoundError(
-        absl::StrCat("database ", number, " is the table '", name, "', and there is no such table",
-                     names.empty() ? "" : absl::StrCat(" (there is ", absl::StrJoin(names, ", "), ")"),
-                     ": make it with skuactl table create ", name));
+    if (std::ranges::find(*tables, name, &TableInfo::name) != tables->end()) continue;
+    const std::string names = absl::StrJoin(
+        *tables, ", ", [](std::string* out, const TableInfo& table) { absl::StrAppend(out, table.name); });
+    return absl::NotFoundError(absl::StrCat(
+        "database ", number, " is the table '", name, "', and there is no such table",
+        tables->empty() ? "" : absl::StrCat(" (there is ", names, ")"), ": make it with skuactl table create ", name));
   }
   return absl::OkStatus();
 }

@@ -123,7 +123,7 @@ void GatewayThread::check_password(Connection& connection, const IssuedRequest& 
                         host_of(remote_address(connection.fd)), [this, id, ticket](PasswordChecker::Verdict later) {
                           {
                             const std::lock_guard lock(mutex_);
-                            checked_passwords_.push_back({id, ticket, later});
+                            checked_passwords_.push_back({id, ticket, result_of(later)});
                           }
                           wake();
                         });
@@ -141,9 +141,9 @@ void GatewayThread::put_check_last(Connection& connection) {
   take_result(connection.id, connection.check_ticket, result_of(PasswordChecker::Verdict::kBusy));
 }
 
-void GatewayThread::take_password(const CheckedPassword& checked) {
+void GatewayThread::take_password(LateResult&& checked) {
   if (Connection* const connection = find(checked.connection); connection != nullptr) connection->check = 0;
-  take_result(checked.connection, checked.ticket, result_of(checked.verdict));
+  take_result(checked.connection, checked.ticket, std::move(checked.result));
 }
 
 void GatewayThread::set_security(ClientSecurity security) {

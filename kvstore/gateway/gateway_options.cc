@@ -153,23 +153,18 @@ absl::StatusOr<std::map<uint32_t, std::string>> parse_databases(const std::vecto
 namespace {
 
 void add_client_security_options(app::Program& program, ClientSecurityFiles& files) {
-  program
-      .add_string(
-          "client-tls-cert", &files.tls.certificate,
-          "The certificate that clients are shown, in PEM, with those that issued it. Clients speak TLS then, at "
-          "all addresses. Files are read again when they change.")
-      .value_name("FILE");
-  program.add_string("client-tls-key", &files.tls.key, "The private key of --client-tls-cert, in PEM.")
-      .value_name("FILE");
-  program
-      .add_string("client-tls-ca", &files.tls.authorities,
-                  "The authorities of clients, in PEM: whoever connects must show a certificate of one of them.")
-      .value_name("FILE");
-  program
-      .add_string("users-file", &files.users,
-                  "The users, their passwords and rights (docs/gateway.md): whoever connects must authenticate. It is "
-                  "read again when it changes.")
-      .value_name("FILE");
+  const auto add_file = [&program](const char* name, std::string* path, const char* help) {
+    program.add_string(name, path, help).value_name("FILE");
+  };
+  add_file("client-tls-cert", &files.tls.certificate,
+           "The certificate that clients are shown, in PEM, with those that issued it. Clients speak TLS then, at "
+           "all addresses. Files are read again when they change.");
+  add_file("client-tls-key", &files.tls.key, "The private key of --client-tls-cert, in PEM.");
+  add_file("client-tls-ca", &files.tls.authorities,
+           "The authorities of clients, in PEM: whoever connects must show a certificate of one of them.");
+  add_file("users-file", &files.users,
+           "The users, their passwords and rights (docs/gateway.md): whoever connects must authenticate. It is "
+           "read again when it changes.");
 }
 
 /// `name`: of the option that says where Redis's clients connect.

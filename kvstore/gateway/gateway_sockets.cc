@@ -23,10 +23,6 @@ std::string error_text(int error) {
   return strerror_r(error, text.data(), text.size());  // GNU's: returns the text
 }
 
-std::string shown(const std::string& host, uint16_t port) {
-  return absl::StrCat(host.find(':') == std::string::npos ? host : "[" + host + "]", ":", port);
-}
-
 void set_option(int fd, int level, int option, int value) {
   // A system without the option does without it.
   (void)setsockopt(fd, level, option, &value, sizeof value);
@@ -46,7 +42,7 @@ absl::StatusOr<OwnedFd> bind_at(const std::string& host, uint16_t port, bool is_
   if (is_shared) set_option(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1);
   if (bind(fd.get(), address->ai_addr, address->ai_addrlen) != 0 || listen(fd.get(), kBacklog) != 0) {
     const int why = errno;
-    const std::string text = absl::StrCat("cannot listen at ", shown(host, port), ": ", error_text(why));
+    const std::string text = absl::StrCat("cannot listen at ", address_text(host, port), ": ", error_text(why));
     if (why == EADDRINUSE) return absl::FailedPreconditionError(absl::StrCat(text, "; choose another port"));
     if (why == EADDRNOTAVAIL)
       return absl::UnavailableError(absl::StrCat(text, " (ip addr shows those of this machine)"));
@@ -67,7 +63,7 @@ std::string text_of(const sockaddr_storage& address) {
   } else {
     inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text.data(), text.size());
   }
-  return shown(text.data(), port_in(address));
+  return address_text(text.data(), port_in(address));
 }
 
 /// `get`: getsockname or getpeername.
@@ -95,6 +91,10 @@ absl::Status check_free(const std::string& host, uint16_t port) {
 
 uint16_t port_of(const OwnedFd& listener) {
   return port_in(address_by(getsockname, listener.get()));
+}
+
+std::string address_text(const std::string& host, uint16_t port) {
+  return absl::StrCat(host.find(':') == std::string::npos ? host : "[" + host + "]", ":", port);
 }
 
 OwnedFd accept_one(const OwnedFd& listener) {

@@ -176,7 +176,7 @@ void GatewayThread::wake_up() {
   uint64_t count = 0;
   (void)!read(wake_event_.get(), &count, sizeof count);
   std::optional<ClientSecurity> security;
-  std::vector<CheckedPassword> checked;
+  std::vector<LateResult> checked;
   {
     const std::lock_guard lock(mutex_);
     answered_count_ = asked_count_;
@@ -185,7 +185,7 @@ void GatewayThread::wake_up() {
   }
   answered_.notify_all();
   if (security.has_value()) take_security(*std::move(security));
-  for (const CheckedPassword& password : checked) take_password(password);
+  for (LateResult& password : checked) take_password(std::move(password));
   if (is_stopped_) begin_stop();
 }
 

@@ -108,19 +108,12 @@ class GatewayThread final : public HostedLoop {
     std::unique_ptr<Connection> connection;
   };
 
-  /// Came when the results' share of the turn was over. There are no more than the requests of all connections, which
-  /// have bounds.
+  /// Came when the results' share of the turn was over, or is the verdict on a password, from the checker's thread. There
+  /// are no more than the requests of all connections, which have bounds.
   struct LateResult {
     uint64_t connection;
     StoreTicket ticket;
     StoreResult result;
-  };
-
-  /// A password that was checked.
-  struct CheckedPassword {
-    uint64_t connection;
-    StoreTicket ticket;
-    PasswordChecker::Verdict verdict;
   };
 
   GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client, std::vector<Entrance> entrances,
@@ -158,7 +151,7 @@ class GatewayThread final : public HostedLoop {
   void receive_encrypted(Connection& connection);
   void check_password(Connection& connection, const IssuedRequest& issued);
   void put_check_last(Connection& connection);
-  void take_password(const CheckedPassword& checked);
+  void take_password(LateResult&& checked);
   void take_security(ClientSecurity&& security);
   void end_late_connections();
 
@@ -183,11 +176,11 @@ class GatewayThread final : public HostedLoop {
   std::atomic<bool> is_stopped_{false};
   std::mutex mutex_;
   std::condition_variable answered_;
-  uint64_t asked_count_ = 0;                        // protected by mutex_
-  uint64_t answered_count_ = 0;                     // protected by mutex_
-  std::optional<ClientSecurity> new_security_;      // protected by mutex_
-  std::vector<CheckedPassword> checked_passwords_;  // protected by mutex_
-  std::shared_ptr<const TlsContext> tls_;           // null: clients speak without
+  uint64_t asked_count_ = 0;                    // protected by mutex_
+  uint64_t answered_count_ = 0;                 // protected by mutex_
+  std::optional<ClientSecurity> new_security_;  // protected by mutex_
+  std::vector<LateResult> checked_passwords_;   // protected by mutex_
+  std::shared_ptr<const TlsContext> tls_;       // null: clients speak without
   PasswordChecker* const passwords_;
   ConnectionDeadlines handshakes_{kHandshakeMs};
   FairQueue<uint64_t> ready_to_shake_;  // connections whose TLS handshake could go on

@@ -15,7 +15,6 @@ namespace skua::kv::gateway::memcached_handlers {
 namespace {
 
 using Kind = StoreRequest::Kind;
-using Status = StoreResult::Status;
 
 /// VALUE KEY FLAGS LENGTH [VERSION], and the block. Takes the value.
 void reply_value(CommandRun& run, std::string_view key, StoreResult&& got, bool with_version) {
@@ -57,12 +56,6 @@ std::vector<StoreRequest> gets_from(const CommandRun& run, size_t first) {
   const size_t end = std::min(run.size(), first + kRequestsPerCommandMax);
   for (size_t i = first; i < end; ++i) requests.push_back({.kind = Kind::kGet, .key = run.arg(i), .with_mark = true});
   return requests;
-}
-
-/// GETs of the same keys, which tell what there is and no values.
-std::vector<StoreRequest> looks_at(std::vector<StoreRequest> gets) {
-  for (StoreRequest& get : gets) get.drops_value = true;
-  return gets;
 }
 
 /// Of each key that is there and that clients of memcached see. False: the client has been told of a failure.
@@ -119,7 +112,8 @@ CommandTask gat(CommandRun& run) {
     const std::vector<StoreRequest> requests = gets_from(run, i);
     run.gateway().identity.memcached.touches.fetch_add(requests.size(), std::memory_order_relaxed);
     if (expiry.is_past && !reply_values(run, requests, co_await run.store_all(requests))) co_return;
-    std::vector<StoreRequest> looks = looks_at(requests);
+    std::vector<StoreRequest> looks = requests;
+    for (StoreRequest& look : looks) look.drops_value = true;
     std::vector<StoreRequest> touches;
     while (!looks.empty()) {
       if (!run.may_contest()) {

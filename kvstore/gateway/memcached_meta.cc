@@ -35,9 +35,8 @@ std::string_view read_flag(std::string_view word, MetaFlags& flags) {
     case 'D': return take(parse_memcached_u64(value), flags.delta, memcached_errors::kBadFormat);
     case 'J': return take(parse_memcached_u64(value), flags.initial, memcached_errors::kBadFormat);
     case 'M':
-      if (value.size() != 1) return memcached_errors::kBadModeLength;
-      flags.mode = value[0];
-      break;
+      return take(value.size() == 1 ? std::optional(value[0]) : std::nullopt, flags.mode,
+                  memcached_errors::kBadModeLength);
     case 'O': return word.size() > kOpaqueBytesMax ? memcached_errors::kLongOpaque : std::string_view();
     default: break;
   }
