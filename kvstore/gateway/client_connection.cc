@@ -299,6 +299,7 @@ bool ClientConnection::has_room_for(const CommandRun& run) const {
 
 /// The next command to start, of those in ready_; null: none may start now.
 CommandRun* ClientConnection::take_ready() {
+  if (ready_.empty()) return nullptr;
   auto next = ready_.begin();
   if (!has_room_for(**next)) {
     // Replies that are done may wait for the first command: that one goes on alone, as soon as the client takes.
@@ -317,14 +318,11 @@ CommandRun* ClientConnection::take_ready() {
 }
 
 void ClientConnection::start_ready(int64_t now_us) {
-  while (!ready_.empty()) {
-    CommandRun* const next = take_ready();
-    if (next == nullptr) break;
-    CommandRun& run = *next;
+  while (CommandRun* const run = take_ready()) {
     ++running_count_;
-    if (run.holds_values()) ++holding_count_;
-    if (!judges_at_start_ || !is_denied_at_start(run)) run.start(now_us, requests_);
-    if (run.state() == CommandRun::State::kDone) finish(run);
+    if (run->holds_values()) ++holding_count_;
+    if (!judges_at_start_ || !is_denied_at_start(*run)) run->start(now_us, requests_);
+    if (run->state() == CommandRun::State::kDone) finish(*run);
   }
   if (ring_.empty()) judges_at_start_ = false;
 }

@@ -60,9 +60,6 @@ struct ClientSecurity {
 [[nodiscard]] absl::StatusOr<ClientSecurity> load_client_security(const ClientSecurityFiles& files,
                                                                   const std::map<uint32_t, std::string>& databases);
 
-/// What tells one state of a file from another: its times, its size, and which file it is.
-[[nodiscard]] std::string file_stamp(const std::string& path);
-
 /// Files, and when they have changed and come to rest. Pure: the stamps are arguments.
 class ChangedFiles {
  public:
@@ -91,7 +88,7 @@ class ClientSecurityWatch {
  private:
   void run(const std::stop_token& stop);
   void look();
-  void say(std::string_view path, const absl::Status& status, std::string& trouble) const;
+  bool note(std::string_view path, const absl::Status& status, ChangedFiles& files, std::string& trouble) const;
 
   const ClientSecurityFiles files_;
   const std::map<uint32_t, std::string> databases_;

@@ -63,14 +63,9 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& op
   GatewayIdentity& identity = gateway->identity_;
   static_cast<GatewaySettings&>(identity) = options;
   identity.run_id = draw_run_id();
-  identity.started_ms =
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
+  identity.started_ms = time_of_day_us() / 1000;
   identity.cursors = std::make_unique<ScanCursors>(draw_entropy());
-  gateway->admin_ = std::make_unique<Admin>(
-      options.client.control_address,
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(kHealthTimeoutNs)),
-      options.client.credentials);
+  gateway->admin_ = std::make_unique<Admin>(options.client.control_address, kHealthTimeout, options.client.credentials);
   if (options.tells_certificate_expiry) gateway->certificate_file_ = options.client.credentials.certificate;
   gateway->note_certificate(*security);
   if (security->users != nullptr) gateway->passwords_ = std::make_unique<PasswordChecker>();
@@ -191,7 +186,7 @@ std::vector<HealthCheck> Gateway::readiness() {
 }
 
 bool Gateway::is_alive() {
-  return std::ranges::all_of(threads_, [](const auto& thread) { return thread->answers(kHealthTimeoutNs); });
+  return std::ranges::all_of(threads_, [](const auto& thread) { return thread->answers(kHealthTimeout); });
 }
 
 Gateway::~Gateway() {

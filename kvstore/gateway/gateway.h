@@ -4,6 +4,7 @@
 #define SKUA_KVSTORE_GATEWAY_GATEWAY_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -19,7 +20,6 @@
 #include "kvstore/gateway/gateway_context.h"
 #include "kvstore/gateway/gateway_thread.h"
 #include "kvstore/gateway/password_checker.h"
-#include "rpc/base/clock.h"
 #include "rpc/base/health_check.h"
 
 namespace skua::kv {
@@ -28,7 +28,8 @@ class Admin;
 
 namespace skua::kv::gateway {
 
-inline constexpr DurationNs kHealthTimeoutNs = 2 * kSecond;
+inline constexpr std::chrono::seconds kHealthTimeout{2};
+
 /// Where clients connect, and how they are understood there.
 struct EntranceOptions {
   ClientProtocol protocol = ClientProtocol::kResp;
@@ -71,7 +72,7 @@ class Gateway {
   [[nodiscard]] const std::vector<uint16_t>& ports() const { return ports_; }
   [[nodiscard]] const GatewayIdentity& identity() const { return identity_; }
   /// For operators. Thread: any; no later than stop(). metrics(): in Prometheus' text format. metrics() and readiness()
-  /// ask the control plane, and wait for kHealthTimeoutNs at most. is_alive(): whether each thread goes through its
+  /// ask the control plane, and wait for kHealthTimeout at most. is_alive(): whether each thread goes through its
   /// loop; waits for each, for as long. readiness(): the same. A gateway that has started knows its tables, and goes on
   /// with its map while the control plane is away; were it not ready then, a control plane that is away would take all
   /// gateways out of service.

@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,13 +26,18 @@ constexpr uint32_t kDatabaseMax = 9999;
 struct ListenOption {
   std::string_view name;
   std::string address;
+  ClientProtocol protocol;
 };
 
 /// Those that are given.
 std::vector<ListenOption> listen_options(const ProgramOptions& options) {
   std::vector<ListenOption> out;
-  if (!options.listen_address.empty()) out.push_back({options.listen_option, options.listen_address});
-  if (!options.memcached_address.empty()) out.push_back({"--memcached-address", options.memcached_address});
+  if (!options.listen_address.empty()) {
+    out.push_back({options.listen_option, options.listen_address, ClientProtocol::kResp});
+  }
+  if (!options.memcached_address.empty()) {
+    out.push_back({"--memcached-address", options.memcached_address, ClientProtocol::kMemcached});
+  }
   return out;
 }
 
@@ -91,12 +95,6 @@ absl::Status check_addresses(const ProgramOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<EntranceOptions> entrance_at(const std::string& text, ClientProtocol protocol, uint32_t database) {
-  const absl::StatusOr<app::Address> address = app::parse_address(text, kListenRules);
-  if (!address.ok()) return address.status();
-  return EntranceOptions{.protocol = protocol, .host = address->host, .port = address->port, .database = database};
-}
-
 /// `databases` has at least one.
 absl::StatusOr<std::vector<EntranceOptions>> entrances_of(const ProgramOptions& options,
                                                           const std::map<uint32_t, std::string>& databases) {
@@ -107,13 +105,11 @@ absl::StatusOr<std::vector<EntranceOptions>> entrances_of(const ProgramOptions& 
     return absl::InvalidArgumentError(
         absl::StrCat("--memcached-database is ", memcached, ", which --databases does not name"));
   }
-  for (const auto& [text, protocol, database] :
-       {std::tuple(options.listen_address, ClientProtocol::kResp, first),
-        std::tuple(options.memcached_address, ClientProtocol::kMemcached, memcached)}) {
-    if (text.empty()) continue;
-    absl::StatusOr<EntranceOptions> entrance = entrance_at(text, protocol, database);
-    if (!entrance.ok()) return entrance.status();
-    out.push_back(*std::move(entrance));
+  for (const ListenOption& option : listen_options(options)) {
+    const absl::StatusOr<app::Address> address = app::parse_address(option.address, kListenRules);
+    if (!address.ok()) return address.status();
+    const uint32_t database = option.protocol == ClientProtocol::kMemcached ? memcached : first;
+    out.push_back({.protocol = option.protocol, .host = address->host, .port = address->port, .database = database});
   }
   return out;
 }
@@ -147,10 +143,6 @@ absl::StatusOr<std::map<uint32_t, std::string>> parse_databases(const std::vecto
   }
   return databases;
 }
-
-}  // namespace
-
-namespace {
 
 void add_client_security_options(app::Program& program, ClientSecurityFiles& files) {
   const auto add_file = [&program](const char* name, std::string* path, const char* help) {

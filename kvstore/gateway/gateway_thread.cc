@@ -31,11 +31,6 @@ constexpr int64_t kAcceptAgainMs = 100;
 /// How long commands may take to end when the gateway stops.
 constexpr int64_t kStopMs = 5000;
 
-int64_t time_of_day_us() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 /// How many events there are; below 0: a signal came.
 int wait_for_events(int epoll, std::span<epoll_event> events, DurationNs wait_ns) {
   constexpr DurationNs kLongestNs = 3600 * kSecond;
@@ -142,10 +137,6 @@ bool GatewayThread::turn() {
   return !may_end();
 }
 
-bool GatewayThread::has_leftovers() const {
-  return next_dirty_ < dirty_now_.size() || !dirty_.empty() || !late_results_.empty();
-}
-
 void GatewayThread::begin_share() {
   share_end_ns_ = SteadyClock().now_ns() + kShareNs;
 }
@@ -165,11 +156,11 @@ void GatewayThread::stop() {
   wake();
 }
 
-bool GatewayThread::answers(DurationNs timeout_ns) {
+bool GatewayThread::answers(std::chrono::nanoseconds timeout) {
   std::unique_lock lock(mutex_);
   const uint64_t mine = ++asked_count_;
   wake();
-  return answered_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] { return answered_count_ >= mine; });
+  return answered_.wait_for(lock, timeout, [&] { return answered_count_ >= mine; });
 }
 
 void GatewayThread::wake_up() {
@@ -207,7 +198,8 @@ bool GatewayThread::may_end() const {
 }
 
 void GatewayThread::gather_events() {
-  const int count = has_leftovers() ? wait_for_events(epoll_.get(), events_, 0) : sleep();
+  const bool has_leftovers = next_dirty_ < dirty_now_.size() || !dirty_.empty() || !late_results_.empty();
+  const int count = has_leftovers ? wait_for_events(epoll_.get(), events_, 0) : sleep();
   event_count_ = static_cast<size_t>(std::max(count, 0));
   next_event_ = 0;
 }

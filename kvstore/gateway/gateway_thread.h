@@ -21,6 +21,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -51,6 +52,12 @@ namespace skua::kv::gateway {
 /// How long a client may take to agree upon TLS.
 inline constexpr int64_t kHandshakeMs = 5000;
 
+/// Microseconds since 1970.
+[[nodiscard]] inline int64_t time_of_day_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 /// A way in: an address, what is spoken there, and the database that clients begin with.
 struct Entrance {
   OwnedFd listener;
@@ -78,8 +85,8 @@ class GatewayThread final : public HostedLoop {
   void begin(HostWait* wait) override;
   bool turn() override;
   void stop();
-  /// Whether the thread goes through its loop. Waits for it, for `timeout_ns` at most. Thread: any but its own.
-  [[nodiscard]] bool answers(DurationNs timeout_ns);
+  /// Whether the thread goes through its loop. Waits for it, for `timeout` at most. Thread: any but its own.
+  [[nodiscard]] bool answers(std::chrono::nanoseconds timeout);
   /// For connections that come later, and for the rights of all. Thread: any.
   void set_security(ClientSecurity security);
 
@@ -123,7 +130,6 @@ class GatewayThread final : public HostedLoop {
   [[nodiscard]] absl::Status watch_own();
   [[nodiscard]] bool watch_input(int fd, uint64_t event) const;
   [[nodiscard]] bool watch_listeners() const;
-  [[nodiscard]] bool has_leftovers() const;
   void begin_share();
   [[nodiscard]] bool is_late() const;
   void gather_events();

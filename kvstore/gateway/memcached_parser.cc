@@ -66,8 +66,7 @@ MemcachedParser::Found MemcachedParser::take_line(std::string_view& input) {
     if (is_too_long(line_, is_restricted_)) return fail(memcached_errors::kLongLine);
     if (input.empty()) return Found::kNothing;
     input.remove_prefix(1);
-    const std::string line = std::exchange(line_, {});
-    return take_words(line);
+    return take_words(std::exchange(line_, {}));
   }
   const std::string_view line = input.substr(0, end);
   input.remove_prefix(end + 1);

@@ -35,12 +35,9 @@ constexpr StoreOutcome kNotFound{"NOT_FOUND", "NF"};
 struct StoreCommand {
   StoreMode mode = StoreMode::kSet;
   std::string_view value;
-  uint32_t tag = 0;
-  int64_t exptime = 0;
-  std::optional<uint64_t> version;
   bool is_silent = false;
   bool is_meta = false;
-  MetaFlags flags;
+  MetaFlags flags;  // of the classic form: tag, expiry and version
 };
 
 StoreMode mode_of(std::string_view name) {
@@ -61,9 +58,9 @@ std::optional<StoreMode> mode_of(char letter) {
 StoreCommand read_classic_store(const CommandRun& run) {
   StoreCommand out;
   out.mode = mode_of(run.arg(0));
-  out.tag = parse_memcached_u32(run.arg(2)).value_or(0);
-  out.exptime = parse_memcached_i64(run.arg(3)).value_or(0);
-  if (run.arg(0) == "cas") out.version = parse_memcached_u64(run.arg(5));
+  out.flags.tag = parse_memcached_u32(run.arg(2)).value_or(0);
+  out.flags.expiry = parse_memcached_i64(run.arg(3));
+  if (run.arg(0) == "cas") out.flags.version = parse_memcached_u64(run.arg(5));
   out.is_silent = is_noreply(run.arg(run.size() - 2));
   out.value = run.arg(run.size() - 1);
   return out;
@@ -80,10 +77,8 @@ std::optional<StoreCommand> read_meta_store(CommandRun& run) {
     return std::nullopt;
   }
   out.mode = *mode;
-  out.tag = out.flags.tag;
-  out.exptime = out.flags.expiry.value_or(0);
   // With `add` memcached does not look at the version.
-  if (out.mode != StoreMode::kAdd) out.version = out.flags.version;
+  if (out.mode == StoreMode::kAdd) out.flags.version.reset();
   out.value = run.arg(run.size() - 1);
   return out;
 }
@@ -105,10 +100,11 @@ StoreRequest request_of(const CommandRun& run, const StoreCommand& command) {
   if (command.mode == StoreMode::kAppend) {
     out = {.kind = Kind::kAppend, .key = run.arg(1), .value = command.value};
   } else {
-    out = memcached_put(run.arg(1), command.value, command.tag, memcached_expiry(command.exptime, run.now_ms()));
+    out = memcached_put(run.arg(1), command.value, command.flags.tag,
+                        memcached_expiry(command.flags.expiry.value_or(0), run.now_ms()));
   }
-  if (command.version.has_value()) {
-    out.if_version = command.version;
+  if (command.flags.version.has_value()) {
+    out.if_version = command.flags.version;
   } else {
     out.if_absent = command.mode == StoreMode::kAdd;
     // REMOVE of an absent key says so by itself.
@@ -152,7 +148,7 @@ CommandTask store(CommandRun& run) {
   if (reply.failure(written)) co_return;
   StoreOutcome outcome = kStored;
   if (written.status == Status::kOtherVersion ||
-      (written.status == Status::kNotFound && command->version.has_value())) {
+      (written.status == Status::kNotFound && command->flags.version.has_value())) {
     const StoreResult looked = co_await run.store(look_at(run));
     if (reply.failure(looked)) co_return;
     outcome = mismatch(*command, looked);
@@ -171,7 +167,7 @@ CommandTask store_prepend(CommandRun& run) {
   for (;;) {
     StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true});
     if (reply.failure_or_hash(old)) co_return;
-    const bool is_other = command->version.has_value() && old.version != *command->version;
+    const bool is_other = command->flags.version.has_value() && old.version != *command->flags.version;
     if (!old.ok() || is_other) co_return reply_outcome(run, *command, old.ok() ? kOtherVersion : kNotStored, 0);
     if (command->value.size() + old.value.size() > kValueBytesMax) co_return reply.line(memcached_errors::kTooLarge);
     const std::string value = absl::StrCat(absl_view(command->value), absl_view(old.value.bytes()));

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/security/certificate_files.h"
 #include "control/security/tls_version.h"
+#include "rpc/base/status.h"
 
 namespace skua::kv::gateway {
 namespace {
@@ -34,8 +35,7 @@ std::string tls_error_text() {
 }
 
 absl::Status file_error(const std::string& path, std::string_view what) {
-  return absl::FailedPreconditionError(
-      absl::StrCat(path, ": ", absl::string_view(what.data(), what.size()), ": ", tls_error_text()));
+  return absl::FailedPreconditionError(absl::StrCat(path, ": ", absl_view(what), ": ", tls_error_text()));
 }
 
 /// A key that is encrypted is refused: nobody is there to type its password.
@@ -137,13 +137,10 @@ bool TlsStream::has_heard() const {
 Transferred TlsStream::judge(int result) {
   wants_write_ = false;
   if (result > 0) return {.bytes = static_cast<size_t>(result)};
-  switch (SSL_get_error(stream_.get(), result)) {
-    case SSL_ERROR_WANT_READ: return {};
-    case SSL_ERROR_WANT_WRITE: wants_write_ = true; return {};
-    case SSL_ERROR_ZERO_RETURN: return {.is_over = true};
-    default: break;
-  }
-  is_broken_ = true;
+  const int error = SSL_get_error(stream_.get(), result);
+  wants_write_ = error == SSL_ERROR_WANT_WRITE;
+  if (wants_write_ || error == SSL_ERROR_WANT_READ) return {};
+  if (error != SSL_ERROR_ZERO_RETURN) is_broken_ = true;
   return {.is_over = true};
 }
 
