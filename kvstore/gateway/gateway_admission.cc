@@ -35,12 +35,9 @@ std::string host_of(const std::string& address) {
 }
 
 StoreResult result_of(PasswordChecker::Verdict verdict) {
-  switch (verdict) {
-    case PasswordChecker::Verdict::kRight: return {};
-    case PasswordChecker::Verdict::kBusy: return {.status = StoreResult::Status::kNotApplied};
-    case PasswordChecker::Verdict::kWrong: break;
-  }
-  return {.status = StoreResult::Status::kNotFound};
+  if (verdict == PasswordChecker::Verdict::kRight) return {};
+  const bool is_busy = verdict == PasswordChecker::Verdict::kBusy;
+  return {.status = is_busy ? StoreResult::Status::kNotApplied : StoreResult::Status::kNotFound};
 }
 
 }  // namespace

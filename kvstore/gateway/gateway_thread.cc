@@ -241,12 +241,8 @@ void GatewayThread::handle_events() {
 }
 
 void GatewayThread::handle(const epoll_event& event) {
-  switch (event.data.u64) {
-    case kClientEvent:
-    case kHostEvent: return;  // the next poll() sees what it is
-    case kWakeEvent: return wake_up();
-    default: break;
-  }
+  if (event.data.u64 == kClientEvent || event.data.u64 == kHostEvent) return;  // the next poll() sees what it is
+  if (event.data.u64 == kWakeEvent) return wake_up();
   const uint64_t entrance = event.data.u64 - kFirstListenerEvent;
   if (entrance < entrances_.size()) return accept_some(entrances_[entrance]);
   Connection* const connection = find(event.data.u64);

@@ -25,12 +25,9 @@ uint64_t count_of(const std::atomic<uint64_t>& counter) {
 }
 
 std::string_view reply_to(Authenticated authenticated) {
-  switch (authenticated) {
-    case Authenticated::kYes: return "STORED";
-    case Authenticated::kBusy: return memcached_errors::kTooManyAuthenticate;
-    case Authenticated::kNo: break;
-  }
-  return memcached_errors::kAuthenticationFailed;
+  if (authenticated == Authenticated::kYes) return "STORED";
+  const bool is_busy = authenticated == Authenticated::kBusy;
+  return is_busy ? memcached_errors::kTooManyAuthenticate : memcached_errors::kAuthenticationFailed;
 }
 
 }  // namespace

@@ -182,6 +182,9 @@ TEST(FairQueue, AConnectionWaitsOnce_AndLeavesWhenItEnds) {
   queue.remove(4);
   EXPECT_FALSE(queue.contains(1));
   EXPECT_TRUE(queue.contains(2));
+  EXPECT_EQ(queue.size(), 1U);
+  EXPECT_EQ(queue.size_of("a"), 1U);
+  EXPECT_EQ(queue.size_of("b"), 0U);
   EXPECT_EQ(queue.take(), 2U);
   EXPECT_TRUE(queue.empty());
   EXPECT_EQ(queue.take(), std::nullopt);
