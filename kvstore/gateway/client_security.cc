@@ -90,7 +90,9 @@ void ClientSecurityWatch::run(const std::stop_token& stop) {
   std::mutex mutex;
   std::unique_lock lock(mutex);
   std::condition_variable_any stopped;
-  while (!stopped.wait_for(lock, stop, kLookEvery, [&stop] { return stop.stop_requested(); })) look();
+  const auto is_stopped = [&stop] { return stop.stop_requested(); };
+  // wait_for() does not tell of a stop that comes when it begins.
+  while (!stopped.wait_for(lock, stop, kLookEvery, is_stopped) && !is_stopped()) look();
 }
 
 void ClientSecurityWatch::look() {
@@ -106,8 +108,8 @@ void ClientSecurityWatch::look() {
   if (is_other) on_changed_(now_);
 }
 
-/// True: the files could be used. Tells the operator of it. `trouble`: what was said of the files before. What cannot be
-/// used is tried again and again: one line is enough.
+/// True: the files could be used. Tells the operator of it. `trouble`: what was said of the files before. What cannot
+/// be used is tried again and again: one line is enough.
 bool ClientSecurityWatch::note(std::string_view path, const absl::Status& status, ChangedFiles& files,
                                std::string& trouble) const {
   if (status.ok()) files.take();

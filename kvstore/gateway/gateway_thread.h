@@ -115,8 +115,8 @@ class GatewayThread final : public HostedLoop {
     std::unique_ptr<Connection> connection;
   };
 
-  /// Came when the results' share of the turn was over, or is the verdict on a password, from the checker's thread. There
-  /// are no more than the requests of all connections, which have bounds.
+  /// Came when the results' share of the turn was over, or is the verdict on a password, from the checker's thread.
+  /// There are no more than the requests of all connections, which have bounds.
   struct LateResult {
     uint64_t connection;
     StoreTicket ticket;
