@@ -65,22 +65,29 @@ void ClientConnection::receive(std::string_view& bytes, int64_t now_us) {
   if (session_.is_ending) bytes = {};
 }
 
-std::unique_ptr<CommandRun> ClientConnection::take_spare_run() {
-  if (gateway_.spare_runs.empty()) return std::make_unique<CommandRun>();
-  std::unique_ptr<CommandRun> run = std::move(gateway_.spare_runs.back());
-  gateway_.spare_runs.pop_back();
+/// `pinned`: null: MULTI queues the command.
+std::unique_ptr<CommandRun> ClientConnection::begin_run(const CommandSpec& spec, CommandArguments& words,
+                                                        uint64_t number, PinnedBytes* pinned) {
+  std::unique_ptr<CommandRun> run;
+  if (gateway_.spare_runs.empty()) {
+    run = std::make_unique<CommandRun>();
+  } else {
+    run = std::move(gateway_.spare_runs.back());
+    gateway_.spare_runs.pop_back();
+  }
+  run->begin({.number = number,
+              .spec = &spec,
+              .words = &words,
+              .session = &session_,
+              .gateway = &gateway_,
+              .pinned = pinned,
+              .is_queued = pinned == nullptr});
   return run;
 }
 
 CommandRun& ClientConnection::add_run(const CommandSpec& spec, CommandArguments& words) {
   end_burst();
-  std::unique_ptr<CommandRun> run = take_spare_run();
-  run->begin({.number = first_number_ + ring_.size(),
-              .spec = &spec,
-              .words = &words,
-              .session = &session_,
-              .gateway = &gateway_,
-              .pinned = &pinned_});
+  std::unique_ptr<CommandRun> run = begin_run(spec, words, first_number_ + ring_.size(), &pinned_);
   ++command_count_;
   command_bytes_ += run->memory_bytes();
   ring_.push_back(std::move(run));
@@ -231,16 +238,8 @@ void ClientConnection::queue(const CommandSpec& spec, CommandArguments& words) {
     error = errors::kNotInMulti;
   } else if (gateway_.held_bytes >= gateway_.held_bytes_max) {
     error = errors::kNoRoomToQueue;
-  } else {
-    std::unique_ptr<CommandRun> run = take_spare_run();
-    run->begin({.number = 0,
-                .spec = &spec,
-                .words = &words,
-                .session = &session_,
-                .gateway = &gateway_,
-                .pinned = nullptr,
-                .is_queued = true});
-    if (!transaction.queue(std::move(run))) error = errors::kTransactionTooLarge;
+  } else if (!transaction.queue(begin_run(spec, words, 0, nullptr))) {
+    error = errors::kTransactionTooLarge;
   }
   if (!error.empty()) {
     transaction.abort();
@@ -300,6 +299,7 @@ bool ClientConnection::has_room_for(const CommandRun& run) const {
 
 /// The next command to start, of those in ready_; null: none may start now.
 CommandRun* ClientConnection::take_ready() {
+  if (ready_.empty()) return nullptr;
   auto next = ready_.begin();
   if (!has_room_for(**next)) {
     // Replies that are done may wait for the first command: that one goes on alone, as soon as the client takes.
@@ -318,14 +318,11 @@ CommandRun* ClientConnection::take_ready() {
 }
 
 void ClientConnection::start_ready(int64_t now_us) {
-  while (!ready_.empty()) {
-    CommandRun* const next = take_ready();
-    if (next == nullptr) break;
-    CommandRun& run = *next;
+  while (CommandRun* const run = take_ready()) {
     ++running_count_;
-    if (run.holds_values()) ++holding_count_;
-    if (!judges_at_start_ || !is_denied_at_start(run)) run.start(now_us, requests_);
-    if (run.state() == CommandRun::State::kDone) finish(run);
+    if (run->holds_values()) ++holding_count_;
+    if (!judges_at_start_ || !is_denied_at_start(*run)) run->start(now_us, requests_);
+    if (run->state() == CommandRun::State::kDone) finish(*run);
   }
   if (ring_.empty()) judges_at_start_ = false;
 }

@@ -102,7 +102,8 @@ class ClientConnection {
   [[nodiscard]] bool is_idle() const { return ring_.empty() && output_.empty() && !protocol_->is_amid_command(); }
 
  private:
-  [[nodiscard]] std::unique_ptr<CommandRun> take_spare_run();
+  [[nodiscard]] std::unique_ptr<CommandRun> begin_run(const CommandSpec& spec, CommandArguments& words, uint64_t number,
+                                                      PinnedBytes* pinned);
   CommandRun& add_run(const CommandSpec& spec, CommandArguments& words);
   void add_to_burst(const CommandSpec& burst, CommandArguments& words);
   void end_burst();

@@ -25,12 +25,11 @@
 #ifndef SKUA_KVSTORE_GATEWAY_CLIENT_SECURITY_H_
 #define SKUA_KVSTORE_GATEWAY_CLIENT_SECURITY_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -61,9 +60,6 @@ struct ClientSecurity {
 [[nodiscard]] absl::StatusOr<ClientSecurity> load_client_security(const ClientSecurityFiles& files,
                                                                   const std::map<uint32_t, std::string>& databases);
 
-/// What tells one state of a file from another: its times, its size, and which file it is.
-[[nodiscard]] std::string file_stamp(const std::string& path);
-
 /// Files, and when they have changed and come to rest. Pure: the stamps are arguments.
 class ChangedFiles {
  public:
@@ -83,33 +79,29 @@ class ClientSecurityWatch {
  public:
   using ChangedFn = std::function<void(const ClientSecurity&)>;
 
-  /// `now`: what load_client_security() gave for `files`.
+  /// `now`: what load_client_security() gave for `files`. No call comes after the destructor.
   ClientSecurityWatch(ClientSecurityFiles files, std::map<uint32_t, std::string> databases, ClientSecurity now,
                       ChangedFn on_changed, ReportFn report);
-  /// No call comes after it.
-  ~ClientSecurityWatch();
   ClientSecurityWatch(const ClientSecurityWatch&) = delete;
   ClientSecurityWatch& operator=(const ClientSecurityWatch&) = delete;
 
  private:
-  void run();
+  void run(const std::stop_token& stop);
   void look();
-  void say(std::string_view path, const absl::Status& status, std::string& trouble) const;
+  bool note(std::string_view path, const absl::Status& status, ChangedFiles& files, std::string& trouble) const;
 
   const ClientSecurityFiles files_;
   const std::map<uint32_t, std::string> databases_;
   ClientSecurity now_;
   const ChangedFn on_changed_;
   const ReportFn report_;
-  ChangedFiles tls_;
-  ChangedFiles users_;
-  std::mutex mutex_;
-  std::condition_variable stopped_;
-  bool is_stopped_ = false;    // protected by mutex_
+  // The files are read once more: they may have changed since they were loaded.
+  ChangedFiles tls_{""};
+  ChangedFiles users_{""};
   std::string tls_trouble_;    // why the files cannot be used; empty: they can
   std::string users_trouble_;  // likewise
   bool has_looked_ = false;    // once, at the files that the program began with
-  std::thread thread_;
+  std::jthread thread_{[this](const std::stop_token& stop) { run(stop); }};
 };
 
 }  // namespace skua::kv::gateway

@@ -107,8 +107,7 @@ absl::StatusOr<UserTable> UserTable::parse(std::string_view text, const Database
       trouble = absl::StrCat("user ", user->name, " is there twice");
     }
     if (!trouble.empty()) return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", trouble));
-    std::string name = user->name;
-    table.users_.emplace(std::move(name), std::make_shared<const ClientUser>(*std::move(user)));
+    table.users_.emplace(user->name, std::make_shared<const ClientUser>(*user));
   }
   if (table.users_.empty()) {
     return absl::InvalidArgumentError("there is no user in it, so nobody could connect: add a line for each");

@@ -27,15 +27,12 @@ absl::Status check_tables(const GatewayOptions& options) {
   const absl::StatusOr<std::vector<TableInfo>> tables = admin.list_tables();
   if (!tables.ok()) return tables.status();
   for (const auto& [number, name] : options.databases) {
-    const bool is_there =
-        std::any_of(tables->begin(), tables->end(), [&](const TableInfo& table) { return table.name == name; });
-    if (is_there) continue;
-    std::vector<std::string> names;
-    for (const TableInfo& table : *tables) names.push_back(table.name);
-    return absl::NotFoundError(
-        absl::StrCat("database ", number, " is the table '", name, "', and there is no such table",
-                     names.empty() ? "" : absl::StrCat(" (there is ", absl::StrJoin(names, ", "), ")"),
-                     ": make it with skuactl table create ", name));
+    if (std::ranges::find(*tables, name, &TableInfo::name) != tables->end()) continue;
+    const std::string names = absl::StrJoin(
+        *tables, ", ", [](std::string* out, const TableInfo& table) { absl::StrAppend(out, table.name); });
+    return absl::NotFoundError(absl::StrCat(
+        "database ", number, " is the table '", name, "', and there is no such table",
+        tables->empty() ? "" : absl::StrCat(" (there is ", names, ")"), ": make it with skuactl table create ", name));
   }
   return absl::OkStatus();
 }
@@ -64,22 +61,11 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& op
   }
   std::unique_ptr<Gateway> gateway(new Gateway());
   GatewayIdentity& identity = gateway->identity_;
-  identity.skua_version = options.skua_version;
+  static_cast<GatewaySettings&>(identity) = options;
   identity.run_id = draw_run_id();
-  identity.started_ms =
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
-  identity.threads = options.threads;
-  identity.connections_max = options.connections_max;
-  identity.authentication_ms = options.authentication_timeout.count();
-  identity.databases = options.databases;
-  identity.report = options.report;
-  identity.allows_flush = options.allows_flush;
+  identity.started_ms = time_of_day_us() / 1000;
   identity.cursors = std::make_unique<ScanCursors>(draw_entropy());
-  gateway->admin_ = std::make_unique<Admin>(
-      options.client.control_address,
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(kHealthTimeoutNs)),
-      options.client.credentials);
+  gateway->admin_ = std::make_unique<Admin>(options.client.control_address, kHealthTimeout, options.client.credentials);
   if (options.tells_certificate_expiry) gateway->certificate_file_ = options.client.credentials.certificate;
   gateway->note_certificate(*security);
   if (security->users != nullptr) gateway->passwords_ = std::make_unique<PasswordChecker>();
@@ -200,7 +186,7 @@ std::vector<HealthCheck> Gateway::readiness() {
 }
 
 bool Gateway::is_alive() {
-  return std::ranges::all_of(threads_, [](const auto& thread) { return thread->answers(kHealthTimeoutNs); });
+  return std::ranges::all_of(threads_, [](const auto& thread) { return thread->answers(kHealthTimeout); });
 }
 
 Gateway::~Gateway() {

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,7 +20,6 @@
 #include "kvstore/gateway/gateway_context.h"
 #include "kvstore/gateway/gateway_thread.h"
 #include "kvstore/gateway/password_checker.h"
-#include "rpc/base/clock.h"
 #include "rpc/base/health_check.h"
 
 namespace skua::kv {
@@ -30,7 +28,8 @@ class Admin;
 
 namespace skua::kv::gateway {
 
-inline constexpr DurationNs kHealthTimeoutNs = 2 * kSecond;
+inline constexpr std::chrono::seconds kHealthTimeout{2};
+
 /// Where clients connect, and how they are understood there.
 struct EntranceOptions {
   ClientProtocol protocol = ClientProtocol::kResp;
@@ -41,32 +40,20 @@ struct EntranceOptions {
   uint32_t database = 0;
 };
 
-struct GatewayOptions {
+struct GatewayOptions : GatewaySettings {
   /// At least one, and at most one for each protocol.
   std::vector<EntranceOptions> entrances{};
-  uint32_t threads = 1;
   /// Runs one of the loops, of `threads`, on a thread of somebody else's; the future is ready when the loop has ended.
   /// Empty: the gateway has threads of its own.
   std::function<absl::StatusOr<std::future<void>>(uint32_t index, HostedLoop& loop)> host{};
   /// Asked before anything is made. Not OK: there is nobody yet who could run a loop; start() fails. Empty: OK.
   std::function<absl::Status()> check_host{};
-  /// Of all threads together. Further connections get an error of their protocol.
-  uint64_t connections_max = 10'000;
-  /// Numbers, as of SELECT, and names of tables. At least one.
-  std::map<uint32_t, std::string> databases{};
-  /// FLUSHALL, FLUSHDB and memcached's flush_all are carried out.
-  bool allows_flush = false;
   /// The way to the cluster.
   ClientOptions client{};
-  std::string skua_version{};
   /// metrics() has the time at which the certificate of `client` expires. Not if the program tells it elsewhere.
   bool tells_certificate_expiry = true;
-  /// How long clients may take to authenticate.
-  std::chrono::milliseconds authentication_timeout{60'000};
   /// How clients are known, and what they are shown. None: whoever connects may do everything, without TLS.
   ClientSecurityFiles client_security{};
-  /// Called on any thread. May be none.
-  ReportFn report{};
 };
 
 /// Thread: any, one at a time.
@@ -85,7 +72,7 @@ class Gateway {
   [[nodiscard]] const std::vector<uint16_t>& ports() const { return ports_; }
   [[nodiscard]] const GatewayIdentity& identity() const { return identity_; }
   /// For operators. Thread: any; no later than stop(). metrics(): in Prometheus' text format. metrics() and readiness()
-  /// ask the control plane, and wait for kHealthTimeoutNs at most. is_alive(): whether each thread goes through its
+  /// ask the control plane, and wait for kHealthTimeout at most. is_alive(): whether each thread goes through its
   /// loop; waits for each, for as long. readiness(): the same. A gateway that has started knows its tables, and goes on
   /// with its map while the control plane is away; were it not ready then, a control plane that is away would take all
   /// gateways out of service.

@@ -20,11 +20,6 @@ constexpr int kRecordsPerTurn = 16;
 /// How long handshakes may go on in a turn of the loop. A step that has begun is finished.
 constexpr std::chrono::microseconds kShakeTime{500};
 
-int64_t steady_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 /// The address without its port; of IPv6 the network of 64 bits, which one host usually has for itself.
 std::string host_of(const std::string& address) {
   std::string host = address.substr(0, address.rfind(':'));
@@ -40,19 +35,16 @@ std::string host_of(const std::string& address) {
 }
 
 StoreResult result_of(PasswordChecker::Verdict verdict) {
-  switch (verdict) {
-    case PasswordChecker::Verdict::kRight: return {};
-    case PasswordChecker::Verdict::kBusy: return {.status = StoreResult::Status::kNotApplied};
-    case PasswordChecker::Verdict::kWrong: break;
-  }
-  return {.status = StoreResult::Status::kNotFound};
+  if (verdict == PasswordChecker::Verdict::kRight) return {};
+  const bool is_busy = verdict == PasswordChecker::Verdict::kBusy;
+  return {.status = is_busy ? StoreResult::Status::kNotApplied : StoreResult::Status::kNotFound};
 }
 
 }  // namespace
 
 /// False: there is no memory for the connection's TLS.
 bool GatewayThread::begin_admission(Connection& connection) {
-  const int64_t now_ms = steady_ms();
+  const int64_t now_ms = monotonic_ms();
   if (tls_ != nullptr) {
     connection.tls = TlsStream::accept(*tls_, connection.fd);
     if (connection.tls == nullptr) return false;
@@ -69,7 +61,7 @@ void GatewayThread::note_admission(Connection& connection) {
   if (is_admitted == connection.was_admitted) return;
   connection.was_admitted = is_admitted;
   if (is_admitted) return;
-  connection.stranger_since_ms = steady_ms();
+  connection.stranger_since_ms = monotonic_ms();
   if (!std::exchange(connection.has_deadline, true)) {
     authentications_.add(connection.id, connection.stranger_since_ms);
   }
@@ -108,7 +100,7 @@ void GatewayThread::shake_some_hands() {
 
 void GatewayThread::receive_encrypted(Connection& connection) {
   if (!connection.tls->is_ready()) {
-    ready_to_shake_.add(connection.id, host_of(remote_address(connection.fd)));
+    ready_to_shake_.add(connection.id, host_of(remote_address(connection.fd)), connection.id);
     return;
   }
   for (int i = 0; i < kRecordsPerTurn && connection.unread.empty() && !connection.has_ended; ++i) {
@@ -128,7 +120,7 @@ void GatewayThread::check_password(Connection& connection, const IssuedRequest& 
                         host_of(remote_address(connection.fd)), [this, id, ticket](PasswordChecker::Verdict later) {
                           {
                             const std::lock_guard lock(mutex_);
-                            checked_passwords_.push_back({id, ticket, later});
+                            checked_passwords_.push_back({id, ticket, result_of(later)});
                           }
                           wake();
                         });
@@ -146,9 +138,9 @@ void GatewayThread::put_check_last(Connection& connection) {
   take_result(connection.id, connection.check_ticket, result_of(PasswordChecker::Verdict::kBusy));
 }
 
-void GatewayThread::take_password(const CheckedPassword& checked) {
+void GatewayThread::take_password(LateResult&& checked) {
   if (Connection* const connection = find(checked.connection); connection != nullptr) connection->check = 0;
-  take_result(checked.connection, checked.ticket, result_of(checked.verdict));
+  take_result(checked.connection, checked.ticket, std::move(checked.result));
 }
 
 void GatewayThread::set_security(ClientSecurity security) {
@@ -171,7 +163,7 @@ void GatewayThread::take_security(ClientSecurity&& security) {
 }
 
 void GatewayThread::end_late_connections() {
-  const int64_t now_ms = steady_ms();
+  const int64_t now_ms = monotonic_ms();
   while (const std::optional<uint64_t> id = handshakes_.take_due(now_ms)) {
     Connection* const connection = find(*id);
     if (connection == nullptr || connection->tls->is_ready()) continue;
@@ -183,7 +175,7 @@ void GatewayThread::end_late_connections() {
     if (connection == nullptr) continue;
     connection->has_deadline = false;
     if (connection->client.is_admitted()) continue;
-    if (connection->stranger_since_ms + identity_.authentication_ms > now_ms) {
+    if (connection->stranger_since_ms + identity_.authentication_timeout.count() > now_ms) {
       // It was admitted meanwhile.
       connection->has_deadline = true;
       authentications_.add(*id, now_ms);

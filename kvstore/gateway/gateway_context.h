@@ -3,6 +3,7 @@
 #define SKUA_KVSTORE_GATEWAY_GATEWAY_CONTEXT_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -32,24 +33,30 @@ struct MemcachedCounters {
   std::atomic<uint64_t> touches{0};
 };
 
+/// What is chosen for a gateway, and what its connections know as well.
+struct GatewaySettings {
+  std::string skua_version{};
+  uint32_t threads = 1;
+  /// Of all threads together. Further connections get an error of their protocol.
+  uint64_t connections_max = 10'000;
+  /// How long clients may take to authenticate, where there are users.
+  std::chrono::milliseconds authentication_timeout{60'000};
+  /// Numbers, as of SELECT, and names of tables. At least one.
+  std::map<uint32_t, std::string> databases{};
+  /// FLUSHALL, FLUSHDB and memcached's flush_all are carried out: clients may remove all keys of a table.
+  bool allows_flush = false;
+  /// What the operator should hear of. Called on any thread. May be none.
+  ReportFn report{};
+};
+
 /// What the gateway is, the same for all its threads. Immutable after the start, but for the counters and the cursors,
 /// which any thread may use.
-struct GatewayIdentity {
-  std::string skua_version;
+struct GatewayIdentity : GatewaySettings {
   /// 40 hexadecimal digits, different for each start.
   std::string run_id;
   /// Where clients of Redis's protocol connect; 0: nowhere.
   uint16_t port = 0;
   int64_t started_ms = 0;
-  uint32_t threads = 0;
-  uint64_t connections_max = 0;
-  /// How long clients may take to authenticate, where there are users.
-  int64_t authentication_ms = 0;
-  /// Numbers of databases and their tables.
-  std::map<uint32_t, std::string> databases;
-  /// Clients may remove all keys of a table with one command.
-  bool allows_flush = false;
-
   std::unique_ptr<ScanCursors> cursors;
   std::atomic<uint64_t> connections_now{0};
   std::atomic<uint64_t> connections_received{0};
@@ -64,8 +71,6 @@ struct GatewayIdentity {
   std::atomic<uint64_t> tls_failures{0};
   /// Connections that were closed because their client did not authenticate in time.
   std::atomic<uint64_t> authentication_timeouts{0};
-  /// What the operator should hear of. Thread: any. May be none.
-  ReportFn report;
   MemcachedCounters memcached;
 };
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,13 +26,18 @@ constexpr uint32_t kDatabaseMax = 9999;
 struct ListenOption {
   std::string_view name;
   std::string address;
+  ClientProtocol protocol;
 };
 
 /// Those that are given.
 std::vector<ListenOption> listen_options(const ProgramOptions& options) {
   std::vector<ListenOption> out;
-  if (!options.listen_address.empty()) out.push_back({options.listen_option, options.listen_address});
-  if (!options.memcached_address.empty()) out.push_back({"--memcached-address", options.memcached_address});
+  if (!options.listen_address.empty()) {
+    out.push_back({options.listen_option, options.listen_address, ClientProtocol::kResp});
+  }
+  if (!options.memcached_address.empty()) {
+    out.push_back({"--memcached-address", options.memcached_address, ClientProtocol::kMemcached});
+  }
   return out;
 }
 
@@ -91,12 +95,6 @@ absl::Status check_addresses(const ProgramOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<EntranceOptions> entrance_at(const std::string& text, ClientProtocol protocol, uint32_t database) {
-  const absl::StatusOr<app::Address> address = app::parse_address(text, kListenRules);
-  if (!address.ok()) return address.status();
-  return EntranceOptions{.protocol = protocol, .host = address->host, .port = address->port, .database = database};
-}
-
 /// `databases` has at least one.
 absl::StatusOr<std::vector<EntranceOptions>> entrances_of(const ProgramOptions& options,
                                                           const std::map<uint32_t, std::string>& databases) {
@@ -107,13 +105,11 @@ absl::StatusOr<std::vector<EntranceOptions>> entrances_of(const ProgramOptions& 
     return absl::InvalidArgumentError(
         absl::StrCat("--memcached-database is ", memcached, ", which --databases does not name"));
   }
-  for (const auto& [text, protocol, database] :
-       {std::tuple(options.listen_address, ClientProtocol::kResp, first),
-        std::tuple(options.memcached_address, ClientProtocol::kMemcached, memcached)}) {
-    if (text.empty()) continue;
-    absl::StatusOr<EntranceOptions> entrance = entrance_at(text, protocol, database);
-    if (!entrance.ok()) return entrance.status();
-    out.push_back(*std::move(entrance));
+  for (const ListenOption& option : listen_options(options)) {
+    const absl::StatusOr<app::Address> address = app::parse_address(option.address, kListenRules);
+    if (!address.ok()) return address.status();
+    const uint32_t database = option.protocol == ClientProtocol::kMemcached ? memcached : first;
+    out.push_back({.protocol = option.protocol, .host = address->host, .port = address->port, .database = database});
   }
   return out;
 }
@@ -148,28 +144,19 @@ absl::StatusOr<std::map<uint32_t, std::string>> parse_databases(const std::vecto
   return databases;
 }
 
-}  // namespace
-
-namespace {
-
 void add_client_security_options(app::Program& program, ClientSecurityFiles& files) {
-  program
-      .add_string(
-          "client-tls-cert", &files.tls.certificate,
-          "The certificate that clients are shown, in PEM, with those that issued it. Clients speak TLS then, at "
-          "all addresses. Files are read again when they change.")
-      .value_name("FILE");
-  program.add_string("client-tls-key", &files.tls.key, "The private key of --client-tls-cert, in PEM.")
-      .value_name("FILE");
-  program
-      .add_string("client-tls-ca", &files.tls.authorities,
-                  "The authorities of clients, in PEM: whoever connects must show a certificate of one of them.")
-      .value_name("FILE");
-  program
-      .add_string("users-file", &files.users,
-                  "The users, their passwords and rights (docs/gateway.md): whoever connects must authenticate. It is "
-                  "read again when it changes.")
-      .value_name("FILE");
+  const auto add_file = [&program](const char* name, std::string* path, const char* help) {
+    program.add_string(name, path, help).value_name("FILE");
+  };
+  add_file("client-tls-cert", &files.tls.certificate,
+           "The certificate that clients are shown, in PEM, with those that issued it. Clients speak TLS then, at "
+           "all addresses. Files are read again when they change.");
+  add_file("client-tls-key", &files.tls.key, "The private key of --client-tls-cert, in PEM.");
+  add_file("client-tls-ca", &files.tls.authorities,
+           "The authorities of clients, in PEM: whoever connects must show a certificate of one of them.");
+  add_file("users-file", &files.users,
+           "The users, their passwords and rights (docs/gateway.md): whoever connects must authenticate. It is "
+           "read again when it changes.");
 }
 
 /// `name`: of the option that says where Redis's clients connect.
@@ -191,7 +178,7 @@ void add_entrance_options(app::Program& program, ProgramOptions& options, const 
                "The number of the table that memcached's clients see; -1: the lowest of --databases.")
       .range(-1, kDatabaseMax);
   program
-      .add_list("databases", &options.databases,
+      .add_list("databases", &options.tables,
                 "The tables that clients see, by the numbers of SELECT: 0=cache,1=users. A client begins with the "
                 "lowest number. The tables must exist (skuactl table create).")
       .value_name("NUMBER=TABLE");
@@ -233,7 +220,8 @@ void declare_in_node(app::Program& program, ProgramOptions& options) {
 
 void declare(app::Program& program, ProgramOptions& options) {
   program
-      .add_string("control-address", &options.control_address, "Where the control plane listens; several with commas.")
+      .add_string("control-address", &options.client.control_address,
+                  "Where the control plane listens; several with commas.")
       .value_name("HOST:PORT")
       .addresses();
   add_entrance_options(program, options, "listen-address");
@@ -252,11 +240,11 @@ void declare(app::Program& program, ProgramOptions& options) {
       "auto: listens on loopback only, unless clients are encrypted and known. off-unsafe: on any address: whoever "
       "reaches it may read, change and delete all that the tables have.");
   app::add_http_options(program, &options.http);
-  app::add_security_options(program, &options.credentials);
+  app::add_security_options(program, &options.client.credentials);
   program.add_bool("renew-certificate", &options.renews_certificate,
                    "Have the certificate of --cert renewed by the control plane at half of its time. For one that came "
                    "from there (skuactl cert join); its file and that of --ca are replaced.");
-  app::add_packets_option(program, &options.packets);
+  app::add_packets_option(program, &options.client.packets);
   app::add_packet_key_option(program, &options.packet_key_lifetime_ns);
   app::add_log_options(program, &options.log);
   program.example("skua-gateway --databases 0=cache", "redis-cli on this machine reads and writes the table `cache`");
@@ -295,26 +283,19 @@ absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options) {
   if (absl::Status status = check_tls_files(options.client_security.tls); !status.ok()) return status;
   if (absl::Status status = check_addresses(options); !status.ok()) return status;
   if (absl::Status http = app::check_http(options.http); !http.ok()) return http;
-  if (options.renews_certificate && options.credentials.empty()) {
+  if (options.renews_certificate && options.client.credentials.empty()) {
     return absl::InvalidArgumentError("--renew-certificate needs a certificate: give --cert, --key and --ca");
   }
-  absl::StatusOr<std::map<uint32_t, std::string>> databases = parse_databases(options.databases);
+  absl::StatusOr<std::map<uint32_t, std::string>> databases = parse_databases(options.tables);
   if (!databases.ok()) return databases.status();
   absl::StatusOr<std::vector<EntranceOptions>> entrances = entrances_of(options, *databases);
   if (!entrances.ok()) return entrances.status();
-  GatewayOptions out;
+  GatewayOptions out = options;
   out.entrances = *std::move(entrances);
-  out.threads = options.threads;
-  out.connections_max = options.connections_max;
   out.databases = *std::move(databases);
-  out.allows_flush = options.allows_flush;
   out.skua_version = app::version();
-  out.client_security = options.client_security;
   out.authentication_timeout =
       std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(options.authentication_timeout_ns));
-  out.client.control_address = options.control_address;
-  out.client.credentials = options.credentials;
-  out.client.packets = options.packets;
   out.client.packet_key_lifetime = std::chrono::nanoseconds(options.packet_key_lifetime_ns);
   out.client.timeout = std::chrono::nanoseconds(options.timeout_ns);
   // A connection may have a thousand commands on their way, and there are many connections.

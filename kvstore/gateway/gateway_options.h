@@ -11,8 +11,6 @@
 #include "app/config.h"
 #include "app/log.h"
 #include "app/operator_pages.h"
-#include "control/security/credential_files.h"
-#include "kvstore/gateway/client_security.h"
 #include "kvstore/gateway/gateway.h"
 #include "rpc/base/clock.h"
 #include "rpc/transport/sealed/packet_protection.h"
@@ -21,8 +19,9 @@ namespace skua::kv::gateway {
 
 inline constexpr const char* kProgram = "skua-gateway";
 
-struct ProgramOptions {
-  std::string control_address = "127.0.0.1:7400";
+/// What is inherited is bound to options as it is, but for `entrances`, `databases` and the times: gateway_options()
+/// makes these of what stands here.
+struct ProgramOptions : GatewayOptions {
   /// Empty: Redis's protocol is not spoken; the same for memcached's.
   std::string listen_address = "127.0.0.1:6379";
   /// What the program calls the option of that.
@@ -30,22 +29,16 @@ struct ProgramOptions {
   std::string memcached_address;
   /// Negative: the lowest number of `databases`.
   int32_t memcached_database = -1;
-  std::vector<std::string> databases;
-  bool allows_flush = false;
-  uint32_t threads = 1;
-  uint32_t connections_max = 10'000;
+  /// --databases: NUMBER=TABLE
+  std::vector<std::string> tables;
   DurationNs timeout_ns = 5 * kSecond;
   bool allows_everybody = false;
-  /// How clients are known, and what they are shown.
-  ClientSecurityFiles client_security;
   /// People type passwords.
   DurationNs authentication_timeout_ns = 60 * kSecond;
   /// Nothing is served: the program reads a password and prints its hash.
   bool hashes_password = false;
   app::HttpOptions http;
-  control::CredentialFiles credentials;
   bool renews_certificate = false;
-  rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
   DurationNs packet_key_lifetime_ns = rpc::kPacketKeyLifetime;
   app::LogOptions log;
 

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -22,10 +21,6 @@ constexpr int kBacklog = 1024;
 std::string error_text(int error) {
   std::array<char, 128> text{};
   return strerror_r(error, text.data(), text.size());  // GNU's: returns the text
-}
-
-std::string shown(const std::string& host, uint16_t port) {
-  return absl::StrCat(host.find(':') == std::string::npos ? host : "[" + host + "]", ":", port);
 }
 
 void set_option(int fd, int level, int option, int value) {
@@ -47,7 +42,7 @@ absl::StatusOr<OwnedFd> bind_at(const std::string& host, uint16_t port, bool is_
   if (is_shared) set_option(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1);
   if (bind(fd.get(), address->ai_addr, address->ai_addrlen) != 0 || listen(fd.get(), kBacklog) != 0) {
     const int why = errno;
-    const std::string text = absl::StrCat("cannot listen at ", shown(host, port), ": ", error_text(why));
+    const std::string text = absl::StrCat("cannot listen at ", address_text(host, port), ": ", error_text(why));
     if (why == EADDRINUSE) return absl::FailedPreconditionError(absl::StrCat(text, "; choose another port"));
     if (why == EADDRNOTAVAIL)
       return absl::UnavailableError(absl::StrCat(text, " (ip addr shows those of this machine)"));
@@ -56,18 +51,19 @@ absl::StatusOr<OwnedFd> bind_at(const std::string& host, uint16_t port, bool is_
   return fd;
 }
 
+uint16_t port_in(const sockaddr_storage& address) {
+  // At the same place in both families.
+  return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
 std::string text_of(const sockaddr_storage& address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (address.ss_family == AF_INET6) {
-    sockaddr_in6 v6;
-    std::memcpy(&v6, &address, sizeof v6);
-    inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-    return shown(text.data(), ntohs(v6.sin6_port));
+    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text.data(), text.size());
+  } else {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text.data(), text.size());
   }
-  sockaddr_in v4;
-  std::memcpy(&v4, &address, sizeof v4);
-  inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-  return shown(text.data(), ntohs(v4.sin_port));
+  return address_text(text.data(), port_in(address));
 }
 
 /// `get`: getsockname or getpeername.
@@ -94,10 +90,11 @@ absl::Status check_free(const std::string& host, uint16_t port) {
 }
 
 uint16_t port_of(const OwnedFd& listener) {
-  const sockaddr_storage address = address_by(getsockname, listener.get());
-  sockaddr_in v4;  // the port is at the same place in both families
-  std::memcpy(&v4, &address, sizeof v4);
-  return ntohs(v4.sin_port);
+  return port_in(address_by(getsockname, listener.get()));
+}
+
+std::string address_text(const std::string& host, uint16_t port) {
+  return absl::StrCat(host.find(':') == std::string::npos ? host : "[" + host + "]", ":", port);
 }
 
 OwnedFd accept_one(const OwnedFd& listener) {

@@ -20,6 +20,9 @@ namespace skua::kv::gateway {
 [[nodiscard]] absl::Status check_free(const std::string& host, uint16_t port);
 [[nodiscard]] uint16_t port_of(const OwnedFd& listener);
 
+/// "127.0.0.1:6379" or "[::1]:6379".
+[[nodiscard]] std::string address_text(const std::string& host, uint16_t port);
+
 /// A connection that was accepted; it does not block. Not open: there is none, see errno.
 [[nodiscard]] OwnedFd accept_one(const OwnedFd& listener);
 /// "127.0.0.1:50112" of the other end, or of this one.

@@ -1,6 +1,7 @@
 #include "kvstore/gateway/gateway_starter.h"
 
 #include <chrono>
+#include <condition_variable>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,37 +15,24 @@ constexpr std::chrono::seconds kPause{1};
 }  // namespace
 
 GatewayStarter::GatewayStarter(GatewayOptions options, OnStarted on_started, OnWaiting on_waiting)
-    : options_(std::move(options)), on_started_(std::move(on_started)), on_waiting_(std::move(on_waiting)) {
-  thread_ = std::thread([this] { run(); });
-}
+    : options_(std::move(options)), on_started_(std::move(on_started)), on_waiting_(std::move(on_waiting)) {}
 
-GatewayStarter::~GatewayStarter() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
-  if (gateway_ != nullptr) gateway_->stop();
-}
-
-void GatewayStarter::run() {
+void GatewayStarter::run(const std::stop_token& stop) {
   absl::Status told;
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    lock.unlock();
+  std::condition_variable_any stopped;
+  while (!stop.stop_requested()) {
     absl::StatusOr<std::unique_ptr<Gateway>> started = Gateway::start(options_);
     if (started.ok()) {
       on_started_((*started)->ports());
     } else if (std::exchange(told, started.status()) != started.status()) {
       on_waiting_(started.status());
     }
-    lock.lock();
+    std::unique_lock lock(mutex_);
     if (started.ok()) {
       gateway_ = *std::move(started);
       return;
     }
-    wake_.wait_for(lock, kPause, [this] { return stopping_; });
+    stopped.wait_for(lock, stop, kPause, [&stop] { return stop.stop_requested(); });
   }
 }
 

@@ -7,10 +7,10 @@
 #ifndef SKUA_KVSTORE_GATEWAY_GATEWAY_STARTER_H_
 #define SKUA_KVSTORE_GATEWAY_GATEWAY_STARTER_H_
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,9 +28,8 @@ class GatewayStarter {
   /// Why the gateway does not serve yet. Called on the starter's thread, and not again for the same reason.
   using OnWaiting = std::function<void(const absl::Status& why)>;
 
+  /// The destructor stops the gateway, as Gateway::stop() does.
   GatewayStarter(GatewayOptions options, OnStarted on_started, OnWaiting on_waiting);
-  /// Stops the gateway, as Gateway::stop() does.
-  ~GatewayStarter();
   GatewayStarter(const GatewayStarter&) = delete;
   GatewayStarter& operator=(const GatewayStarter&) = delete;
 
@@ -40,17 +39,15 @@ class GatewayStarter {
   [[nodiscard]] std::string metrics();
 
  private:
-  void run();
+  void run(const std::stop_token& stop);
   [[nodiscard]] Gateway* serving();
 
   const GatewayOptions options_;
   const OnStarted on_started_;
   const OnWaiting on_waiting_;
   std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;             // protected by mutex_
   std::unique_ptr<Gateway> gateway_;  // protected by mutex_ until it is there, and constant then
-  std::thread thread_;
+  std::jthread thread_{[this](const std::stop_token& stop) { run(stop); }};
 };
 
 }  // namespace skua::kv::gateway

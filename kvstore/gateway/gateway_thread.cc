@@ -31,20 +31,6 @@ constexpr int64_t kAcceptAgainMs = 100;
 /// How long commands may take to end when the gateway stops.
 constexpr int64_t kStopMs = 5000;
 
-int64_t time_of_day_us() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-TimeNs monotonic_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-int64_t monotonic_ms() {
-  return monotonic_ns() / kMillisecond;
-}
-
 /// How many events there are; below 0: a signal came.
 int wait_for_events(int epoll, std::span<epoll_event> events, DurationNs wait_ns) {
   constexpr DurationNs kLongestNs = 3600 * kSecond;
@@ -68,25 +54,18 @@ absl::StatusOr<std::unique_ptr<GatewayThread>> GatewayThread::create(GatewayIden
   options.spin = std::chrono::nanoseconds(0);
   absl::StatusOr<std::unique_ptr<AsyncClient>> client = AsyncClient::create(std::move(options));
   if (!client.ok()) return client.status();
-  OwnedFd epoll(epoll_create1(EPOLL_CLOEXEC));
-  OwnedFd wake_event(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!epoll.is_open() || !wake_event.is_open()) {
-    return absl::ResourceExhaustedError("no file descriptor is left: raise the limit of open files (ulimit -n)");
-  }
-  std::unique_ptr<GatewayThread> made(new GatewayThread(identity, *std::move(client), std::move(entrances),
-                                                        std::move(epoll), std::move(wake_event), std::move(security),
-                                                        passwords));
+  std::unique_ptr<GatewayThread> made(
+      new GatewayThread(identity, *std::move(client), std::move(entrances), std::move(security), passwords));
   if (absl::Status status = made->watch_own(); !status.ok()) return status;
   return made;
 }
 
 GatewayThread::GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client,
-                             std::vector<Entrance> entrances, OwnedFd epoll, OwnedFd wake_event,
-                             ClientSecurity security, PasswordChecker* passwords)
+                             std::vector<Entrance> entrances, ClientSecurity security, PasswordChecker* passwords)
     : identity_(identity),
       context_(identity),
-      epoll_(std::move(epoll)),
-      wake_event_(std::move(wake_event)),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      wake_event_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       tls_(std::move(security.tls)),
       passwords_(passwords),
       entrances_(std::move(entrances)),
@@ -111,15 +90,24 @@ GatewayThread::~GatewayThread() {
   client_.reset();
 }
 
-absl::Status GatewayThread::watch_own() {
-  const auto add = [this](int fd, uint64_t data) {
-    epoll_event event{.events = EPOLLIN, .data = {.u64 = data}};
-    return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
-  };
-  bool is_watched = add(client_->wait_fd(), kClientEvent) && add(wake_event_.get(), kWakeEvent);
+bool GatewayThread::watch_input(int fd, uint64_t event) const {
+  epoll_event watched{.events = EPOLLIN, .data = {.u64 = event}};
+  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &watched) == 0;
+}
+
+bool GatewayThread::watch_listeners() const {
   for (size_t i = 0; i < entrances_.size(); ++i) {
-    is_watched = is_watched && add(entrances_[i].listener.get(), kFirstListenerEvent + i);
+    if (!watch_input(entrances_[i].listener.get(), kFirstListenerEvent + i)) return false;
   }
+  return true;
+}
+
+absl::Status GatewayThread::watch_own() {
+  if (!epoll_.is_open() || !wake_event_.is_open()) {
+    return absl::ResourceExhaustedError("no file descriptor is left: raise the limit of open files (ulimit -n)");
+  }
+  const bool is_watched =
+      watch_input(client_->wait_fd(), kClientEvent) && watch_input(wake_event_.get(), kWakeEvent) && watch_listeners();
   return is_watched ? absl::OkStatus() : absl::ResourceExhaustedError("epoll watches nothing: no memory is left");
 }
 
@@ -128,9 +116,6 @@ absl::Status GatewayThread::watch_own() {
 void GatewayThread::begin(HostWait* wait) {
   client_->adopt_thread();
   host_ = wait;
-  if (host_ == nullptr) return;
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = kHostEvent}};
-  SKUA_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, host_->fd(), &event) == 0, "epoll watches no host");
 }
 
 bool GatewayThread::turn() {
@@ -152,16 +137,12 @@ bool GatewayThread::turn() {
   return !may_end();
 }
 
-bool GatewayThread::has_leftovers() const {
-  return next_dirty_ < dirty_now_.size() || !dirty_.empty() || !late_results_.empty();
-}
-
 void GatewayThread::begin_share() {
-  share_end_ns_ = monotonic_ns() + kShareNs;
+  share_end_ns_ = SteadyClock().now_ns() + kShareNs;
 }
 
 bool GatewayThread::is_late() const {
-  return monotonic_ns() >= share_end_ns_;
+  return SteadyClock().now_ns() >= share_end_ns_;
 }
 
 void GatewayThread::wake() {
@@ -175,18 +156,18 @@ void GatewayThread::stop() {
   wake();
 }
 
-bool GatewayThread::answers(DurationNs timeout_ns) {
+bool GatewayThread::answers(std::chrono::nanoseconds timeout) {
   std::unique_lock lock(mutex_);
   const uint64_t mine = ++asked_count_;
   wake();
-  return answered_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] { return answered_count_ >= mine; });
+  return answered_.wait_for(lock, timeout, [&] { return answered_count_ >= mine; });
 }
 
 void GatewayThread::wake_up() {
   uint64_t count = 0;
   (void)!read(wake_event_.get(), &count, sizeof count);
   std::optional<ClientSecurity> security;
-  std::vector<CheckedPassword> checked;
+  std::vector<LateResult> checked;
   {
     const std::lock_guard lock(mutex_);
     answered_count_ = asked_count_;
@@ -195,7 +176,7 @@ void GatewayThread::wake_up() {
   }
   answered_.notify_all();
   if (security.has_value()) take_security(*std::move(security));
-  for (const CheckedPassword& password : checked) take_password(password);
+  for (LateResult& password : checked) take_password(std::move(password));
   if (is_stopped_) begin_stop();
 }
 
@@ -217,14 +198,21 @@ bool GatewayThread::may_end() const {
 }
 
 void GatewayThread::gather_events() {
-  const int count = has_leftovers() ? wait_for_events(epoll_.get(), events_, 0) : sleep();
+  const bool has_leftovers = next_dirty_ < dirty_now_.size() || !dirty_.empty() || !late_results_.empty();
+  const int count = has_leftovers ? wait_for_events(epoll_.get(), events_, 0) : sleep();
   event_count_ = static_cast<size_t>(std::max(count, 0));
   next_event_ = 0;
 }
 
+/// False: epoll has no memory for it now. The loop must not sleep then: it would not hear of the host's work.
+bool GatewayThread::watches_host() {
+  is_host_watched_ = is_host_watched_ || watch_input(host_->fd(), kHostEvent);
+  return is_host_watched_;
+}
+
 /// Until epoll has something to tell: how many events.
 int GatewayThread::sleep() {
-  const DurationNs host_ns = host_ == nullptr ? kTimeNever : host_->begin();
+  const DurationNs host_ns = host_ == nullptr ? kTimeNever : watches_host() ? host_->begin() : 0;
   // A client that is not going to wait is not told so.
   const std::optional<std::chrono::nanoseconds> client_wait =
       host_ns > 0 ? client_->begin_wait() : std::optional<std::chrono::nanoseconds>();
@@ -253,12 +241,8 @@ void GatewayThread::handle_events() {
 }
 
 void GatewayThread::handle(const epoll_event& event) {
-  switch (event.data.u64) {
-    case kClientEvent:
-    case kHostEvent: return;  // the next poll() sees what it is
-    case kWakeEvent: return wake_up();
-    default: break;
-  }
+  if (event.data.u64 == kClientEvent || event.data.u64 == kHostEvent) return;  // the next poll() sees what it is
+  if (event.data.u64 == kWakeEvent) return wake_up();
   const uint64_t entrance = event.data.u64 - kFirstListenerEvent;
   if (entrance < entrances_.size()) return accept_some(entrances_[entrance]);
   Connection* const connection = find(event.data.u64);
@@ -310,10 +294,7 @@ void GatewayThread::pause_accepting() {
 
 void GatewayThread::resume_accepting() {
   accept_again_ms_ = 0;
-  for (size_t i = 0; i < entrances_.size(); ++i) {
-    epoll_event event{.events = EPOLLIN, .data = {.u64 = kFirstListenerEvent + i}};
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, entrances_[i].listener.get(), &event) != 0) return pause_accepting();
-  }
+  if (!watch_listeners()) pause_accepting();
 }
 
 void GatewayThread::add_connection(OwnedFd socket, const Entrance& entrance) {
@@ -323,8 +304,7 @@ void GatewayThread::add_connection(OwnedFd socket, const Entrance& entrance) {
   }
   const uint32_t slot = free_slots_.back();
   const uint64_t id = uint64_t{slots_[slot].generation} << 32 | slot;
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = id}};
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.get(), &event) != 0) return;
+  if (!watch_input(socket.get(), id)) return;
   free_slots_.pop_back();
   ClientSession session{.id = identity_.next_client_id.fetch_add(1, std::memory_order_relaxed),
                         .remote = remote_address(socket),

@@ -3,7 +3,7 @@
 //
 //   turn:  sleep in epoll: on the client, the listeners, the connections, stop(), and the host (hosted_loop.h)
 //          connections that are readable --> commands --> requests; that are writable --> replies
-//          steps of TLS handshakes, for a bounded time (handshake_queue.h)
+//          steps of TLS handshakes, for a bounded time (fair_queue.h)
 //          client.poll() --> results --> connections --> replies and further requests
 //
 // The turns have a thread of their own, or that of a node's worker. So a turn is short: events, results and
@@ -21,6 +21,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -37,9 +38,9 @@
 #include "kvstore/gateway/client_protocol.h"
 #include "kvstore/gateway/client_security.h"
 #include "kvstore/gateway/connection_deadlines.h"
+#include "kvstore/gateway/fair_queue.h"
 #include "kvstore/gateway/gateway_context.h"
 #include "kvstore/gateway/gateway_sockets.h"
-#include "kvstore/gateway/handshake_queue.h"
 #include "kvstore/gateway/password_checker.h"
 #include "kvstore/gateway/store_client.h"
 #include "kvstore/gateway/tls_stream.h"
@@ -50,6 +51,12 @@ namespace skua::kv::gateway {
 
 /// How long a client may take to agree upon TLS.
 inline constexpr int64_t kHandshakeMs = 5000;
+
+/// Microseconds since 1970.
+[[nodiscard]] inline int64_t time_of_day_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
 
 /// A way in: an address, what is spoken there, and the database that clients begin with.
 struct Entrance {
@@ -78,8 +85,8 @@ class GatewayThread final : public HostedLoop {
   void begin(HostWait* wait) override;
   bool turn() override;
   void stop();
-  /// Whether the thread goes through its loop. Waits for it, for `timeout_ns` at most. Thread: any but its own.
-  [[nodiscard]] bool answers(DurationNs timeout_ns);
+  /// Whether the thread goes through its loop. Waits for it, for `timeout` at most. Thread: any but its own.
+  [[nodiscard]] bool answers(std::chrono::nanoseconds timeout);
   /// For connections that come later, and for the rights of all. Thread: any.
   void set_security(ClientSecurity security);
 
@@ -108,29 +115,25 @@ class GatewayThread final : public HostedLoop {
     std::unique_ptr<Connection> connection;
   };
 
-  /// Came when the results' share of the turn was over. There are no more than the requests of all connections, which
-  /// have bounds.
+  /// Came when the results' share of the turn was over, or is the verdict on a password, from the checker's thread.
+  /// There are no more than the requests of all connections, which have bounds.
   struct LateResult {
     uint64_t connection;
     StoreTicket ticket;
     StoreResult result;
   };
 
-  /// A password that was checked.
-  struct CheckedPassword {
-    uint64_t connection;
-    StoreTicket ticket;
-    PasswordChecker::Verdict verdict;
-  };
-
   GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client, std::vector<Entrance> entrances,
-                OwnedFd epoll, OwnedFd wake_event, ClientSecurity security, PasswordChecker* passwords);
+                ClientSecurity security, PasswordChecker* passwords);
 
+  [[nodiscard]] static int64_t monotonic_ms() { return SteadyClock().now_ns() / kMillisecond; }
   [[nodiscard]] absl::Status watch_own();
-  [[nodiscard]] bool has_leftovers() const;
+  [[nodiscard]] bool watch_input(int fd, uint64_t event) const;
+  [[nodiscard]] bool watch_listeners() const;
   void begin_share();
   [[nodiscard]] bool is_late() const;
   void gather_events();
+  [[nodiscard]] bool watches_host();
   [[nodiscard]] int sleep();
   [[nodiscard]] DurationNs longest_sleep() const;
   void handle_events();
@@ -154,7 +157,7 @@ class GatewayThread final : public HostedLoop {
   void receive_encrypted(Connection& connection);
   void check_password(Connection& connection, const IssuedRequest& issued);
   void put_check_last(Connection& connection);
-  void take_password(const CheckedPassword& checked);
+  void take_password(LateResult&& checked);
   void take_security(ClientSecurity&& security);
   void end_late_connections();
 
@@ -173,20 +176,21 @@ class GatewayThread final : public HostedLoop {
   GatewayIdentity& identity_;
   GatewayContext context_;
   const OwnedFd epoll_;
-  const OwnedFd wake_event_;  // written by stop() and answers()
-  HostWait* host_ = nullptr;  // null: the loop has its thread alone
+  const OwnedFd wake_event_;      // written by stop() and answers()
+  HostWait* host_ = nullptr;      // null: the loop has its thread alone
+  bool is_host_watched_ = false;  // by epoll
   std::atomic<bool> is_stopped_{false};
   std::mutex mutex_;
   std::condition_variable answered_;
-  uint64_t asked_count_ = 0;                        // protected by mutex_
-  uint64_t answered_count_ = 0;                     // protected by mutex_
-  std::optional<ClientSecurity> new_security_;      // protected by mutex_
-  std::vector<CheckedPassword> checked_passwords_;  // protected by mutex_
-  std::shared_ptr<const TlsContext> tls_;           // null: clients speak without
+  uint64_t asked_count_ = 0;                    // protected by mutex_
+  uint64_t answered_count_ = 0;                 // protected by mutex_
+  std::optional<ClientSecurity> new_security_;  // protected by mutex_
+  std::vector<LateResult> checked_passwords_;   // protected by mutex_
+  std::shared_ptr<const TlsContext> tls_;       // null: clients speak without
   PasswordChecker* const passwords_;
   ConnectionDeadlines handshakes_{kHandshakeMs};
-  HandshakeQueue ready_to_shake_;
-  ConnectionDeadlines authentications_{identity_.authentication_ms};
+  FairQueue<uint64_t> ready_to_shake_;  // connections whose TLS handshake could go on
+  ConnectionDeadlines authentications_{identity_.authentication_timeout.count()};
   std::vector<Entrance> entrances_;
   std::unique_ptr<AsyncClient> client_;
   StoreClient store_;

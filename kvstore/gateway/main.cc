@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "app/config.h"
 #include "app/exit.h"
 #include "app/log.h"
@@ -22,6 +21,7 @@
 #include "kvstore/client/certificate_keeper.h"
 #include "kvstore/gateway/gateway.h"
 #include "kvstore/gateway/gateway_options.h"
+#include "kvstore/gateway/gateway_sockets.h"
 #include "kvstore/gateway/password_hash.h"
 #include "kvstore/gateway/password_prompt.h"
 #include "rpc/base/status.h"
@@ -61,7 +61,7 @@ app::OperatorPages pages_of(Gateway& gateway) {
 std::unique_ptr<CertificateKeeper> keeper_of(const ProgramOptions& options, const app::Logger& logger) {
   if (!options.renews_certificate) return nullptr;
   return value_or_fail(CertificateKeeper::start(
-      options.control_address, options.credentials, [logger](bool warning, const std::string& line) {
+      options.client.control_address, options.client.credentials, [logger](bool warning, const std::string& line) {
         logger.log(warning ? app::LogLevel::kWarning : app::LogLevel::kInfo, line);
       }));
 }
@@ -69,10 +69,8 @@ std::unique_ptr<CertificateKeeper> keeper_of(const ProgramOptions& options, cons
 /// Empty: the protocol is not spoken.
 std::string shown_address(const GatewayOptions& options, const Gateway& gateway, ClientProtocol protocol) {
   for (size_t i = 0; i < options.entrances.size(); ++i) {
-    if (options.entrances[i].protocol != protocol) continue;
-    const std::string& host = options.entrances[i].host;
-    const std::string shown = host.find(':') == std::string::npos ? host : absl::StrCat("[", host, "]");
-    return absl::StrCat(shown, ":", gateway.ports()[i]);
+    const EntranceOptions& entrance = options.entrances[i];
+    if (entrance.protocol == protocol) return address_text(entrance.host, gateway.ports()[i]);
   }
   return "";
 }
@@ -106,7 +104,7 @@ int serve(const ProgramOptions& options, GatewayOptions&& gateway_options, app::
   logger.info("started", {{"listen_address", shown_address(gateway_options, *gateway, ClientProtocol::kResp)},
                           {"memcached_address", shown_address(gateway_options, *gateway, ClientProtocol::kMemcached)},
                           {"http_address", http == nullptr ? "none" : http->address()},
-                          {"control_address", options.control_address},
+                          {"control_address", options.client.control_address},
                           {"threads", options.threads},
                           {"version", app::version()}});
   reporter.ready(app::service_probe(pages_of(*gateway)));

@@ -43,15 +43,9 @@ std::optional<SumCommand> read_meta_sum(CommandRun& run) {
   out.is_meta = true;
   std::string_view error = read_meta_flags(run.words(), 2, run.size(), out.flags);
   if (!error.empty() && error != memcached_errors::kLongOpaque) error = memcached_errors::kInvalidOrDuplicateFlag;
-  switch (out.flags.mode) {
-    case 0:
-    case 'I':
-    case '+': break;
-    case 'D':
-    case '-': out.adds = false; break;
-    default:
-      if (error.empty()) error = memcached_errors::kBadSumMode;
-  }
+  const char mode = out.flags.mode;
+  out.adds = mode == 0 || mode == 'I' || mode == '+';
+  if (!out.adds && mode != 'D' && mode != '-' && error.empty()) error = memcached_errors::kBadSumMode;
   if (error.empty()) return out;
   MemcachedReply(run, false).line(error);
   return std::nullopt;
@@ -68,16 +62,16 @@ void reply_number(CommandRun& run, const SumCommand& command, uint64_t number, c
                   std::optional<uint64_t> ttl_ms, bool is_new) {
   const std::string digits = absl::StrCat(number);
   if (!command.is_meta) return MemcachedReply(run, command.is_silent).line(digits);
-  const MemcachedReply reply(run, command.flags.is_quiet && !is_new);
+  const bool is_silent = command.flags.is_quiet && !is_new;
   const std::string code = command.flags.wants_value ? absl::StrCat("VA ", digits.size()) : "HD";
-  reply.line(meta_line({.code = code, .got = &written, .ttl_ms = ttl_ms, .version = written.version}, command.flags,
-                       run.arg(1)));
-  if (command.flags.wants_value) reply.line(digits);
+  reply_meta(run, command.flags, {.code = code, .got = &written, .ttl_ms = ttl_ms, .version = written.version},
+             is_silent);
+  if (command.flags.wants_value) MemcachedReply(run, is_silent).line(digits);
 }
 
 void reply_absent(CommandRun& run, const SumCommand& command) {
   if (!command.is_meta) return MemcachedReply(run, command.is_silent).line("NOT_FOUND");
-  MemcachedReply(run, false).line(meta_line({.code = "NF"}, command.flags, run.arg(1)));
+  reply_meta(run, command.flags, {.code = "NF"}, false);
 }
 
 }  // namespace
@@ -91,22 +85,15 @@ CommandTask sum(CommandRun& run) {
     StoreResult old =
         co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = flags.wants_ttl, .with_mark = true});
     if (reply.failure_or_hash(old)) co_return;
-    if (!old.ok() && !flags.expiry_of_new.has_value()) {
-      reply_absent(run, *command);
-      co_return;
-    }
+    if (!old.ok() && !flags.expiry_of_new.has_value()) co_return reply_absent(run, *command);
     if (old.ok() && flags.version.has_value() && old.version != *flags.version) {
-      reply.line(meta_line({.code = "EX"}, flags, run.arg(1)));
-      co_return;
+      co_return reply_meta(run, flags, {.code = "EX"}, false);
     }
     const bool is_short = old.value_bytes <= kMemcachedNumberBytesMax;
     const std::optional<uint64_t> before = !old.ok()  ? 0
                                            : is_short ? parse_memcached_u64(old.value.bytes())
                                                       : std::nullopt;
-    if (!before.has_value()) {
-      reply.line(memcached_errors::kNotANumber);
-      co_return;
-    }
+    if (!before.has_value()) co_return reply.line(memcached_errors::kNotANumber);
     const uint64_t number = old.ok() ? sum_of(*command, *before) : flags.initial;
     std::string text = absl::StrCat(number);
     if (old.ok() && text.size() < old.value_bytes) text.resize(old.value_bytes, ' ');
@@ -124,10 +111,7 @@ CommandTask sum(CommandRun& run) {
     StoreResult written;
     if (!is_nothing) written = co_await run.store(unless_changed(old, request));
     if (reply.failure(written)) co_return;
-    if (written.ok()) {
-      reply_number(run, *command, number, written, ttl_ms, !old.ok());
-      co_return;
-    }
+    if (written.ok()) co_return reply_number(run, *command, number, written, ttl_ms, !old.ok());
   } while (run.may_contest());
   reply.line(memcached_errors::kChangesTooOften);
 }

@@ -15,7 +15,6 @@ namespace skua::kv::gateway::memcached_handlers {
 namespace {
 
 using Kind = StoreRequest::Kind;
-using Status = StoreResult::Status;
 
 /// VALUE KEY FLAGS LENGTH [VERSION], and the block. Takes the value.
 void reply_value(CommandRun& run, std::string_view key, StoreResult&& got, bool with_version) {
@@ -57,12 +56,6 @@ std::vector<StoreRequest> gets_from(const CommandRun& run, size_t first) {
   const size_t end = std::min(run.size(), first + kRequestsPerCommandMax);
   for (size_t i = first; i < end; ++i) requests.push_back({.kind = Kind::kGet, .key = run.arg(i), .with_mark = true});
   return requests;
-}
-
-/// GETs of the same keys, which tell what there is and no values.
-std::vector<StoreRequest> looks_at(std::vector<StoreRequest> gets) {
-  for (StoreRequest& get : gets) get.drops_value = true;
-  return gets;
 }
 
 /// Of each key that is there and that clients of memcached see. False: the client has been told of a failure.
@@ -113,22 +106,19 @@ CommandTask get(CommandRun& run) {
 CommandTask gat(CommandRun& run) {
   const MemcachedReply reply(run, false);
   const std::optional<int64_t> exptime = parse_memcached_i64(run.arg(1));
-  if (!exptime.has_value()) {
-    reply.line(memcached_errors::kBadExpiry);
-    co_return;
-  }
+  if (!exptime.has_value()) co_return reply.line(memcached_errors::kBadExpiry);
   const MemcachedExpiry expiry = memcached_expiry(*exptime, run.now_ms());
   for (size_t i = 2; i < run.size(); i += kRequestsPerCommandMax) {
     const std::vector<StoreRequest> requests = gets_from(run, i);
     run.gateway().identity.memcached.touches.fetch_add(requests.size(), std::memory_order_relaxed);
     if (expiry.is_past && !reply_values(run, requests, co_await run.store_all(requests))) co_return;
-    std::vector<StoreRequest> looks = looks_at(requests);
+    std::vector<StoreRequest> looks = requests;
+    for (StoreRequest& look : looks) look.drops_value = true;
     std::vector<StoreRequest> touches;
     while (!looks.empty()) {
       if (!run.may_contest()) {
         run.reply_bytes().clear();
-        reply.line(memcached_errors::kChangesTooOften);
-        co_return;
+        co_return reply.line(memcached_errors::kChangesTooOften);
       }
       if (!touches_of(reply, looks, co_await run.store_all(looks), expiry, touches)) co_return;
       if (touches.empty()) break;
@@ -142,10 +132,7 @@ CommandTask gat(CommandRun& run) {
 CommandTask touch(CommandRun& run) {
   const MemcachedReply reply(run, is_noreply(run.arg(run.size() - 1)));
   const std::optional<int64_t> exptime = parse_memcached_i64(run.arg(2));
-  if (!exptime.has_value()) {
-    reply.line(memcached_errors::kBadExpiry);
-    co_return;
-  }
+  if (!exptime.has_value()) co_return reply.line(memcached_errors::kBadExpiry);
   run.gateway().identity.memcached.touches.fetch_add(1, std::memory_order_relaxed);
   const StoreResult touched = co_await run.store(memcached_touch(run.arg(1), memcached_expiry(*exptime, run.now_ms())));
   if (!reply.failure(touched)) reply.line(touched.ok() ? "TOUCHED" : "NOT_FOUND");
@@ -156,10 +143,7 @@ CommandTask remove(CommandRun& run) {
   const MemcachedReply reply(run, is_silent);
   // Clients of long ago sent a time; only 0 is still taken.
   const size_t words = run.size() - (is_silent ? 1 : 0);
-  if (words > 3 || (words == 3 && run.arg(2) != "0")) {
-    reply.line(memcached_errors::kBadDelete);
-    co_return;
-  }
+  if (words > 3 || (words == 3 && run.arg(2) != "0")) co_return reply.line(memcached_errors::kBadDelete);
   const StoreResult removed = co_await run.store({.kind = Kind::kRemove, .key = run.arg(1)});
   if (!reply.failure(removed)) reply.line(removed.ok() ? "DELETED" : "NOT_FOUND");
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "absl/strings/ascii.h"
 #include "kvstore/gateway/memcached_errors.h"
@@ -81,10 +82,9 @@ bool has_encoded_key(const std::vector<std::string_view>& words) {
   constexpr std::string_view kMetaCommands = "gsdae";
   const bool is_meta = words.size() > 2 && words[0].size() == 2 && words[0][0] == 'm' &&
                        kMetaCommands.find(words[0][1]) != std::string_view::npos;
-  const size_t first_flag = is_meta && words[0] == "ms" ? 3 : 2;
-  return is_meta && words.size() > first_flag &&
-         std::any_of(words.begin() + static_cast<ptrdiff_t>(first_flag), words.end(),
-                     [](std::string_view word) { return word[0] == 'b'; });
+  if (!is_meta) return false;
+  const auto flags = std::span(words).subspan(words[0] == "ms" ? 3 : 2);
+  return std::ranges::any_of(flags, [](std::string_view word) { return word[0] == 'b'; });
 }
 
 }  // namespace skua::kv::gateway

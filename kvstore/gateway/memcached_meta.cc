@@ -12,17 +12,12 @@ constexpr size_t kOpaqueBytesMax = 32;
 /// Flags of memcached that need what the store does not keep of a record: h, l, I and R are refused like unknown ones.
 constexpr std::string_view kKnown = "bNTOPLkstcfvuqFCMJD";
 
-template <typename T>
-std::string_view take(std::optional<T> value, T& out, std::string_view error) {
+/// `out`: a T or an optional of one.
+template <typename T, typename Out>
+std::string_view take(std::optional<T> value, Out& out, std::string_view error) {
   if (!value.has_value()) return error;
   out = *value;
   return {};
-}
-
-template <typename T>
-std::string_view take(std::optional<T> value, std::optional<T>& out) {
-  out = value;
-  return value.has_value() ? std::string_view() : memcached_errors::kBadFlagValue;
 }
 
 std::string_view read_flag(std::string_view word, MetaFlags& flags) {
@@ -33,16 +28,15 @@ std::string_view read_flag(std::string_view word, MetaFlags& flags) {
     case 't': flags.wants_ttl = true; break;
     case 'c': flags.wants_version = true; break;
     case 'q': flags.is_quiet = true; break;
-    case 'T': return take(parse_memcached_i64(value), flags.expiry);
-    case 'N': return take(parse_memcached_i64(value), flags.expiry_of_new);
-    case 'C': return take(parse_memcached_u64(value), flags.version);
+    case 'T': return take(parse_memcached_i64(value), flags.expiry, memcached_errors::kBadFlagValue);
+    case 'N': return take(parse_memcached_i64(value), flags.expiry_of_new, memcached_errors::kBadFlagValue);
+    case 'C': return take(parse_memcached_u64(value), flags.version, memcached_errors::kBadFlagValue);
     case 'F': return take(parse_memcached_u32(value), flags.tag, memcached_errors::kBadFormat);
     case 'D': return take(parse_memcached_u64(value), flags.delta, memcached_errors::kBadFormat);
     case 'J': return take(parse_memcached_u64(value), flags.initial, memcached_errors::kBadFormat);
     case 'M':
-      if (value.size() != 1) return memcached_errors::kBadModeLength;
-      flags.mode = value[0];
-      break;
+      return take(value.size() == 1 ? std::optional(value[0]) : std::nullopt, flags.mode,
+                  memcached_errors::kBadModeLength);
     case 'O': return word.size() > kOpaqueBytesMax ? memcached_errors::kLongOpaque : std::string_view();
     default: break;
   }

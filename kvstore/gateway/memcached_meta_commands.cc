@@ -13,13 +13,9 @@ namespace {
 using Kind = StoreRequest::Kind;
 
 void reply_got(CommandRun& run, const MetaFlags& flags, StoreResult&& got) {
-  if (!got.ok()) {
-    MemcachedReply(run, flags.is_quiet).line(meta_line({.code = "EN"}, flags, run.arg(1)));
-    return;
-  }
+  if (!got.ok()) return reply_meta(run, flags, {.code = "EN"}, flags.is_quiet);
   const std::string code = flags.wants_value ? absl::StrCat("VA ", got.value_bytes) : "HD";
-  MemcachedReply(run, false)
-      .line(meta_line({.code = code, .got = &got, .ttl_ms = got.ttl_ms, .version = got.version}, flags, run.arg(1)));
+  reply_meta(run, flags, {.code = code, .got = &got, .ttl_ms = got.ttl_ms, .version = got.version}, false);
   if (!flags.wants_value) return;
   run.reply_bytes().append(std::move(got.value));
   run.reply_bytes().append("\r\n");
@@ -32,8 +28,7 @@ CommandTask meta_get(CommandRun& run) {
   MetaFlags flags;
   const std::string_view error = read_meta_flags(run.words(), 2, run.size(), flags);
   if (!error.empty() || flags.expiry_of_new.has_value()) {
-    reply.line(error.empty() ? memcached_errors::kInvalidFlag : error);
-    co_return;
+    co_return reply.line(error.empty() ? memcached_errors::kInvalidFlag : error);
   }
   const MemcachedExpiry expiry = memcached_expiry(flags.expiry.value_or(0), run.now_ms());
   const StoreRequest touch = memcached_touch(run.arg(1), expiry);
@@ -58,10 +53,7 @@ CommandTask meta_get(CommandRun& run) {
       if (!expiry.is_past) got.version = touched.version;
       break;
     }
-    if (!run.may_contest()) {
-      reply.line(memcached_errors::kChangesTooOften);
-      co_return;
-    }
+    if (!run.may_contest()) co_return reply.line(memcached_errors::kChangesTooOften);
   }
   (got.ok() ? counters.hits : counters.misses).fetch_add(1, std::memory_order_relaxed);
   reply_got(run, flags, std::move(got));
@@ -72,8 +64,7 @@ CommandTask meta_delete(CommandRun& run) {
   MetaFlags flags;
   const std::string_view error = read_meta_flags(run.words(), 2, run.size(), flags);
   if (!error.empty()) {
-    reply.line(error == memcached_errors::kLongOpaque ? error : memcached_errors::kInvalidOrDuplicateFlag);
-    co_return;
+    co_return reply.line(error == memcached_errors::kLongOpaque ? error : memcached_errors::kInvalidOrDuplicateFlag);
   }
   const StoreResult removed =
       co_await run.store({.kind = Kind::kRemove, .key = run.arg(1), .if_version = flags.version});
@@ -84,32 +75,25 @@ CommandTask meta_delete(CommandRun& run) {
     if (reply.failure(looked)) co_return;
     if (looked.ok()) code = "EX";
   }
-  MemcachedReply(run, flags.is_quiet && removed.ok()).line(meta_line({.code = code}, flags, run.arg(1)));
+  reply_meta(run, flags, {.code = code}, flags.is_quiet && removed.ok());
 }
 
 /// What the store knows of a key: the seconds until it expires, its version, and the bytes of its value.
 CommandTask meta_debug(CommandRun& run) {
   const MemcachedReply reply(run, false);
   MetaFlags flags;
-  if (!read_meta_flags(run.words(), 2, run.size(), flags).empty()) {
-    reply.line(memcached_errors::kBadFormat);
-    co_return;
-  }
+  if (!read_meta_flags(run.words(), 2, run.size(), flags).empty()) co_return reply.line(memcached_errors::kBadFormat);
   const StoreResult got =
       co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true, .drops_value = true});
   if (reply.failure(got)) co_return;
-  if (!got.ok()) {
-    reply.line("EN");
-    co_return;
-  }
+  if (!got.ok()) co_return reply.line("EN");
   const std::string key = meta_line({.code = ""}, {.words = {"k"}, .is_key_encoded = flags.is_key_encoded}, run.arg(1));
   reply.line(absl::StrCat("ME ", key.substr(2, key.size() - (flags.is_key_encoded ? 4 : 2)),
                           " exp=", ttl_seconds(got.ttl_ms), " cas=", got.version, " size=", got.value_bytes));
 }
 
 CommandTask meta_noop(CommandRun& run) {
-  MemcachedReply(run, false).line("MN");
-  co_return;
+  co_return MemcachedReply(run, false).line("MN");
 }
 
 }  // namespace skua::kv::gateway::memcached_handlers

@@ -66,8 +66,7 @@ MemcachedParser::Found MemcachedParser::take_line(std::string_view& input) {
     if (is_too_long(line_, is_restricted_)) return fail(memcached_errors::kLongLine);
     if (input.empty()) return Found::kNothing;
     input.remove_prefix(1);
-    const std::string line = std::exchange(line_, {});
-    return take_words(line);
+    return take_words(std::exchange(line_, {}));
   }
   const std::string_view line = input.substr(0, end);
   input.remove_prefix(end + 1);
@@ -86,10 +85,8 @@ MemcachedParser::Found MemcachedParser::take_words(std::string_view line) {
   }
   std::string key;
   const bool is_encoded = has_encoded_key(words);
-  const bool is_decoded = !is_encoded || absl::Base64Unescape(absl_view(words[1]), &key);
-  if (!is_decoded || (is_encoded && key.empty())) {
-    if (block.error.empty()) block.error = bad_key_error(words[0]);
-  }
+  const bool is_bad_code = is_encoded && (!absl::Base64Unescape(absl_view(words[1]), &key) || key.empty());
+  if (is_bad_code && block.error.empty()) block.error = bad_key_error(words[0]);
   if (is_restricted_ && block.block_bytes.value_or(0) > kMemcachedLineBytesMax) {
     return fail(memcached_errors::kNotAuthenticated);
   }
@@ -107,10 +104,6 @@ MemcachedParser::Found MemcachedParser::take_words(std::string_view line) {
   }
   if (!block.block_bytes.has_value()) return Found::kCommand;
   expects_ = Expects::kBlock;
-  if (bytes_left_ == 0) {
-    expects_ = Expects::kBlockEnd;
-    bytes_left_ = kBlockEnd.size();
-  }
   return Found::kNothing;
 }
 

@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "kvstore/gateway/command_arguments.h"
+#include "kvstore/gateway/wire_protocol.h"
 
 namespace skua::kv::gateway {
 
@@ -34,14 +35,10 @@ inline constexpr size_t kMemcachedMetaWordsMax = 19;
 /// bytes that came, not with those that were announced.
 class MemcachedParser {
  public:
-  enum class Found : uint8_t {
-    kNothing,  // all of the input was taken, and more is needed
-    kCommand,  // see arguments()
-    kRefused,  // see error()
-    kBroken    // see error(); all later calls say kBroken as well
-  };
+  using Found = WireProtocol::Found;
 
-  /// `is_restricted`: the client has not authenticated. Lines and blocks beyond kMemcachedLineBytesMax end it.
+  /// After kBroken all later calls say kBroken as well. `is_restricted`: the client has not authenticated. Lines and
+  /// blocks beyond kMemcachedLineBytesMax end it.
   [[nodiscard]] Found parse(std::string_view& input, bool is_restricted = false);
 
   /// The command that parse() found. The caller may move it away; the next parse() clears it. Keys of meta commands

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "kvstore/gateway/memcached_errors.h"
 #include "kvstore/gateway/memcached_handlers.h"
@@ -58,19 +59,13 @@ constexpr CommandSpec kGatNothing{"gat", -1, kLocal, 0, 0, 0, h::gat};
 // What `set` is for a client that has not authenticated.
 constexpr CommandSpec kAuthenticate{"set", -1, kLocal | kNoUser, 0, 0, 0, h::authenticate};
 
-constexpr bool are_memcached_commands_sorted() {
-  for (size_t i = 1; i < kMemcachedCommands.size(); ++i) {
-    if (kMemcachedCommands[i - 1].spec.name >= kMemcachedCommands[i].spec.name) return false;
-  }
-  return true;
-}
-static_assert(are_memcached_commands_sorted(), "find_named() halves the table");
+constexpr auto kNameOf = [](const MemcachedCommand& command) { return command.spec.name; };
+static_assert(std::ranges::is_sorted(kMemcachedCommands, std::ranges::less_equal{}, kNameOf),
+              "find_named() halves the table");
 
 const MemcachedCommand* find_named(std::string_view name) {
-  const auto found =
-      std::lower_bound(kMemcachedCommands.begin(), kMemcachedCommands.end(), name,
-                       [](const MemcachedCommand& command, std::string_view key) { return command.spec.name < key; });
-  return found != kMemcachedCommands.end() && found->spec.name == name ? &*found : nullptr;
+  const auto* const found = std::ranges::lower_bound(kMemcachedCommands, name, {}, kNameOf);
+  return found != kMemcachedCommands.end() && found->spec.name == name ? found : nullptr;
 }
 
 bool is_meta(const CommandSpec& spec) {
@@ -127,16 +122,6 @@ std::vector<const CommandSpec*> all_memcached_commands() {
   out.reserve(kMemcachedCommands.size());
   for (const MemcachedCommand& command : kMemcachedCommands) out.push_back(&command.spec);
   return out;
-}
-
-WireProtocol::Found MemcachedProtocol::parse(std::string_view& input) {
-  switch (parser_.parse(input, is_restricted())) {
-    case MemcachedParser::Found::kNothing: return Found::kNothing;
-    case MemcachedParser::Found::kCommand: return Found::kCommand;
-    case MemcachedParser::Found::kRefused: return Found::kRefused;
-    case MemcachedParser::Found::kBroken: break;
-  }
-  return Found::kBroken;
 }
 
 FoundCommand MemcachedProtocol::find(const CommandArguments& words) {

@@ -16,7 +16,7 @@ namespace skua::kv::gateway {
 
 class MemcachedProtocol final : public WireProtocol {
  public:
-  [[nodiscard]] Found parse(std::string_view& input) override;
+  [[nodiscard]] Found parse(std::string_view& input) override { return parser_.parse(input, is_restricted()); }
   [[nodiscard]] CommandArguments& arguments() override { return parser_.arguments(); }
   [[nodiscard]] std::string error() const override { return std::string(parser_.error()); }
   [[nodiscard]] bool is_amid_command() const override { return parser_.is_amid_command(); }

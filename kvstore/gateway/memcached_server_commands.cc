@@ -25,12 +25,9 @@ uint64_t count_of(const std::atomic<uint64_t>& counter) {
 }
 
 std::string_view reply_to(Authenticated authenticated) {
-  switch (authenticated) {
-    case Authenticated::kYes: return "STORED";
-    case Authenticated::kBusy: return memcached_errors::kTooManyAuthenticate;
-    case Authenticated::kNo: break;
-  }
-  return memcached_errors::kAuthenticationFailed;
+  if (authenticated == Authenticated::kYes) return "STORED";
+  const bool is_busy = authenticated == Authenticated::kBusy;
+  return is_busy ? memcached_errors::kTooManyAuthenticate : memcached_errors::kAuthenticationFailed;
 }
 
 }  // namespace
@@ -38,33 +35,25 @@ std::string_view reply_to(Authenticated authenticated) {
 /// set ANYTHING 0 0 LENGTH, and the block is "NAME PASSWORD". As in memcached, noreply counts for nothing.
 CommandTask authenticate(CommandRun& run) {
   const std::vector<std::string_view> words = split_memcached_line(run.arg(run.size() - 1));
-  if (words.size() < 2) {
-    MemcachedReply(run, false).line(memcached_errors::kBadToken);
-    co_return;
-  }
+  if (words.size() < 2) co_return MemcachedReply(run, false).line(memcached_errors::kBadToken);
   const std::shared_ptr<const ClientUser> user = user_named(run, words[0]);
   const StoreResult verdict = co_await run.store(password_request(user, words[1]));
   MemcachedReply(run, false).line(reply_to(gateway::authenticate(run, words[0], user, verdict)));
 }
 
 CommandTask version(CommandRun& run) {
-  MemcachedReply(run, false).line(absl::StrCat("VERSION ", absl_view(kMemcachedVersion)));
-  co_return;
+  co_return MemcachedReply(run, false).line(absl::StrCat("VERSION ", absl_view(kMemcachedVersion)));
 }
 
 /// What the gateway writes to its log does not depend on clients.
 CommandTask verbosity(CommandRun& run) {
   const MemcachedReply reply(run, is_noreply(run.arg(run.size() - 1)));
-  reply.line(parse_memcached_u32(run.arg(1)).has_value() ? "OK" : memcached_errors::kBadFormat);
-  co_return;
+  co_return reply.line(parse_memcached_u32(run.arg(1)).has_value() ? "OK" : memcached_errors::kBadFormat);
 }
 
 CommandTask stats(CommandRun& run) {
   const MemcachedReply reply(run, false);
-  if (run.size() > 1) {
-    reply.line(memcached_errors::kUnknown);
-    co_return;
-  }
+  if (run.size() > 1) co_return reply.line(memcached_errors::kUnknown);
   const auto stat = [&](std::string_view name, const auto& value) {
     reply.line(absl::StrCat("STAT ", absl_view(name), " ", value));
   };
@@ -95,14 +84,10 @@ CommandTask flush_all(CommandRun& run) {
   const bool is_silent = is_noreply(run.arg(run.size() - 1));
   const MemcachedReply reply(run, is_silent);
   const size_t words = run.size() - (is_silent ? 1 : 0);
-  if (!run.gateway().identity.allows_flush) {
-    reply.line(memcached_errors::kNoFlush);
-    co_return;
-  }
+  if (!run.gateway().identity.allows_flush) co_return reply.line(memcached_errors::kNoFlush);
   const std::optional<int64_t> delay_s = words > 1 ? parse_memcached_i64(run.arg(1)) : 0;
   if (!delay_s.has_value() || *delay_s > 0) {
-    reply.line(delay_s.has_value() ? memcached_errors::kNoFlushLater : memcached_errors::kBadExpiry);
-    co_return;
+    co_return reply.line(delay_s.has_value() ? memcached_errors::kNoFlushLater : memcached_errors::kBadExpiry);
   }
   TableFlush flushed;
   while (flushed.has_more()) {
@@ -111,10 +96,7 @@ CommandTask flush_all(CommandRun& run) {
     flushed.take(page);
     if (flushed.removals().empty()) continue;
     flushed.add_removed(co_await run.store_all(flushed.removals()));
-    if (flushed.tally().has_failed()) {
-      reply.line(memcached_errors::kFlushedInPart);
-      co_return;
-    }
+    if (flushed.tally().has_failed()) co_return reply.line(memcached_errors::kFlushedInPart);
   }
   reply.line("OK");
 }

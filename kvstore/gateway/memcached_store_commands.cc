@@ -17,20 +17,27 @@ namespace {
 using Kind = StoreRequest::Kind;
 using Status = StoreResult::Status;
 
-enum class StoreMode : uint8_t { kSet, kAdd, kReplace, kAppend, kPrepend };
+/// By the letters that ms has for them in its flag M.
+enum class StoreMode : char { kSet = 'S', kAdd = 'E', kReplace = 'R', kAppend = 'A', kPrepend = 'P' };
 
-enum class StoreOutcome : uint8_t { kStored, kNotStored, kOtherVersion, kNotFound };
+/// What came of a command, as the classic and as the meta form say it.
+struct StoreOutcome {
+  std::string_view text;
+  std::string_view code;
+  friend bool operator==(const StoreOutcome&, const StoreOutcome&) = default;
+};
+constexpr StoreOutcome kStored{"STORED", "HD"};
+constexpr StoreOutcome kNotStored{"NOT_STORED", "NS"};
+constexpr StoreOutcome kOtherVersion{"EXISTS", "EX"};
+constexpr StoreOutcome kNotFound{"NOT_FOUND", "NF"};
 
 /// A command, whether it came in the classic or in the meta form. Views are of its words.
 struct StoreCommand {
   StoreMode mode = StoreMode::kSet;
   std::string_view value;
-  uint32_t tag = 0;
-  int64_t exptime = 0;
-  std::optional<uint64_t> version;
   bool is_silent = false;
   bool is_meta = false;
-  MetaFlags flags;
+  MetaFlags flags;  // of the classic form: tag, expiry and version
 };
 
 StoreMode mode_of(std::string_view name) {
@@ -40,25 +47,20 @@ StoreMode mode_of(std::string_view name) {
   return name == "prepend" ? StoreMode::kPrepend : StoreMode::kSet;
 }
 
+/// 0: there is no flag M.
 std::optional<StoreMode> mode_of(char letter) {
-  switch (letter) {
-    case 0:
-    case 'S': return StoreMode::kSet;
-    case 'E': return StoreMode::kAdd;
-    case 'R': return StoreMode::kReplace;
-    case 'A': return StoreMode::kAppend;
-    case 'P': return StoreMode::kPrepend;
-    default: return std::nullopt;
-  }
+  constexpr std::string_view kLetters = "SERAP";
+  if (letter == 0) return StoreMode::kSet;
+  return kLetters.find(letter) == std::string_view::npos ? std::nullopt : std::optional(StoreMode{letter});
 }
 
 /// NAME KEY FLAGS EXPTIME LENGTH [VERSION] [noreply] BLOCK; the parser has looked at the numbers.
 StoreCommand read_classic_store(const CommandRun& run) {
   StoreCommand out;
   out.mode = mode_of(run.arg(0));
-  out.tag = parse_memcached_u32(run.arg(2)).value_or(0);
-  out.exptime = parse_memcached_i64(run.arg(3)).value_or(0);
-  if (run.arg(0) == "cas") out.version = parse_memcached_u64(run.arg(5));
+  out.flags.tag = parse_memcached_u32(run.arg(2)).value_or(0);
+  out.flags.expiry = parse_memcached_i64(run.arg(3));
+  if (run.arg(0) == "cas") out.flags.version = parse_memcached_u64(run.arg(5));
   out.is_silent = is_noreply(run.arg(run.size() - 2));
   out.value = run.arg(run.size() - 1);
   return out;
@@ -75,10 +77,8 @@ std::optional<StoreCommand> read_meta_store(CommandRun& run) {
     return std::nullopt;
   }
   out.mode = *mode;
-  out.tag = out.flags.tag;
-  out.exptime = out.flags.expiry.value_or(0);
   // With `add` memcached does not look at the version.
-  if (out.mode != StoreMode::kAdd) out.version = out.flags.version;
+  if (out.mode == StoreMode::kAdd) out.flags.version.reset();
   out.value = run.arg(run.size() - 1);
   return out;
 }
@@ -87,32 +87,11 @@ std::optional<StoreCommand> read_store_command(CommandRun& run) {
   return run.arg(0) == "ms" ? read_meta_store(run) : read_classic_store(run);
 }
 
-std::string_view classic_text(StoreOutcome outcome) {
-  switch (outcome) {
-    case StoreOutcome::kStored: return "STORED";
-    case StoreOutcome::kNotStored: return "NOT_STORED";
-    case StoreOutcome::kOtherVersion: return "EXISTS";
-    case StoreOutcome::kNotFound: break;
-  }
-  return "NOT_FOUND";
-}
-
-std::string_view meta_code(StoreOutcome outcome) {
-  switch (outcome) {
-    case StoreOutcome::kStored: return "HD";
-    case StoreOutcome::kNotStored: return "NS";
-    case StoreOutcome::kOtherVersion: return "EX";
-    case StoreOutcome::kNotFound: break;
-  }
-  return "NF";
-}
-
 /// `version`: of the new value; 0, which ms shows as well: there is none.
-void reply_outcome(CommandRun& run, const StoreCommand& command, StoreOutcome outcome, uint64_t version) {
-  if (!command.is_meta) return MemcachedReply(run, command.is_silent).line(classic_text(outcome));
-  const bool is_silent = command.flags.is_quiet && outcome == StoreOutcome::kStored;
-  MemcachedReply(run, is_silent)
-      .line(meta_line({.code = meta_code(outcome), .version = version}, command.flags, run.arg(1)));
+void reply_outcome(CommandRun& run, const StoreCommand& command, const StoreOutcome& outcome, uint64_t version) {
+  if (!command.is_meta) return MemcachedReply(run, command.is_silent).line(outcome.text);
+  reply_meta(run, command.flags, {.code = outcome.code, .version = version},
+             command.flags.is_quiet && outcome == kStored);
 }
 
 /// What to ask of the store for a command that does not need the old value.
@@ -121,10 +100,11 @@ StoreRequest request_of(const CommandRun& run, const StoreCommand& command) {
   if (command.mode == StoreMode::kAppend) {
     out = {.kind = Kind::kAppend, .key = run.arg(1), .value = command.value};
   } else {
-    out = memcached_put(run.arg(1), command.value, command.tag, memcached_expiry(command.exptime, run.now_ms()));
+    out = memcached_put(run.arg(1), command.value, command.flags.tag,
+                        memcached_expiry(command.flags.expiry.value_or(0), run.now_ms()));
   }
-  if (command.version.has_value()) {
-    out.if_version = command.version;
+  if (command.flags.version.has_value()) {
+    out.if_version = command.flags.version;
   } else {
     out.if_absent = command.mode == StoreMode::kAdd;
     // REMOVE of an absent key says so by itself.
@@ -141,9 +121,8 @@ StoreRequest look_at(const CommandRun& run) {
 
 /// The key had another version, or is absent: `looked` says which.
 StoreOutcome mismatch(const StoreCommand& command, const StoreResult& looked) {
-  if (looked.ok()) return StoreOutcome::kOtherVersion;
-  return command.mode == StoreMode::kAppend || command.mode == StoreMode::kPrepend ? StoreOutcome::kNotStored
-                                                                                   : StoreOutcome::kNotFound;
+  if (looked.ok()) return kOtherVersion;
+  return command.mode == StoreMode::kAppend || command.mode == StoreMode::kPrepend ? kNotStored : kNotFound;
 }
 
 }  // namespace
@@ -158,8 +137,7 @@ CommandTask store(CommandRun& run) {
     // The key would be there and have expired: nothing is written.
     const StoreResult looked = co_await run.store(look_at(run));
     if (reply.failure(looked)) co_return;
-    reply_outcome(run, *command, looked.ok() ? StoreOutcome::kNotStored : StoreOutcome::kStored, 0);
-    co_return;
+    co_return reply_outcome(run, *command, looked.ok() ? kNotStored : kStored, 0);
   }
   const StoreResult written = co_await run.store(request);
   // The store appends nothing to a hash.
@@ -168,15 +146,15 @@ CommandTask store(CommandRun& run) {
     if (reply.failure_or_hash(looked)) co_return;
   }
   if (reply.failure(written)) co_return;
-  StoreOutcome outcome = StoreOutcome::kStored;
+  StoreOutcome outcome = kStored;
   if (written.status == Status::kOtherVersion ||
-      (written.status == Status::kNotFound && command->version.has_value())) {
+      (written.status == Status::kNotFound && command->flags.version.has_value())) {
     const StoreResult looked = co_await run.store(look_at(run));
     if (reply.failure(looked)) co_return;
     outcome = mismatch(*command, looked);
   } else if (!written.ok()) {
     const bool is_set = command->mode == StoreMode::kSet;  // it removed a key that was absent already
-    outcome = is_set ? StoreOutcome::kStored : StoreOutcome::kNotStored;
+    outcome = is_set ? kStored : kNotStored;
   }
   reply_outcome(run, *command, outcome, written.ok() ? written.version : 0);
 }
@@ -189,29 +167,17 @@ CommandTask store_prepend(CommandRun& run) {
   for (;;) {
     StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true});
     if (reply.failure_or_hash(old)) co_return;
-    const bool is_other = command->version.has_value() && old.version != *command->version;
-    if (!old.ok() || is_other) {
-      reply_outcome(run, *command, old.ok() ? StoreOutcome::kOtherVersion : StoreOutcome::kNotStored, 0);
-      co_return;
-    }
-    if (command->value.size() + old.value.size() > kValueBytesMax) {
-      reply.line(memcached_errors::kTooLarge);
-      co_return;
-    }
+    const bool is_other = command->flags.version.has_value() && old.version != *command->flags.version;
+    if (!old.ok() || is_other) co_return reply_outcome(run, *command, old.ok() ? kOtherVersion : kNotStored, 0);
+    if (command->value.size() + old.value.size() > kValueBytesMax) co_return reply.line(memcached_errors::kTooLarge);
     const std::string value = absl::StrCat(absl_view(command->value), absl_view(old.value.bytes()));
     old.value.reset();  // its memory is not needed while the store writes
     const StoreRequest request{
         .kind = Kind::kPut, .key = run.arg(1), .value = value, .mark = old.mark, .keep_ttl = true};
     const StoreResult written = co_await run.store(unless_changed(old, request));
     if (reply.failure(written)) co_return;
-    if (written.ok()) {
-      reply_outcome(run, *command, StoreOutcome::kStored, written.version);
-      co_return;
-    }
-    if (!run.may_contest()) {
-      reply.line(memcached_errors::kChangesTooOften);
-      co_return;
-    }
+    if (written.ok()) co_return reply_outcome(run, *command, kStored, written.version);
+    if (!run.may_contest()) co_return reply.line(memcached_errors::kChangesTooOften);
   }
 }
 

@@ -109,4 +109,8 @@ std::string meta_line(const MetaFacts& facts, const MetaFlags& flags, std::strin
   return out;
 }
 
+void reply_meta(CommandRun& run, const MetaFlags& flags, const MetaFacts& facts, bool is_silent) {
+  MemcachedReply(run, is_silent).line(meta_line(facts, flags, run.arg(1)));
+}
+
 }  // namespace skua::kv::gateway

@@ -70,6 +70,8 @@ struct MetaFacts {
 };
 /// "HD c5 kkey Oabc", without the line's end.
 [[nodiscard]] std::string meta_line(const MetaFacts& facts, const MetaFlags& flags, std::string_view key);
+/// Replies with that line about the key of the command.
+void reply_meta(CommandRun& run, const MetaFlags& flags, const MetaFacts& facts, bool is_silent);
 
 }  // namespace skua::kv::gateway
 

@@ -1,13 +1,8 @@
 #include "kvstore/gateway/password_checker.h"
 
-#include <iterator>
 #include <utility>
 
 namespace skua::kv::gateway {
-
-PasswordChecker::PasswordChecker() : nobody_(hash_of_no_password()) {
-  thread_ = std::thread([this] { run(); });
-}
 
 PasswordChecker::~PasswordChecker() {
   stop();
@@ -17,7 +12,6 @@ void PasswordChecker::stop() {
   {
     const std::lock_guard lock(mutex_);
     is_stopped_ = true;
-    places_.clear();
     waiting_ = {};
     last_ = {};
   }
@@ -39,69 +33,46 @@ PasswordChecker::Answer PasswordChecker::check(const std::optional<PasswordHash>
   const std::string_view shown = password.substr(0, kPasswordBytesMax);
   if (is_remembered(digests_.digest_of(judged, shown))) return {Verdict::kRight};
   const std::lock_guard lock(mutex_);
-  if (is_stopped_ || waiting_.count >= kWaitingMax) return {Verdict::kBusy};
-  const auto of_address = waiting_.of_address.find(address);
-  if (of_address != waiting_.of_address.end() && of_address->second.size() >= kWaitingPerAddressMax) {
+  if (is_stopped_ || waiting_.size() >= kWaitingMax || waiting_.size_of(address) >= kWaitingPerAddressMax) {
     return {Verdict::kBusy};
   }
   const CheckId id = ++latest_id_;
-  put(waiting_, address,
-      {.id = id, .hash = judged, .password = std::string(shown), .since = Clock::now(), .later = std::move(later)});
+  waiting_.add(id, address,
+               {.hash = judged,
+                .password = std::string(shown),
+                .address = address,
+                .since = Clock::now(),
+                .later = std::move(later)});
   changed_.notify_one();
   return {std::nullopt, id};
 }
 
-void PasswordChecker::put(Queues& queues, const std::string& address, Waiting&& waiting) {
-  const CheckId id = waiting.id;
-  const auto of_address = queues.of_address.try_emplace(address).first;
-  of_address->second.push_back(std::move(waiting));
-  places_[id] = {&queues, of_address, std::prev(of_address->second.end())};
-  ++queues.count;
-}
-
-/// It waits.
-PasswordChecker::Waiting PasswordChecker::take(CheckId check) {
-  const auto found = places_.find(check);
-  const Place place = found->second;
-  places_.erase(found);
-  Waiting taken = std::move(*place.at);
-  place.address->second.erase(place.at);
-  if (place.address->second.empty()) place.queues->of_address.erase(place.address);
-  --place.queues->count;
-  return taken;
-}
-
 void PasswordChecker::forget(CheckId check) {
   const std::lock_guard lock(mutex_);
-  if (!places_.contains(check)) return;
-  Waiting gone = take(check);
-  wipe(gone.password);
+  std::optional<Waiting> gone = waiting_.remove(check);
+  if (!gone.has_value()) gone = last_.remove(check);
+  if (gone.has_value()) wipe(gone->password);
 }
 
 bool PasswordChecker::put_last(CheckId check) {
   const std::lock_guard lock(mutex_);
-  const auto place = places_.find(check);
-  if (place == places_.end() || place->second.queues == &last_) return true;
-  const std::string address = place->second.address->first;
-  Waiting moved = take(check);
-  if (last_.count >= kLastMax) {
-    wipe(moved.password);
+  std::optional<Waiting> moved = waiting_.remove(check);
+  if (!moved.has_value()) return true;
+  if (last_.size() >= kLastMax) {
+    wipe(moved->password);
     return false;
   }
-  put(last_, address, std::move(moved));
+  const std::string address = moved->address;
+  last_.add(check, address, *std::move(moved));
   return true;
 }
 
 /// Of the address whose turn it is. Nothing: stop().
 std::optional<PasswordChecker::Waiting> PasswordChecker::take_next() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return is_stopped_ || waiting_.count + last_.count > 0; });
+  changed_.wait(lock, [this] { return is_stopped_ || !waiting_.empty() || !last_.empty(); });
   if (is_stopped_) return std::nullopt;
-  Queues& queues = waiting_.count > 0 ? waiting_ : last_;
-  auto next = queues.of_address.upper_bound(queues.latest_address);
-  if (next == queues.of_address.end()) next = queues.of_address.begin();
-  queues.latest_address = next->first;
-  return take(next->second.front().id);
+  return waiting_.empty() ? last_.take() : waiting_.take();
 }
 
 PasswordChecker::Verdict PasswordChecker::judge(const Waiting& waiting) {

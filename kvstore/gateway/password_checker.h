@@ -26,17 +26,15 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <list>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
+#include "kvstore/gateway/fair_queue.h"
 #include "kvstore/gateway/password_hash.h"
 
 namespace skua::kv::gateway {
@@ -59,7 +57,7 @@ class PasswordChecker {
     CheckId waits = 0;               ///< then: names the check
   };
 
-  PasswordChecker();
+  PasswordChecker() = default;
   /// Calls stop().
   ~PasswordChecker();
   PasswordChecker(const PasswordChecker&) = delete;
@@ -80,32 +78,19 @@ class PasswordChecker {
  private:
   using Clock = std::chrono::steady_clock;
   struct Waiting {
-    CheckId id = 0;
     PasswordHash hash;
     std::string password;
+    std::string address;
     Clock::time_point since;
     VerdictFn later;
-  };
-  struct Queues {
-    std::map<std::string, std::list<Waiting>> of_address;  // none is empty
-    std::string latest_address;                            // whose turn was the latest
-    size_t count = 0;
-  };
-  struct Place {
-    Queues* queues = nullptr;
-    std::map<std::string, std::list<Waiting>>::iterator address;
-    std::list<Waiting>::iterator at;
   };
 
   void run();
   [[nodiscard]] std::optional<Waiting> take_next();
-  // With mutex_ held.
-  void put(Queues& queues, const std::string& address, Waiting&& waiting);
-  Waiting take(CheckId check);
   [[nodiscard]] Verdict judge(const Waiting& waiting);
   [[nodiscard]] bool is_remembered(const std::string& digest);
 
-  const PasswordHash nobody_;
+  const PasswordHash nobody_ = hash_of_no_password();
   const PasswordDigests digests_;
 
   std::mutex mutex_;
@@ -113,11 +98,10 @@ class PasswordChecker {
   // Protected by mutex_ from here on.
   bool is_stopped_ = false;
   CheckId latest_id_ = 0;
-  Queues waiting_;
-  Queues last_;  // those that were put last
-  absl::flat_hash_map<CheckId, Place> places_;
+  FairQueue<Waiting> waiting_;
+  FairQueue<Waiting> last_;                      // those that were put last
   absl::flat_hash_set<std::string> remembered_;  // digests
-  std::thread thread_;
+  std::thread thread_{[this] { run(); }};
 };
 
 }  // namespace skua::kv::gateway

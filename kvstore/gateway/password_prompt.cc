@@ -73,17 +73,15 @@ class HiddenTyping {
 bool read_hidden(const HiddenTyping& hidden, const char* what, std::string& line) {
   line.clear();
   std::cerr << what << std::flush;
-  char byte = 0;
-  while (hidden.wait_for_input()) {
+  bool is_whole = false;
+  while (!is_whole && hidden.wait_for_input()) {
+    char byte = 0;
     // The terminal gives whole lines.
-    if (read(STDIN_FILENO, &byte, 1) != 1 || byte == '\n') {
-      std::cerr << '\n';
-      return true;
-    }
-    line.push_back(byte);
+    is_whole = read(STDIN_FILENO, &byte, 1) != 1 || byte == '\n';
+    if (!is_whole) line.push_back(byte);
   }
   std::cerr << '\n';
-  return false;
+  return is_whole;
 }
 
 /// Asked for twice. False: a signal came.

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/security/certificate_files.h"
 #include "control/security/tls_version.h"
+#include "rpc/base/status.h"
 
 namespace skua::kv::gateway {
 namespace {
@@ -34,8 +35,7 @@ std::string tls_error_text() {
 }
 
 absl::Status file_error(const std::string& path, std::string_view what) {
-  return absl::FailedPreconditionError(
-      absl::StrCat(path, ": ", absl::string_view(what.data(), what.size()), ": ", tls_error_text()));
+  return absl::FailedPreconditionError(absl::StrCat(path, ": ", absl_view(what), ": ", tls_error_text()));
 }
 
 /// A key that is encrypted is refused: nobody is there to type its password.
@@ -87,14 +87,10 @@ int64_t TlsContext::expires_s() const {
   return ASN1_TIME_to_tm(X509_get0_notAfter(own), &time) == 1 ? int64_t{timegm(&time)} : 0;
 }
 
-void TlsContext::FreeContext::operator()(ssl_ctx_st* context) const {
-  SSL_CTX_free(context);
-}
-
 absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::load(const TlsFiles& files) {
   ERR_clear_error();
   const control::AllowOlderTls older;  // clients of Redis may know no newer version than 1.2
-  std::unique_ptr<ssl_ctx_st, FreeContext> context(SSL_CTX_new(TLS_server_method()));
+  Owned context(SSL_CTX_new(TLS_server_method()), &SSL_CTX_free);
   if (context == nullptr) return absl::ResourceExhaustedError("OpenSSL has no memory for TLS");
   SSL_CTX* const made = context.get();
   SSL_CTX_set_min_proto_version(made, TLS1_2_VERSION);
@@ -113,33 +109,19 @@ absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::load(const TlsFile
   return std::make_shared<const TlsContext>(std::move(context));
 }
 
-void TlsStream::FreeStream::operator()(ssl_st* stream) const {
-  SSL_free(stream);
-}
-
 std::unique_ptr<TlsStream> TlsStream::accept(const TlsContext& context, const OwnedFd& socket) {
-  std::unique_ptr<ssl_st, FreeStream> stream(SSL_new(context.get()));
+  Owned stream(SSL_new(context.get()), &SSL_free);
   if (stream == nullptr || SSL_set_fd(stream.get(), socket.get()) != 1) return nullptr;
   SSL_set_accept_state(stream.get());
   return std::unique_ptr<TlsStream>(new TlsStream(std::move(stream)));
 }
 
-TlsStream::~TlsStream() = default;
-
 TlsStream::Progress TlsStream::handshake() {
   if (is_ready_) return Progress::kDone;
   ERR_clear_error();
-  const int result = SSL_do_handshake(stream_.get());
-  wants_write_ = false;
-  if (result == 1) {
-    is_ready_ = true;
-    return Progress::kDone;
-  }
-  switch (SSL_get_error(stream_.get(), result)) {
-    case SSL_ERROR_WANT_READ: return Progress::kAgain;
-    case SSL_ERROR_WANT_WRITE: wants_write_ = true; return Progress::kAgain;
-    default: break;
-  }
+  const Transferred step = judge(SSL_do_handshake(stream_.get()));
+  is_ready_ = step.bytes > 0;
+  if (!step.is_over) return is_ready_ ? Progress::kDone : Progress::kAgain;
   is_broken_ = true;
   const long verdict = SSL_get_verify_result(stream_.get());
   error_ = tls_error_text();
@@ -151,16 +133,14 @@ bool TlsStream::has_heard() const {
   return BIO_number_read(SSL_get_rbio(stream_.get())) > 0;
 }
 
+/// `result`: of a call of OpenSSL's.
 Transferred TlsStream::judge(int result) {
   wants_write_ = false;
   if (result > 0) return {.bytes = static_cast<size_t>(result)};
-  switch (SSL_get_error(stream_.get(), result)) {
-    case SSL_ERROR_WANT_READ: return {};
-    case SSL_ERROR_WANT_WRITE: wants_write_ = true; return {};
-    case SSL_ERROR_ZERO_RETURN: return {.is_over = true};
-    default: break;
-  }
-  is_broken_ = true;
+  const int error = SSL_get_error(stream_.get(), result);
+  wants_write_ = error == SSL_ERROR_WANT_WRITE;
+  if (wants_write_ || error == SSL_ERROR_WANT_READ) return {};
+  if (error != SSL_ERROR_ZERO_RETURN) is_broken_ = true;
   return {.is_over = true};
 }
 

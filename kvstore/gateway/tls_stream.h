@@ -6,7 +6,7 @@
 //                                     +--> kFailed: the connection ends
 //
 // Thread. A handshake and all reads and writes run on the thread of the connection (gateway_thread.h): a handshake
-// costs it about a millisecond, mostly the signature, so few go on in a turn of its loop (handshake_queue.h). A
+// costs it about a millisecond, mostly the signature, so few go on in a turn of its loop (fair_queue.h). A
 // TlsContext is immutable and shared by all threads; files that change make a new one (client_security.h), for
 // connections that come later.
 //
@@ -56,17 +56,15 @@ class TlsContext {
   /// the certificate has expired.
   static absl::StatusOr<std::shared_ptr<const TlsContext>> load(const TlsFiles& files);
 
-  struct FreeContext {
-    void operator()(ssl_ctx_st* context) const;
-  };
-  explicit TlsContext(std::unique_ptr<ssl_ctx_st, FreeContext> context) : context_(std::move(context)) {}
+  using Owned = std::unique_ptr<ssl_ctx_st, void (*)(ssl_ctx_st*)>;
+  explicit TlsContext(Owned context) : context_(std::move(context)) {}
 
   [[nodiscard]] ssl_ctx_st* get() const { return context_.get(); }
   /// When the certificate expires: seconds since 1970.
   [[nodiscard]] int64_t expires_s() const;
 
  private:
-  const std::unique_ptr<ssl_ctx_st, FreeContext> context_;
+  const Owned context_;
 };
 
 /// Thread: one at a time. SIGPIPE must be ignored.
@@ -77,9 +75,6 @@ class TlsStream {
 
   /// `socket` must stay open as long as the object lives. Null: no memory.
   static std::unique_ptr<TlsStream> accept(const TlsContext& context, const OwnedFd& socket);
-  ~TlsStream();
-  TlsStream(const TlsStream&) = delete;
-  TlsStream& operator=(const TlsStream&) = delete;
 
   enum class Progress : uint8_t { kDone, kAgain, kFailed };
   /// Goes on until it is done, has failed, or the socket has nothing or takes nothing. After kDone: kDone.
@@ -103,13 +98,11 @@ class TlsStream {
   [[nodiscard]] std::vector<std::string> verified_chain() const;
 
  private:
-  struct FreeStream {
-    void operator()(ssl_st* stream) const;
-  };
-  explicit TlsStream(std::unique_ptr<ssl_st, FreeStream> stream) : stream_(std::move(stream)) {}
+  using Owned = std::unique_ptr<ssl_st, void (*)(ssl_st*)>;
+  explicit TlsStream(Owned stream) : stream_(std::move(stream)) {}
   [[nodiscard]] Transferred judge(int result);
 
-  const std::unique_ptr<ssl_st, FreeStream> stream_;
+  const Owned stream_;
   bool is_ready_ = false;
   bool is_broken_ = false;
   bool wants_write_ = false;

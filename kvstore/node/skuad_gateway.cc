@@ -16,9 +16,9 @@ namespace {
 /// `credentials`: the files of the node's certificate; none: without.
 absl::StatusOr<gateway::GatewayOptions> options_of(const SkuadOptions& config, control::CredentialFiles credentials) {
   gateway::ProgramOptions options = config.gateway;
-  options.control_address = config.control_address;
-  options.credentials = std::move(credentials);
-  options.packets = config.packets;
+  options.client.control_address = config.control_address;
+  options.client.credentials = std::move(credentials);
+  options.client.packets = config.packets;
   options.packet_key_lifetime_ns = config.packet_key_lifetime_ns;
   options.allows_everybody = config.security == control::SecurityChoice::kOffUnsafe;
   absl::StatusOr<gateway::GatewayOptions> out = gateway::gateway_options(options);
@@ -30,7 +30,7 @@ absl::StatusOr<gateway::GatewayOptions> options_of(const SkuadOptions& config, c
 
 absl::Status check_gateway(const SkuadOptions& config) {
   if (!config.gateway.speaks()) {
-    if (config.gateway.databases.empty()) return absl::OkStatus();
+    if (config.gateway.tables.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(
         "--databases names tables for clients of Redis or memcached: give --resp-address or --memcached-address, too");
   }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <cstdint>
 #include <fstream>
 #include <future>
 #include <mutex>
@@ -14,7 +15,7 @@
 
 #include "kvstore/gateway/client_certificate.h"
 #include "kvstore/gateway/connection_deadlines.h"
-#include "kvstore/gateway/handshake_queue.h"
+#include "kvstore/gateway/fair_queue.h"
 #include "kvstore/gateway/password_checker.h"
 
 namespace skua::kv::gateway {
@@ -158,33 +159,36 @@ TEST(PasswordChecker, SoManyArePutLast) {
   held.checker.stop();
 }
 
-TEST(HandshakeQueue, AddressesHaveTheirTurns) {
-  HandshakeQueue queue;
+TEST(FairQueue, AddressesHaveTheirTurns) {
+  FairQueue<uint64_t> queue;
   EXPECT_EQ(queue.take(), std::nullopt);
-  for (uint64_t id = 0; id < 100; ++id) queue.add(id, "10.0.0.1");
-  queue.add(200, "10.0.0.2");
-  queue.add(201, "10.0.0.2");
-  queue.add(300, "10.0.0.3");
+  for (uint64_t id = 0; id < 100; ++id) queue.add(id, "10.0.0.1", id);
+  queue.add(200, "10.0.0.2", 200);
+  queue.add(201, "10.0.0.2", 201);
+  queue.add(300, "10.0.0.3", 300);
   std::vector<uint64_t> order;
   for (int i = 0; i < 7; ++i) order.push_back(*queue.take());
   EXPECT_THAT(order, ElementsAre(0, 200, 300, 1, 201, 2, 3));
 }
 
-TEST(HandshakeQueue, AConnectionWaitsOnce_AndLeavesWhenItEnds) {
-  HandshakeQueue queue;
-  queue.add(1, "a");
-  queue.add(2, "a");
-  queue.add(1, "a");
-  queue.add(3, "b");
+TEST(FairQueue, AConnectionWaitsOnce_AndLeavesWhenItEnds) {
+  FairQueue<uint64_t> queue;
+  queue.add(1, "a", 1);
+  queue.add(2, "a", 2);
+  queue.add(1, "a", 1);
+  queue.add(3, "b", 3);
   queue.remove(1);
   queue.remove(3);
   queue.remove(4);
   EXPECT_FALSE(queue.contains(1));
   EXPECT_TRUE(queue.contains(2));
+  EXPECT_EQ(queue.size(), 1U);
+  EXPECT_EQ(queue.size_of("a"), 1U);
+  EXPECT_EQ(queue.size_of("b"), 0U);
   EXPECT_EQ(queue.take(), 2U);
   EXPECT_TRUE(queue.empty());
   EXPECT_EQ(queue.take(), std::nullopt);
-  queue.add(1, "a");
+  queue.add(1, "a", 1);
   EXPECT_EQ(queue.take(), 1U);
 }
 

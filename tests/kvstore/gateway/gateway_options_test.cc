@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 absl::Status status_with_databases(const std::vector<std::string>& databases) {
   ProgramOptions options;
-  options.databases = databases;
+  options.tables = databases;
   return gateway_options(options).status();
 }
 
@@ -25,7 +25,7 @@ TEST(GatewayOptions, EachDatabaseIsAnotherTable) {
 
 ProgramOptions with_memcached(const std::string& resp, const std::string& memcached) {
   ProgramOptions options;
-  options.databases = {"3=users", "0=cache"};
+  options.tables = {"3=users", "0=cache"};
   options.listen_address = resp;
   options.memcached_address = memcached;
   return options;
