@@ -32,14 +32,10 @@ CommandTask incr(CommandRun& run) {
   if (!delta.has_value()) co_return;
   const StoreResult sum = co_await run.store({.kind = Kind::kAdd, .key = run.arg(1), .delta = *delta});
   if (reply_failure(run, sum)) co_return;
-  if (sum.status == StoreResult::Status::kNotANumber) {
-    const StoreResult looked = co_await run.store(read_mark(run));
-    if (!reply_not_string(run, looked)) run.reply().error(errors::kNotAnInteger);
-  } else if (sum.status == StoreResult::Status::kOverflow) {
-    run.reply().error(errors::kSumOverflow);
-  } else {
-    run.reply().integer(sum.number);
-  }
+  if (sum.status == StoreResult::Status::kOverflow) co_return run.reply().error(errors::kSumOverflow);
+  if (sum.status != StoreResult::Status::kNotANumber) co_return run.reply().integer(sum.number);
+  const StoreResult looked = co_await run.store(read_mark(run));
+  if (!reply_not_string(run, looked)) run.reply().error(errors::kNotAnInteger);
 }
 
 CommandTask incrbyfloat(CommandRun& run) {

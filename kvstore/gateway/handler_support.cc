@@ -78,13 +78,9 @@ bool ask_value(const CommandRun& run, StoreRequest& request) {
 
 void reply_value(CommandRun& run, StoreResult&& got) {
   if (reply_failure(run, got)) return;
-  if (!got.ok()) {
-    run.reply().null();
-  } else if (got.is_borrowed) {
-    run.reply().bulk(got.value.bytes());
-  } else {
-    run.reply().bulk(std::move(got.value));
-  }
+  if (!got.ok()) return run.reply().null();
+  if (got.is_borrowed) return run.reply().bulk(got.value.bytes());
+  run.reply().bulk(std::move(got.value));
 }
 
 bool reply_long_pattern(CommandRun& run, std::string_view pattern) {
