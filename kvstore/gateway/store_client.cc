@@ -161,9 +161,8 @@ absl::Status StoreClient::submit_batch(const StoreRequest& request, const std::s
   const Batch batch = batch_of(*request.batch);
   return client_.batch(table, batch, {}, [this, place](BatchResult&& done) {
     StoreResult result = store_result(Kind::kBatch, done);
-    const auto failed = std::find_if(done.ops.begin(), done.ops.end(), [&](const BatchOpResult& operation) {
-      return operation.status.code() == done.status.code();
-    });
+    const auto failed = std::ranges::find(done.ops, done.status.code(),
+                                          [](const BatchOpResult& operation) { return operation.status.code(); });
     if (failed != done.ops.end()) result.failed_operation = static_cast<size_t>(failed - done.ops.begin());
     finish(place, std::move(result));
   });
