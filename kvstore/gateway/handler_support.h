@@ -42,6 +42,8 @@ bool ask_value(const CommandRun& run, StoreRequest& request);
 /// The reply of GET. Takes the value, which is a string's.
 void reply_value(CommandRun& run, StoreResult&& got);
 
+// --- Words
+
 /// The longest pattern that is taken. Each key costs up to its own size times the pattern's.
 inline constexpr size_t kPatternBytesMax = 4096;
 /// True: the pattern is longer, and the client has been told.

@@ -15,15 +15,16 @@ namespace skua::kv::gateway {
 /// A field of a hash can have that name.
 [[nodiscard]] bool is_field_name(std::string_view name);
 
-/// As read_value(), but the result may lack fields that have other names. `names` must live until the result is there. Names
-/// that no field can have are left out, so they get smaller.
+/// As read_value(), but the result may lack fields that have other names. `names` must live until the result is there.
+/// Names that no field can have are left out, so they get smaller.
 [[nodiscard]] StoreRequest read_fields(const CommandRun& run, std::span<std::string_view> names);
 
 /// The value of the field; a view of the row that `got` has. Nothing: the row has no such field.
 [[nodiscard]] std::optional<std::string_view> field_in(const StoreResult& got, std::string_view name);
 
-/// Sets and removes fields of the hash at the first word behind the name, as `edit` (codec/row.h) says. `creates`: an absent key becomes a hash. It keeps
-/// the key's time to live. `edit` must live until the result is there. For reply_not_hash_edit().
+/// Sets and removes fields of the hash at the first word behind the name, as `edit` (codec/row.h) says. `creates`: an
+/// absent key becomes a hash. It keeps the key's time to live. `edit` must live until the result is there. For
+/// reply_not_hash_edit().
 [[nodiscard]] StoreRequest edit_hash(const CommandRun& run, std::string_view edit, bool creates);
 /// True: the store failed, or the key does not hold a hash, and the client has been told. An absent key counts as a
 /// hash.

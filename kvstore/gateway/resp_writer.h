@@ -29,8 +29,9 @@ class RespWriter {
   void integer(int64_t value) { header(':', value); }
   void bulk(std::string_view bytes);
   void bulk(ValueView&& value);
+  /// One bulk string after the other.
   void bulks(std::initializer_list<std::string_view> all);
-  /// Nothing: as null().
+  /// If there is none: as null().
   void bulk_or_null(const std::optional<std::string_view>& bytes);
   /// Text for people: "txt:" in RESP3, a bulk string in RESP2.
   void verbatim(std::string_view text);
