@@ -85,14 +85,14 @@ class CommandRun : public HazardNode {
   [[nodiscard]] ReplyBytes& reply_bytes() { return reply_; }
 
   /// co_await run.store(request): asks the store, and gives the StoreResult.
-  [[nodiscard]] auto store(const StoreRequest& request) { return StoreOne{*this, request}; }
+  [[nodiscard]] auto store(const StoreRequest& request) { return StoreOne{{}, *this, request}; }
   /// co_await run.store_all(requests): asks 1 to kRequestsPerCommandMax at once, in no order; gives a span of their
   /// results, in the order of the requests, which is valid until the next co_await. `requests` must live until then.
-  [[nodiscard]] auto store_all(std::span<const StoreRequest> requests) { return StoreAll{*this, requests}; }
+  [[nodiscard]] auto store_all(std::span<const StoreRequest> requests) { return StoreAll{{}, *this, requests}; }
 
   /// co_await run.turn(): waits until the commands before it that use the same keys are done. For commands with
   /// kPrepares, at most once, before they ask the store.
-  [[nodiscard]] auto turn() { return Turn{*this}; }
+  [[nodiscard]] auto turn() { return Turn{{}, *this}; }
   /// The command keeps this many bytes of values from the store, besides the results of its latest requests. They count
   /// for the thread until the command is done. False: the thread has no room for them.
   [[nodiscard]] bool keep_values(size_t bytes);
@@ -137,23 +137,19 @@ class CommandRun : public HazardNode {
   [[nodiscard]] uint64_t number() const { return number_; }
 
  private:
-  struct Turn {
+  struct Turn : std::suspend_always {
     CommandRun& run;
-    [[nodiscard]] bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<> /*handler*/) { run.waits_for_turn_ = true; }
-    void await_resume() const noexcept {}
   };
-  struct StoreAll {
+  struct StoreAll : std::suspend_always {
     CommandRun& run;
     std::span<const StoreRequest> requests;
-    [[nodiscard]] bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<> /*handler*/) { run.ask(requests); }
     [[nodiscard]] std::span<StoreResult> await_resume() const { return run.results_; }
   };
-  struct StoreOne {
+  struct StoreOne : std::suspend_always {
     CommandRun& run;
     StoreRequest request;
-    [[nodiscard]] bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<> /*handler*/) { run.ask({&request, 1}); }
     [[nodiscard]] StoreResult await_resume() const { return std::move(run.results_[0]); }
   };

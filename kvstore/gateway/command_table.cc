@@ -23,29 +23,29 @@ constexpr uint32_t kLocalFast = kLocal | kFast;
 constexpr auto kCommands = std::to_array<CommandSpec>({
     {"append", 3, kWriteFast, 1, 1, 1, handlers::append},
     {"auth", -2, kLocalFast | kNotInMulti | kNoUser, 0, 0, 0, handlers::auth},
-    {"client", -2, kLocal, 0, 0, 0, nullptr},
+    {"client", -2, kLocal | kHasSubcommands, 0, 0, 0, nullptr},
     {"client|getname", 2, kLocal, 0, 0, 0, handlers::client_getname},
     {"client|id", 2, kLocal, 0, 0, 0, handlers::client_id},
     {"client|info", 2, kLocal, 0, 0, 0, handlers::client_info},
     {"client|setinfo", 4, kLocal, 0, 0, 0, handlers::client_setinfo},
     {"client|setname", 3, kLocal | kNotInMulti, 0, 0, 0, handlers::client_setname},
-    {"command", -1, kLocal, 0, 0, 0, handlers::command},
+    {"command", -1, kLocal | kHasSubcommands, 0, 0, 0, handlers::command},
     {"command|count", 2, kLocal, 0, 0, 0, handlers::command_count},
     {"command|docs", -2, kLocal, 0, 0, 0, handlers::command_docs},
     {"command|info", -2, kLocal, 0, 0, 0, handlers::command_info},
-    {"config", -2, kLocal, 0, 0, 0, nullptr},
+    {"config", -2, kLocal | kHasSubcommands, 0, 0, 0, nullptr},
     {"config|get", -3, kLocal, 0, 0, 0, handlers::config_get},
     {"dbsize", 1, kWholeTable | kNotInMulti, 0, 0, 0, handlers::dbsize},
-    {"decr", 2, kWriteFast, 1, 1, 1, handlers::decr},
-    {"decrby", 3, kWriteFast, 1, 1, 1, handlers::decrby},
+    {"decr", 2, kWriteFast | kSubtracts, 1, 1, 1, handlers::incr},
+    {"decrby", 3, kWriteFast | kSubtracts, 1, 1, 1, handlers::incr},
     {"del", -2, kWrites, 1, -1, 1, handlers::del},
     {"discard", 1, kLocalFast | kNotQueued, 0, 0, 0, handlers::discard},
     {"echo", 2, kLocalFast, 0, 0, 0, handlers::echo},
     {"exec", 1, kPrepares | kOrdersKeys | kHoldsValues | kNotQueued, 0, 0, 0, handlers::exec},
     {"exists", -2, kReadFast, 1, -1, 1, handlers::exists},
     {"expire", -3, kWriteFast, 1, 1, 1, handlers::expire},
-    {"expireat", -3, kWriteFast, 1, 1, 1, handlers::expireat},
-    {"expiretime", 2, kReadFast, 1, 1, 1, handlers::expiretime},
+    {"expireat", -3, kWriteFast | kTimeOfDay, 1, 1, 1, handlers::expire},
+    {"expiretime", 2, kReadFast | kTimeOfDay, 1, 1, 1, handlers::ttl},
     {"flushall", -1, kWrites | kWholeTable | kAllDatabases | kNotInMulti, 0, 0, 0, handlers::flush},
     {"flushdb", -1, kWrites | kWholeTable | kNotInMulti, 0, 0, 0, handlers::flush},
     {"get", 2, kReadFast, 1, 1, 1, nullptr, &handlers::kGet},
@@ -57,10 +57,10 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"hello", -1, kLocalFast | kNotInMulti | kNoUser, 0, 0, 0, handlers::hello},
     {"hexists", 3, kReadFast, 1, 1, 1, handlers::hexists},
     {"hget", 3, kReadFast, 1, 1, 1, handlers::hget},
-    {"hgetall", 2, kReads, 1, 1, 1, handlers::hgetall},
+    {"hgetall", 2, kReads | kFieldNames | kFieldValues, 1, 1, 1, handlers::hgetall},
     {"hincrby", 4, kWriteFast, 1, 1, 1, handlers::hincrby},
     {"hincrbyfloat", 4, kWriteFast, 1, 1, 1, handlers::hincrbyfloat},
-    {"hkeys", 2, kReads, 1, 1, 1, handlers::hkeys},
+    {"hkeys", 2, kReads | kFieldNames, 1, 1, 1, handlers::hgetall},
     {"hlen", 2, kReadFast, 1, 1, 1, handlers::hlen},
     {"hmget", -3, kReadFast, 1, 1, 1, handlers::hmget},
     {"hmset", -4, kWriteFast, 1, 1, 1, handlers::hset},
@@ -68,9 +68,9 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"hset", -4, kWriteFast, 1, 1, 1, handlers::hset},
     {"hsetnx", 4, kWriteFast, 1, 1, 1, handlers::hsetnx},
     {"hstrlen", 3, kReadFast, 1, 1, 1, handlers::hstrlen},
-    {"hvals", 2, kReads, 1, 1, 1, handlers::hvals},
+    {"hvals", 2, kReads | kFieldValues, 1, 1, 1, handlers::hgetall},
     {"incr", 2, kWriteFast, 1, 1, 1, handlers::incr},
-    {"incrby", 3, kWriteFast, 1, 1, 1, handlers::incrby},
+    {"incrby", 3, kWriteFast, 1, 1, 1, handlers::incr},
     {"incrbyfloat", 3, kWriteFast, 1, 1, 1, handlers::incrbyfloat},
     {"info", -1, kLocal, 0, 0, 0, handlers::info},
     {"keys", 2, kWholeTable | kNotInMulti, 0, 0, 0, handlers::keys},
@@ -79,12 +79,12 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"msetnx", -3, kWrites, 1, -1, 2, handlers::msetnx},
     {"multi", 1, kLocalFast | kNotQueued, 0, 0, 0, handlers::multi},
     {"persist", 2, kWriteFast, 1, 1, 1, handlers::persist},
-    {"pexpire", -3, kWriteFast, 1, 1, 1, handlers::pexpire},
-    {"pexpireat", -3, kWriteFast, 1, 1, 1, handlers::pexpireat},
-    {"pexpiretime", 2, kReadFast, 1, 1, 1, handlers::pexpiretime},
+    {"pexpire", -3, kWriteFast | kMilliseconds, 1, 1, 1, handlers::expire},
+    {"pexpireat", -3, kWriteFast | kMilliseconds | kTimeOfDay, 1, 1, 1, handlers::expire},
+    {"pexpiretime", 2, kReadFast | kMilliseconds | kTimeOfDay, 1, 1, 1, handlers::ttl},
     {"ping", -1, kLocalFast, 0, 0, 0, handlers::ping},
-    {"psetex", 4, kWrites, 1, 1, 1, handlers::psetex},
-    {"pttl", 2, kReadFast, 1, 1, 1, handlers::pttl},
+    {"psetex", 4, kWrites | kMilliseconds, 1, 1, 1, handlers::setex},
+    {"pttl", 2, kReadFast | kMilliseconds, 1, 1, 1, handlers::ttl},
     {"quit", -1, kLocalFast | kNotQueued | kNoUser, 0, 0, 0, handlers::quit},
     {"randomkey", 1, kWholeTable | kNotInMulti, 0, 0, 0, handlers::randomkey},
     {"reset", 1, kLocalFast | kNotQueued | kNoUser, 0, 0, 0, handlers::reset},
@@ -102,14 +102,6 @@ constexpr auto kCommands = std::to_array<CommandSpec>({
     {"unwatch", 1, kLocalFast, 0, 0, 0, handlers::unwatch},
     {"watch", -2, kFast | kPrepares | kOrdersKeys | kNotQueued, 1, -1, 1, handlers::watch},
 });
-
-constexpr bool is_sorted() {
-  for (size_t i = 1; i < kCommands.size(); ++i) {
-    if (kCommands[i - 1].name >= kCommands[i].name) return false;
-  }
-  return true;
-}
-static_assert(is_sorted(), "kHaveSubcommands looks at the next command");
 
 constexpr size_t kNameBytesMax = 32;
 /// A power of two, and many times the number of commands: most names find their command at once.
@@ -159,22 +151,7 @@ std::string unknown_subcommand_error(const CommandArguments& words) {
                       absl::AsciiStrToUpper(absl_view(words[0])), " HELP.");
 }
 
-/// For each command, whether it has subcommands.
-constexpr std::array<bool, kCommands.size()> kHaveSubcommands = [] {
-  std::array<bool, kCommands.size()> out{};
-  for (size_t i = 0; i + 1 < kCommands.size(); ++i) {
-    const std::string_view name = kCommands[i].name;
-    const std::string_view next = kCommands[i + 1].name;
-    out[i] = next.starts_with(name) && next.substr(name.size()).starts_with('|');
-  }
-  return out;
-}();
-
 }  // namespace
-
-bool has_subcommands(const CommandSpec& spec) {
-  return kHaveSubcommands[static_cast<size_t>(&spec - kCommands.data())];
-}
 
 std::span<const CommandSpec> all_commands() {
   return kCommands;
@@ -223,7 +200,7 @@ FoundCommand find_command(const CommandArguments& words) {
     const std::string name = absl::AsciiStrToLower(absl_view(words[0]));
     return {.error = unknown_command_error(words), .is_http = name == "post" || name == "host:"};
   }
-  if (words.size() > 1 && has_subcommands(*spec)) {
+  if (words.size() > 1 && spec->has(kHasSubcommands)) {
     const std::string full = absl::StrCat(absl_view(words[0]), "|", absl_view(words[1]));
     spec = words[1].size() <= kNameBytesMax ? find_command(full) : nullptr;
     if (spec == nullptr) return {.error = unknown_subcommand_error(words)};

@@ -28,20 +28,27 @@ struct OneRequest {
 };
 
 enum CommandFlag : uint32_t {
-  kReads = 1,            ///< its keys
-  kWrites = 2,           ///< its keys
-  kFast = 4,             ///< takes as long for a large table as for a small one
-  kLocal = 8,            ///< asks nothing of the store: it is carried out when its turn to be read comes
-  kWholeTable = 16,      ///< waits for all commands before it, and all after it wait
-  kHoldsValues = 32,     ///< holds values of any size until its other requests are answered; see holds_values()
-  kPrepares = 64,        ///< begins when it comes, and waits for its turn then (CommandRun::turn)
-  kOrdersKeys = 128,     ///< waits for commands before it, and those after it wait, as if it wrote its keys
-  kNotQueued = 256,      ///< acts at once, inside MULTI, too
-  kNotInMulti = 512,     ///< is refused inside MULTI
-  kNoUser = 1024,        ///< is open to clients that have not authenticated
-  kGivesValues = 2048,   ///< of kWrites: gives the old value, too; SET only with the word GET
-  kAllDatabases = 4096,  ///< is for all databases, not for the one that is selected
-  kBurst = 8192          ///< several commands as one (command_burst.h)
+  kReads = 1,               ///< its keys
+  kWrites = 2,              ///< its keys
+  kFast = 4,                ///< takes as long for a large table as for a small one
+  kLocal = 8,               ///< asks nothing of the store: it is carried out when its turn to be read comes
+  kWholeTable = 16,         ///< waits for all commands before it, and all after it wait
+  kHoldsValues = 32,        ///< holds values of any size until its other requests are answered; see holds_values()
+  kPrepares = 64,           ///< begins when it comes, and waits for its turn then (CommandRun::turn)
+  kOrdersKeys = 128,        ///< waits for commands before it, and those after it wait, as if it wrote its keys
+  kNotQueued = 256,         ///< acts at once, inside MULTI, too
+  kNotInMulti = 512,        ///< is refused inside MULTI
+  kNoUser = 1024,           ///< is open to clients that have not authenticated
+  kGivesValues = 2048,      ///< of kWrites: gives the old value, too; SET only with the word GET
+  kAllDatabases = 4096,     ///< is for all databases, not for the one that is selected
+  kBurst = 8192,            ///< several commands as one (command_burst.h)
+  kHasSubcommands = 16384,  ///< "config": the table has "config|get"
+  // What distinguishes commands that have one handler:
+  kMilliseconds = 32768,  ///< its time is in milliseconds, not in seconds
+  kTimeOfDay = 65536,     ///< its time counts since 1970, not from now on
+  kSubtracts = 131072,    ///< DECR, DECRBY
+  kFieldNames = 262144,   ///< HKEYS, HGETALL: gives the names of all fields
+  kFieldValues = 524288   ///< HVALS, HGETALL: gives their values
 };
 
 struct CommandSpec {
@@ -72,9 +79,6 @@ struct CommandSpec {
 [[nodiscard]] std::span<const CommandSpec> all_commands();
 /// By its full name, in any case. Null: there is none.
 [[nodiscard]] const CommandSpec* find_command(std::string_view name);
-
-/// `spec`: one of all_commands().
-[[nodiscard]] bool has_subcommands(const CommandSpec& spec);
 
 /// The command that the words name, and what is wrong with them.
 struct FoundCommand {

@@ -5,6 +5,8 @@
 //     reply_value(run, std::move(got));
 //   }
 //
+// `co_return reply` ends a handler with its reply, as `return` does in a function.
+//
 // A handler begins when resume() is called first. It may be destroyed while it waits for the store. Its memory comes
 // from the pool of its run.
 #ifndef SKUA_KVSTORE_GATEWAY_COMMAND_TASK_H_

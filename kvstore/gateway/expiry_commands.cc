@@ -11,8 +11,6 @@
 namespace skua::kv::gateway::handlers {
 namespace {
 
-using Kind = StoreRequest::Kind;
-
 struct ExpireConditions {
   bool if_none = false;     // NX: the key does not expire
   bool if_some = false;     // XX
@@ -35,18 +33,13 @@ std::optional<ExpireConditions> parse_expire_conditions(CommandRun& run) {
     } else if (absl::EqualsIgnoreCase(word, "lt")) {
       conditions.if_earlier = true;
     } else {
-      run.reply().error(absl::StrCat("ERR Unsupported option ", word));
-      return std::nullopt;
+      return refuse(run, absl::StrCat("ERR Unsupported option ", word));
     }
   }
   if (conditions.if_none && (conditions.if_some || conditions.if_later || conditions.if_earlier)) {
-    run.reply().error(errors::kExpireNxAndOthers);
-    return std::nullopt;
+    return refuse(run, errors::kExpireNxAndOthers);
   }
-  if (conditions.if_later && conditions.if_earlier) {
-    run.reply().error(errors::kExpireGtAndLt);
-    return std::nullopt;
-  }
+  if (conditions.if_later && conditions.if_earlier) return refuse(run, errors::kExpireGtAndLt);
   return conditions;
 }
 
@@ -60,97 +53,48 @@ bool hold(const ExpireConditions& conditions, const StoreResult& old, int64_t at
   return !(conditions.if_earlier && expires && at_ms >= old_at_ms);
 }
 
-StoreRequest expire_at(const CommandRun& run, int64_t at_ms) {
-  StoreRequest request = put_until(run.arg(1), {}, at_ms, run.now_ms());
-  if (request.kind == Kind::kPut) request.kind = Kind::kExpire;
-  return request;
-}
+}  // namespace
 
-/// EXPIRE and its relatives. A time that is past removes the key.
-CommandTask expire_by(CommandRun& run, TimeUnit unit, TimeBase base) {
+/// A time that is past removes the key.
+CommandTask expire(CommandRun& run) {
   const std::optional<ExpireConditions> conditions = parse_expire_conditions(run);
   if (!conditions.has_value()) co_return;
   const std::optional<int64_t> time = integer_arg(run, 2);
   if (!time.has_value()) co_return;
-  const std::optional<int64_t> at_ms = expiry_at(*time, unit, base, run.now_ms());
-  if (!at_ms.has_value()) {
-    reply_bad_expiry(run);
-    co_return;
-  }
+  const std::optional<int64_t> at_ms = expiry_at(*time, time_form(run.spec()), run.now_ms());
+  if (!at_ms.has_value()) co_return reply_bad_expiry(run);
   if (!conditions->any()) {
     const StoreResult done = co_await run.store(expire_at(run, *at_ms));
     if (!reply_failure(run, done)) run.reply().integer(done.ok() ? 1 : 0);
     co_return;
   }
-  for (;;) {
-    const StoreResult old =
-        co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true, .drops_value = true});
+  for (Written written = Written::kAgain; written == Written::kAgain;) {
+    const StoreResult old = co_await run.store(read_ttl(run));
     if (reply_failure(run, old)) co_return;
-    if (!old.ok() || !hold(*conditions, old, *at_ms, run.now_ms())) {
-      run.reply().integer(0);
-      co_return;
-    }
-    const Written written = judge_write(run, co_await run.store(unless_changed(old, expire_at(run, *at_ms))));
-    if (written == Written::kAgain) continue;
+    if (!old.ok() || !hold(*conditions, old, *at_ms, run.now_ms())) co_return run.reply().integer(0);
+    written = judge_write(run, co_await run.store(unless_changed(old, expire_at(run, *at_ms))));
     if (written == Written::kDone) run.reply().integer(1);
-    co_return;
   }
 }
 
-/// TTL and its relatives: the time left, or the time of day when the key expires. -1: it does not; -2: no such key.
-CommandTask time_left(CommandRun& run, TimeUnit unit, TimeBase base) {
-  const StoreResult got =
-      co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true, .drops_value = true});
-  if (reply_failure(run, got)) co_return;
-  if (!got.ok() || !got.ttl_ms.has_value()) {
-    run.reply().integer(got.ok() ? -1 : -2);
-    co_return;
-  }
-  const int64_t ms = static_cast<int64_t>(*got.ttl_ms) + (base == TimeBase::kEpoch ? run.now_ms() : 0);
-  run.reply().integer(unit == TimeUnit::kSeconds ? (ms + 500) / 1000 : ms);
-}
-
-}  // namespace
-
-CommandTask expire(CommandRun& run) {
-  return expire_by(run, TimeUnit::kSeconds, TimeBase::kNow);
-}
-CommandTask pexpire(CommandRun& run) {
-  return expire_by(run, TimeUnit::kMilliseconds, TimeBase::kNow);
-}
-CommandTask expireat(CommandRun& run) {
-  return expire_by(run, TimeUnit::kSeconds, TimeBase::kEpoch);
-}
-CommandTask pexpireat(CommandRun& run) {
-  return expire_by(run, TimeUnit::kMilliseconds, TimeBase::kEpoch);
-}
+/// The time left, or the time of day when the key expires. -1: it does not; -2: no such key.
 CommandTask ttl(CommandRun& run) {
-  return time_left(run, TimeUnit::kSeconds, TimeBase::kNow);
-}
-CommandTask pttl(CommandRun& run) {
-  return time_left(run, TimeUnit::kMilliseconds, TimeBase::kNow);
-}
-CommandTask expiretime(CommandRun& run) {
-  return time_left(run, TimeUnit::kSeconds, TimeBase::kEpoch);
-}
-CommandTask pexpiretime(CommandRun& run) {
-  return time_left(run, TimeUnit::kMilliseconds, TimeBase::kEpoch);
+  const StoreResult got = co_await run.store(read_ttl(run));
+  if (reply_failure(run, got)) co_return;
+  if (!got.ok() || !got.ttl_ms.has_value()) co_return run.reply().integer(got.ok() ? -1 : -2);
+  const TimeForm form = time_form(run.spec());
+  const int64_t ms = static_cast<int64_t>(*got.ttl_ms) + (form.base == TimeBase::kEpoch ? run.now_ms() : 0);
+  run.reply().integer(form.unit == TimeUnit::kSeconds ? (ms + 500) / 1000 : ms);
 }
 
 CommandTask persist(CommandRun& run) {
-  for (;;) {
-    const StoreResult old =
-        co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_ttl = true, .drops_value = true});
+  for (Written written = Written::kAgain; written == Written::kAgain;) {
+    const StoreResult old = co_await run.store(read_ttl(run));
     if (reply_failure(run, old)) co_return;
-    if (!old.ok() || !old.ttl_ms.has_value()) {
-      run.reply().integer(0);
-      co_return;
-    }
-    const StoreRequest request{.kind = Kind::kExpire, .key = run.arg(1)};
-    const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
-    if (written == Written::kAgain) continue;
+    if (!old.ok() || !old.ttl_ms.has_value()) co_return run.reply().integer(0);
+    const StoreRequest request{.kind = StoreRequest::Kind::kExpire, .key = run.arg(1)};
+    written = judge_write(run, co_await run.store(unless_changed(old, request)));
     if (written == Written::kDone) run.reply().integer(1);
-    co_return;
   }
 }
 

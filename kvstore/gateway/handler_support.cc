@@ -1,6 +1,5 @@
 #include "kvstore/gateway/handler_support.h"
 
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -37,18 +36,36 @@ void reply_failure(CommandRun& run, StoreResult::Status status, std::string_view
   run.reply().error(failure_text(status, text));
 }
 
+bool reply_error_if(CommandRun& run, bool is_wrong, std::string_view error) {
+  if (is_wrong) run.reply().error(error);
+  return is_wrong;
+}
+
+std::nullopt_t refuse(CommandRun& run, std::string_view error) {
+  run.reply().error(error);
+  return std::nullopt;
+}
+
 bool reply_not_string(CommandRun& run, const StoreResult& got) {
-  if (reply_failure(run, got)) return true;
-  if (!got.ok() || !got.mark.row) return false;
-  run.reply().error(errors::kWrongType);
-  return true;
+  return reply_failure(run, got) || reply_error_if(run, got.ok() && got.mark.row, errors::kWrongType);
 }
 
 bool reply_not_hash(CommandRun& run, const StoreResult& got) {
   if (reply_failure(run, got)) return true;
   const bool is_hash = got.ok() ? got.mark.row : got.status != StoreResult::Status::kNotARow;
-  if (!is_hash) run.reply().error(errors::kWrongType);
-  return !is_hash;
+  return reply_error_if(run, !is_hash, errors::kWrongType);
+}
+
+StoreRequest read_value(const CommandRun& run) {
+  return {.kind = StoreRequest::Kind::kGet, .key = run.arg(1), .with_mark = true};
+}
+
+StoreRequest read_mark(const CommandRun& run) {
+  return {.kind = StoreRequest::Kind::kGet, .key = run.arg(1), .with_mark = true, .drops_value = true};
+}
+
+StoreRequest read_ttl(const CommandRun& run) {
+  return {.kind = StoreRequest::Kind::kGet, .key = run.arg(1), .with_ttl = true, .drops_value = true};
 }
 
 bool ask_value(const CommandRun& run, StoreRequest& request) {
@@ -61,25 +78,17 @@ bool ask_value(const CommandRun& run, StoreRequest& request) {
 
 void reply_value(CommandRun& run, StoreResult&& got) {
   if (reply_failure(run, got)) return;
-  if (!got.ok()) {
-    run.reply().null();
-  } else if (got.is_borrowed) {
-    run.reply().bulk(got.value.bytes());
-  } else {
-    run.reply().bulk(std::move(got.value));
-  }
+  if (!got.ok()) return run.reply().null();
+  if (got.is_borrowed) return run.reply().bulk(got.value.bytes());
+  run.reply().bulk(std::move(got.value));
 }
 
 bool reply_long_pattern(CommandRun& run, std::string_view pattern) {
-  if (pattern.size() <= kPatternBytesMax) return false;
-  run.reply().error(errors::kPatternTooLong);
-  return true;
+  return reply_error_if(run, pattern.size() > kPatternBytesMax, errors::kPatternTooLong);
 }
 
 bool reply_too_many_questions(CommandRun& run, size_t name_words) {
-  if (run.size() <= name_words + kQuestionsMax) return false;
-  run.reply().error(errors::kTooManyQuestions);
-  return true;
+  return reply_error_if(run, run.size() > name_words + kQuestionsMax, errors::kTooManyQuestions);
 }
 
 std::optional<int64_t> integer_arg(CommandRun& run, size_t index) {
@@ -113,27 +122,32 @@ void reply_bad_expiry(CommandRun& run) {
   run.reply().error(absl::StrCat("ERR invalid expire time in '", absl_view(run.spec().name), "' command"));
 }
 
-std::optional<int64_t> expiry_at(int64_t time, TimeUnit unit, TimeBase base, int64_t now_ms) {
-  if (unit == TimeUnit::kSeconds && __builtin_mul_overflow(time, int64_t{1000}, &time)) return std::nullopt;
-  if (base == TimeBase::kNow && __builtin_add_overflow(time, now_ms, &time)) return std::nullopt;
+TimeForm time_form(const CommandSpec& spec) {
+  return {.unit = spec.has(kMilliseconds) ? TimeUnit::kMilliseconds : TimeUnit::kSeconds,
+          .base = spec.has(kTimeOfDay) ? TimeBase::kEpoch : TimeBase::kNow};
+}
+
+std::optional<int64_t> expiry_at(int64_t time, TimeForm form, int64_t now_ms) {
+  if (form.unit == TimeUnit::kSeconds && __builtin_mul_overflow(time, int64_t{1000}, &time)) return std::nullopt;
+  if (form.base == TimeBase::kNow && __builtin_add_overflow(time, now_ms, &time)) return std::nullopt;
   const bool is_too_late = time > 0 && time - now_ms > static_cast<int64_t>(kTtlMsMax);
   return is_too_late ? std::nullopt : std::optional(time);
 }
 
-std::optional<int64_t> expiry_arg(CommandRun& run, size_t index, TimeUnit unit, TimeBase base) {
+std::optional<int64_t> expiry_arg(CommandRun& run, size_t index, TimeForm form) {
   const std::optional<int64_t> time = integer_arg(run, index);
   if (!time.has_value()) return std::nullopt;
-  const std::optional<int64_t> at = *time > 0 ? expiry_at(*time, unit, base, run.now_ms()) : std::nullopt;
+  const std::optional<int64_t> at = *time > 0 ? expiry_at(*time, form, run.now_ms()) : std::nullopt;
   if (!at.has_value()) reply_bad_expiry(run);
   return at;
 }
 
-std::optional<ExpiryOption> expiry_option(std::string_view word) {
+std::optional<TimeForm> expiry_option(std::string_view word) {
   const absl::string_view option = absl_view(word);
-  if (absl::EqualsIgnoreCase(option, "ex")) return ExpiryOption{TimeUnit::kSeconds, TimeBase::kNow};
-  if (absl::EqualsIgnoreCase(option, "px")) return ExpiryOption{TimeUnit::kMilliseconds, TimeBase::kNow};
-  if (absl::EqualsIgnoreCase(option, "exat")) return ExpiryOption{TimeUnit::kSeconds, TimeBase::kEpoch};
-  if (absl::EqualsIgnoreCase(option, "pxat")) return ExpiryOption{TimeUnit::kMilliseconds, TimeBase::kEpoch};
+  if (absl::EqualsIgnoreCase(option, "ex")) return TimeForm{TimeUnit::kSeconds, TimeBase::kNow};
+  if (absl::EqualsIgnoreCase(option, "px")) return TimeForm{TimeUnit::kMilliseconds, TimeBase::kNow};
+  if (absl::EqualsIgnoreCase(option, "exat")) return TimeForm{TimeUnit::kSeconds, TimeBase::kEpoch};
+  if (absl::EqualsIgnoreCase(option, "pxat")) return TimeForm{TimeUnit::kMilliseconds, TimeBase::kEpoch};
   return std::nullopt;
 }
 
@@ -141,6 +155,12 @@ StoreRequest put_until(std::string_view key, std::string_view value, int64_t at_
   if (at_ms <= now_ms) return {.kind = StoreRequest::Kind::kRemove, .key = key};
   return {
       .kind = StoreRequest::Kind::kPut, .key = key, .value = value, .ttl_ms = static_cast<uint64_t>(at_ms - now_ms)};
+}
+
+StoreRequest expire_at(const CommandRun& run, int64_t at_ms) {
+  StoreRequest request = put_until(run.arg(1), {}, at_ms, run.now_ms());
+  if (request.kind == StoreRequest::Kind::kPut) request.kind = StoreRequest::Kind::kExpire;
+  return request;
 }
 
 // --- Commands of several keys

@@ -9,10 +9,9 @@ namespace skua::kv::gateway::handlers {
 
 // set_commands.cc
 CommandTask set(CommandRun& run);
-extern const OneRequest kSetValue;  // SET without options
-extern const OneRequest kSetBurst;  // many of them
-CommandTask setex(CommandRun& run);
-CommandTask psetex(CommandRun& run);
+extern const OneRequest kSetValue;   // SET without options
+extern const OneRequest kSetBurst;   // many of them
+CommandTask setex(CommandRun& run);  // and PSETEX
 CommandTask setnx(CommandRun& run);
 CommandTask mset(CommandRun& run);
 CommandTask msetnx(CommandRun& run);
@@ -29,10 +28,7 @@ CommandTask getrange(CommandRun& run);
 CommandTask setrange(CommandRun& run);
 
 // counter_commands.cc
-CommandTask incr(CommandRun& run);
-CommandTask decr(CommandRun& run);
-CommandTask incrby(CommandRun& run);
-CommandTask decrby(CommandRun& run);
+CommandTask incr(CommandRun& run);  // DECR, INCRBY and DECRBY
 CommandTask incrbyfloat(CommandRun& run);
 
 // key_commands.cc
@@ -55,23 +51,15 @@ CommandTask hincrbyfloat(CommandRun& run);
 // hash_read_commands.cc
 CommandTask hget(CommandRun& run);
 CommandTask hmget(CommandRun& run);
-CommandTask hgetall(CommandRun& run);
-CommandTask hkeys(CommandRun& run);
-CommandTask hvals(CommandRun& run);
+CommandTask hgetall(CommandRun& run);  // HKEYS and HVALS
 CommandTask hlen(CommandRun& run);
 CommandTask hexists(CommandRun& run);
 CommandTask hstrlen(CommandRun& run);
 CommandTask hscan(CommandRun& run);
 
 // expiry_commands.cc
-CommandTask expire(CommandRun& run);
-CommandTask pexpire(CommandRun& run);
-CommandTask expireat(CommandRun& run);
-CommandTask pexpireat(CommandRun& run);
-CommandTask ttl(CommandRun& run);
-CommandTask pttl(CommandRun& run);
-CommandTask expiretime(CommandRun& run);
-CommandTask pexpiretime(CommandRun& run);
+CommandTask expire(CommandRun& run);  // PEXPIRE, EXPIREAT and PEXPIREAT
+CommandTask ttl(CommandRun& run);     // PTTL, EXPIRETIME and PEXPIRETIME
 CommandTask persist(CommandRun& run);
 
 // transaction_commands.cc

@@ -23,37 +23,22 @@
 namespace skua::kv::gateway::handlers {
 namespace {
 
-/// The value of the field that the command names; a view of the row.
-std::optional<std::string_view> named_field(const CommandRun& run, const StoreResult& old) {
-  const std::optional<ByteSpan> found = find_field(as_byte_span(old.value.bytes()), run.arg(2));
-  return found.has_value() ? std::optional(as_string_view(*found)) : std::nullopt;
-}
-
 /// HINCRBY: the field's new value. Nothing: the client has been told what is wrong.
 std::optional<std::string> integer_sum(CommandRun& run, const StoreResult& old, int64_t delta) {
-  const std::optional<int64_t> number = parse_integer(named_field(run, old).value_or("0"));
+  const std::optional<int64_t> number = parse_integer(field_in(old, run.arg(2)).value_or("0"));
+  if (!number.has_value()) return refuse(run, errors::kHashNotAnInteger);
   int64_t sum = 0;
-  if (!number.has_value()) {
-    run.reply().error(errors::kHashNotAnInteger);
-  } else if (__builtin_add_overflow(*number, delta, &sum)) {
-    run.reply().error(errors::kSumOverflow);
-  } else {
-    return absl::StrCat(sum);
-  }
-  return std::nullopt;
+  if (__builtin_add_overflow(*number, delta, &sum)) return refuse(run, errors::kSumOverflow);
+  return absl::StrCat(sum);
 }
 
 /// The same for HINCRBYFLOAT.
 std::optional<std::string> float_sum(CommandRun& run, const StoreResult& old, long double delta) {
-  const std::optional<long double> number = parse_float(named_field(run, old).value_or("0"));
-  if (!number.has_value()) {
-    run.reply().error(errors::kHashNotAFloat);
-  } else if (const long double sum = *number + delta; std::isnan(sum) || std::isinf(sum)) {
-    run.reply().error(errors::kFloatSumOverflow);
-  } else {
-    return format_float(sum);
-  }
-  return std::nullopt;
+  const std::optional<long double> number = parse_float(field_in(old, run.arg(2)).value_or("0"));
+  if (!number.has_value()) return refuse(run, errors::kHashNotAFloat);
+  const long double sum = *number + delta;
+  if (std::isnan(sum) || std::isinf(sum)) return refuse(run, errors::kFloatSumOverflow);
+  return format_float(sum);
 }
 
 /// HDEL of names that no field can have.
@@ -71,23 +56,18 @@ CommandTask remove_fields(CommandRun& run, std::string edit) {
 /// HDEL of more names than an edit may have. A hash has no more fields than that: those that it has are removed if
 /// nobody changed it meanwhile.
 CommandTask remove_those_there(CommandRun& run, absl::flat_hash_set<std::string_view> names) {
-  for (;;) {
-    StoreResult old = co_await run.store(read_hash(run));
+  for (Written written = Written::kAgain; written == Written::kAgain;) {
+    StoreResult old = co_await run.store(read_value(run));
     if (reply_not_hash(run, old)) co_return;
     std::string edit;
     for (RowReader reader(as_byte_span(old.value.bytes())); const auto field = reader.next();) {
       if (names.contains(field->name)) append_field(edit, {.name = field->name, .is_removed = true});
     }
     old.value.reset();
-    if (edit.empty()) {
-      run.reply().integer(0);
-      co_return;
-    }
+    if (edit.empty()) co_return run.reply().integer(0);
     const StoreResult removed = co_await run.store(unless_changed(old, edit_hash(run, edit, false)));
-    const Written written = judge_write(run, removed);
-    if (written == Written::kAgain) continue;
+    written = judge_write(run, removed);
     if (written == Written::kDone) run.reply().integer(removed.fields.removed);
-    co_return;
   }
 }
 
@@ -101,7 +81,7 @@ CommandTask answered(CommandRun& /*run*/) {
 template <typename SumOf, typename ReplySum>
 CommandTask add_to_field(CommandRun& run, SumOf sum_of, ReplySum reply_sum) {
   std::string_view name = run.arg(2);
-  for (;;) {
+  for (Written written = Written::kAgain; written == Written::kAgain;) {
     StoreResult old = co_await run.store(read_fields(run, {&name, 1}));
     if (reply_not_hash(run, old)) co_return;
     const std::optional<std::string> sum = sum_of(run, old);
@@ -112,10 +92,8 @@ CommandTask add_to_field(CommandRun& run, SumOf sum_of, ReplySum reply_sum) {
     old.value.reset();
     if (reply_large_hash(run, change)) co_return;
     const std::string row = fields.as_row();
-    const Written written = judge_write(run, co_await run.store(set_fields(run, old, row)));
-    if (written == Written::kAgain) continue;
+    written = judge_write(run, co_await run.store(set_fields(run, old, row)));
     if (written == Written::kDone) reply_sum(run.reply(), *sum);
-    co_return;
   }
 }
 
@@ -123,10 +101,7 @@ CommandTask add_to_field(CommandRun& run, SumOf sum_of, ReplySum reply_sum) {
 
 /// HSET and HMSET.
 CommandTask hset(CommandRun& run) {
-  if (run.size() % 2 == 1) {
-    run.reply().error(wrong_arity_error(run.spec().name));
-    co_return;
-  }
+  if (run.size() % 2 == 1) co_return run.reply().error(wrong_arity_error(run.spec().name));
   FieldsToSet fields;
   for (size_t i = 2; i < run.size(); i += 2) {
     if (reply_bad_field_name(run, run.arg(i))) co_return;
@@ -136,11 +111,8 @@ CommandTask hset(CommandRun& run) {
   const std::string row = fields.as_row();
   const StoreResult set = co_await run.store(edit_hash(run, row, true));
   if (reply_not_hash_edit(run, set)) co_return;
-  if (run.spec().name == "hmset") {
-    run.reply().ok();
-  } else {
-    run.reply().integer(set.fields.added);
-  }
+  if (run.spec().name == "hmset") co_return run.reply().ok();
+  run.reply().integer(set.fields.added);
 }
 
 CommandTask hsetnx(CommandRun& run) {
@@ -149,20 +121,15 @@ CommandTask hsetnx(CommandRun& run) {
   FieldsToSet fields;
   fields.set(name, run.arg(3));
   const std::string row = fields.as_row();
-  for (;;) {
+  for (Written written = Written::kAgain; written == Written::kAgain;) {
     StoreResult old = co_await run.store(read_fields(run, {&name, 1}));
     if (reply_not_hash(run, old)) co_return;
     const HashChange change = fields.change_of(old.value.bytes());
     old.value.reset();
-    if (change.added_count == 0) {
-      run.reply().integer(0);
-      co_return;
-    }
+    if (change.added_count == 0) co_return run.reply().integer(0);
     if (reply_large_hash(run, change)) co_return;
-    const Written written = judge_write(run, co_await run.store(set_fields(run, old, row)));
-    if (written == Written::kAgain) continue;
+    written = judge_write(run, co_await run.store(set_fields(run, old, row)));
     if (written == Written::kDone) run.reply().integer(1);
-    co_return;
   }
 }
 

@@ -32,7 +32,6 @@ class FieldsToSet {
   [[nodiscard]] HashChange change_of(std::string_view row) const;
   /// The fields as a row.
   [[nodiscard]] std::string as_row() const;
-  [[nodiscard]] size_t size() const { return fields_.size(); }
 
  private:
   struct NamedValue {

@@ -19,58 +19,19 @@
 namespace skua::kv::gateway::handlers {
 namespace {
 
-/// A view of the row.
-std::optional<std::string_view> field_in(const StoreResult& got, std::string_view name) {
-  const std::optional<ByteSpan> found = find_field(as_byte_span(got.value.bytes()), name);
-  return found.has_value() ? std::optional(as_string_view(*found)) : std::nullopt;
-}
-
-void reply_optional(RespWriter reply, const std::optional<std::string_view>& value) {
-  if (value.has_value()) {
-    reply.bulk(*value);
-  } else {
-    reply.null();
-  }
-}
-
-enum class HashPart : uint8_t { kNames, kValues, kBoth };
-
-/// HKEYS, HVALS, HGETALL.
-CommandTask read_all(CommandRun& run, HashPart part) {
-  const StoreResult got = co_await run.store(read_hash(run));
-  if (reply_not_hash(run, got)) co_return;
-  RespWriter reply = run.reply();
-  const size_t count = count_fields(got.value.bytes());
-  if (part == HashPart::kBoth) {
-    reply.map(count);
-  } else {
-    reply.array(count);
-  }
-  for (RowReader reader(as_byte_span(got.value.bytes())); const auto field = reader.next();) {
-    if (part != HashPart::kValues) reply.bulk(field->name);
-    if (part != HashPart::kNames) reply.bulk(as_string_view(field->value));
-  }
-}
-
 void reply_hash_page(CommandRun& run, std::string_view row, std::string_view pattern) {
   std::vector<std::pair<std::string_view, std::string_view>> found;
   size_t match_steps = 0;
   for (RowReader reader(as_byte_span(row)); const auto field = reader.next();) {
     match_steps += field->name.size() * pattern.size();
-    if (match_steps > kMatchStepsMax) {
-      run.reply().error(errors::kPatternTooLongForHash);
-      return;
-    }
+    if (match_steps > kMatchStepsMax) return run.reply().error(errors::kPatternTooLongForHash);
     if (glob_matches(pattern, field->name)) found.emplace_back(field->name, as_string_view(field->value));
   }
   RespWriter reply = run.reply();
   reply.array(2);
   reply.bulk(std::string_view("0"));
   reply.array(2 * found.size());
-  for (const auto& [name, value] : found) {
-    reply.bulk(name);
-    reply.bulk(value);
-  }
+  for (const auto& [name, value] : found) reply.bulks({name, value});
 }
 
 }  // namespace
@@ -78,7 +39,7 @@ void reply_hash_page(CommandRun& run, std::string_view row, std::string_view pat
 CommandTask hget(CommandRun& run) {
   std::string_view name = run.arg(2);
   const StoreResult got = co_await run.store(read_fields(run, {&name, 1}));
-  if (!reply_not_hash(run, got)) reply_optional(run.reply(), field_in(got, run.arg(2)));
+  if (!reply_not_hash(run, got)) run.reply().bulk_or_null(field_in(got, run.arg(2)));
 }
 
 CommandTask hmget(CommandRun& run) {
@@ -90,28 +51,33 @@ CommandTask hmget(CommandRun& run) {
   run.reply().array(run.size() - 2);
   for (size_t i = 2; i < run.size(); ++i) {
     const auto found = fields.find(run.arg(i));
-    reply_optional(run.reply(), found == fields.end() ? std::nullopt : std::optional(found->second));
+    run.reply().bulk_or_null(found == fields.end() ? std::nullopt : std::optional(found->second));
     if (run.reply_bytes().size() <= kManyValuesBytesMax) continue;
     run.reply_bytes().clear();
-    run.reply().error(errors::kReplyTooLarge);
-    co_return;
+    co_return run.reply().error(errors::kReplyTooLarge);
   }
 }
 
 CommandTask hgetall(CommandRun& run) {
-  return read_all(run, HashPart::kBoth);
-}
-
-CommandTask hkeys(CommandRun& run) {
-  return read_all(run, HashPart::kNames);
-}
-
-CommandTask hvals(CommandRun& run) {
-  return read_all(run, HashPart::kValues);
+  const StoreResult got = co_await run.store(read_value(run));
+  if (reply_not_hash(run, got)) co_return;
+  RespWriter reply = run.reply();
+  const bool has_names = run.spec().has(kFieldNames);
+  const bool has_values = run.spec().has(kFieldValues);
+  const size_t count = count_fields(got.value.bytes());
+  if (has_names && has_values) {
+    reply.map(count);
+  } else {
+    reply.array(count);
+  }
+  for (RowReader reader(as_byte_span(got.value.bytes())); const auto field = reader.next();) {
+    if (has_names) reply.bulk(field->name);
+    if (has_values) reply.bulk(as_string_view(field->value));
+  }
 }
 
 CommandTask hlen(CommandRun& run) {
-  const StoreResult got = co_await run.store(read_hash(run));
+  const StoreResult got = co_await run.store(read_value(run));
   if (!reply_not_hash(run, got)) run.reply().integer(static_cast<int64_t>(count_fields(got.value.bytes())));
 }
 
@@ -131,16 +97,10 @@ CommandTask hstrlen(CommandRun& run) {
 /// All fields come with the first call, as from Redis for a small hash, so any cursor gives them. Redis looks at the
 /// options only if there is such a key.
 CommandTask hscan(CommandRun& run) {
-  if (!parse_cursor(run.arg(2)).has_value()) {
-    run.reply().error(errors::kInvalidCursor);
-    co_return;
-  }
-  const StoreResult got = co_await run.store(read_hash(run));
+  if (!parse_cursor(run.arg(2)).has_value()) co_return run.reply().error(errors::kInvalidCursor);
+  const StoreResult got = co_await run.store(read_value(run));
   if (reply_not_hash(run, got)) co_return;
-  if (!got.ok()) {
-    reply_hash_page(run, {}, "*");
-    co_return;
-  }
+  if (!got.ok()) co_return reply_hash_page(run, {}, "*");
   const std::optional<ScanOptions> options = parse_scan_options(run, 3, false);
   if (options.has_value()) reply_hash_page(run, got.value.bytes(), options->pattern);
 }

@@ -2,6 +2,7 @@
 #ifndef SKUA_KVSTORE_GATEWAY_HASH_SUPPORT_H_
 #define SKUA_KVSTORE_GATEWAY_HASH_SUPPORT_H_
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -14,17 +15,16 @@ namespace skua::kv::gateway {
 /// A field of a hash can have that name.
 [[nodiscard]] bool is_field_name(std::string_view name);
 
-/// Reads the hash whose key is the first word behind the name. For reply_not_hash().
-[[nodiscard]] StoreRequest read_hash(const CommandRun& run);
-
-/// The same, but the result may lack fields that have other names. `names` must live until the result is there. Names
-/// that no field can have are left out, so they get smaller.
+/// As read_value(), but the result may lack fields that have other names. `names` must live until the result is there.
+/// Names that no field can have are left out, so they get smaller.
 [[nodiscard]] StoreRequest read_fields(const CommandRun& run, std::span<std::string_view> names);
 
-/// The same without its value: whether the key holds a hash. For reply_not_hash().
-[[nodiscard]] StoreRequest read_mark(const CommandRun& run);
-/// Sets and removes fields of that hash as `edit` (codec/row.h) says. `creates`: an absent key becomes a hash. It keeps
-/// the key's time to live. `edit` must live until the result is there. For reply_not_hash_edit().
+/// The value of the field; a view of the row that `got` has. Nothing: the row has no such field.
+[[nodiscard]] std::optional<std::string_view> field_in(const StoreResult& got, std::string_view name);
+
+/// Sets and removes fields of the hash at the first word behind the name, as `edit` (codec/row.h) says. `creates`: an
+/// absent key becomes a hash. It keeps the key's time to live. `edit` must live until the result is there. For
+/// reply_not_hash_edit().
 [[nodiscard]] StoreRequest edit_hash(const CommandRun& run, std::string_view edit, bool creates);
 /// True: the store failed, or the key does not hold a hash, and the client has been told. An absent key counts as a
 /// hash.
@@ -35,7 +35,7 @@ bool reply_bad_field_name(CommandRun& run, std::string_view name);
 /// True: the hash would be larger than a row may be, and the client has been told.
 bool reply_large_hash(CommandRun& run, const HashChange& change);
 
-/// Sets the fields that `row` has, if the key still is as `old`, the result of read_hash(), says. It keeps the key's
+/// Sets the fields that `row` has, if the key still is as `old`, the result of read_value(), says. It keeps the key's
 /// time to live. `row` must live until the result is there.
 [[nodiscard]] StoreRequest set_fields(const CommandRun& run, const StoreResult& old, std::string_view row);
 

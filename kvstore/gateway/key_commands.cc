@@ -47,8 +47,9 @@ bool is_wanted_type(const ScanOptions& options, const Row& row) {
 
 void reply_page(CommandRun& run, const ScanResult& page, const ScanOptions& options) {
   uint64_t cursor = 0;
-  if (page.has_more)
+  if (page.has_more) {
     cursor = run.gateway().identity.cursors->remember(run.session().id, run.database(), page.next_start);
+  }
   std::vector<std::string_view> found;
   for (const Row& row : page.rows) {
     if (is_wanted_type(options, row) && glob_matches(options.pattern, row.key)) found.push_back(row.key);
@@ -94,8 +95,7 @@ CommandTask exists(CommandRun& run) {
 }
 
 CommandTask type(CommandRun& run) {
-  const StoreResult got =
-      co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true, .drops_value = true});
+  const StoreResult got = co_await run.store(read_mark(run));
   if (reply_failure(run, got)) co_return;
   const std::string_view type_of_value = got.mark.row ? "hash" : "string";
   run.reply().simple(got.ok() ? type_of_value : "none");
@@ -103,25 +103,16 @@ CommandTask type(CommandRun& run) {
 
 CommandTask scan(CommandRun& run) {
   const std::optional<uint64_t> cursor = parse_cursor(run.arg(1));
-  if (!cursor.has_value()) {
-    run.reply().error(errors::kInvalidCursor);
-    co_return;
-  }
+  if (!cursor.has_value()) co_return run.reply().error(errors::kInvalidCursor);
   const std::optional<ScanOptions> options = parse_scan_options(run, 2, true);
   if (!options.has_value()) co_return;
   // The store scans in the order of keys, so only keys with the pattern's beginning are read.
   const std::string prefix = glob_prefix(options->pattern);
-  if (prefix.size() > kKeyBytesMax) {
-    reply_page(run, {}, *options);
-    co_return;
-  }
+  if (prefix.size() > kKeyBytesMax) co_return reply_page(run, {}, *options);
   const std::string end = end_of_prefix(prefix);
   std::optional<std::string> start = prefix;
   if (*cursor != 0) start = run.gateway().identity.cursors->find(run.database(), *cursor);
-  if (!start.has_value()) {
-    run.reply().error(errors::kUnknownCursor);
-    co_return;
-  }
+  if (!start.has_value()) co_return run.reply().error(errors::kUnknownCursor);
   const StoreResult page =
       co_await run.store({.kind = Kind::kScan,
                           .key = std::max(*start, prefix),
@@ -136,10 +127,7 @@ CommandTask keys(CommandRun& run) {
   const std::string_view pattern = run.arg(1);
   if (reply_long_pattern(run, pattern)) co_return;
   const std::string prefix = glob_prefix(pattern);
-  if (prefix.size() > kKeyBytesMax) {
-    run.reply().array(0);
-    co_return;
-  }
+  if (prefix.size() > kKeyBytesMax) co_return run.reply().array(0);
   const std::string end = end_of_prefix(prefix);
   ReplyBytes found;
   RespWriter writer(found, RespVersion::kResp2);
@@ -157,10 +145,7 @@ CommandTask keys(CommandRun& run) {
       writer.bulk(row.key);
       ++count;
     }
-    if (found.size() > kKeysBytesMax) {
-      run.reply().error(errors::kReplyTooLarge);
-      co_return;
-    }
+    if (found.size() > kKeysBytesMax) co_return run.reply().error(errors::kReplyTooLarge);
     has_more = page.scan->has_more;
     start = page.scan->next_start;
   }
@@ -181,11 +166,7 @@ CommandTask randomkey(CommandRun& run) {
     if (reply_failure(run, page)) co_return;
     search.take(*page.scan, random.next());
   }
-  if (search.key().has_value()) {
-    run.reply().bulk(*search.key());
-  } else {
-    run.reply().null();
-  }
+  run.reply().bulk_or_null(search.key());
 }
 
 /// Meant for tests and caches: it takes as long as the table is large.
@@ -193,13 +174,9 @@ CommandTask flush(CommandRun& run) {
   const absl::string_view how = run.size() > 1 ? absl_view(run.arg(1)) : "";
   if (run.size() > 2 ||
       (run.size() == 2 && !absl::EqualsIgnoreCase(how, "async") && !absl::EqualsIgnoreCase(how, "sync"))) {
-    run.reply().error(errors::kSyntax);
-    co_return;
+    co_return run.reply().error(errors::kSyntax);
   }
-  if (!run.gateway().identity.allows_flush) {
-    run.reply().error(errors::kNoFlush);
-    co_return;
-  }
+  if (!run.gateway().identity.allows_flush) co_return run.reply().error(errors::kNoFlush);
   const bool is_all = run.spec().has(kAllDatabases);
   const uint32_t selected = run.database();
   for (const auto& [database, table] : run.gateway().identity.databases) {

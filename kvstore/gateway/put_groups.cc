@@ -35,9 +35,7 @@ bool PutGroups::add(const std::string& table, const StoreRequest& request, Membe
   const std::optional<uint32_t> shard = client_.shard_of(table, request.key);
   if (!shard.has_value()) return false;
   Group& group = groups_.open(table, *shard);
-  BatchOpOptions options;
-  options.ttl = std::chrono::milliseconds(request.ttl_ms);
-  options.mark = request.mark;
+  const BatchOpOptions options{.ttl = std::chrono::milliseconds(request.ttl_ms), .mark = request.mark};
   if (group.members.empty()) {
     group.key = request.key;
     group.value = request.value;
@@ -60,19 +58,12 @@ void PutGroups::flush() {
 
 void PutGroups::send(Group& group) {
   const absl::Status accepted = submit(group);
-  if (accepted.ok()) return;
-  // Too many operations are in flight, or the client is closing.
-  Outcome refused;
-  refused.status = accepted;
-  end(group, result_of_group(refused));
+  if (!accepted.ok()) end(group, store_refusal(Kind::kBatch, accepted));
 }
 
 absl::Status PutGroups::submit(Group& group) {
   if (group.members.size() == 1) {
-    WriteOptions options;
-    options.ttl = group.options.ttl;
-    options.mark = group.options.mark;
-    return client_.put(*group.table, group.key, group.value, options,
+    return client_.put(*group.table, group.key, group.value, {.ttl = group.options.ttl, .mark = group.options.mark},
                        [this, &group](WriteResult&& done) { end(group, store_result(Kind::kPut, done)); });
   }
   return client_.batch(*group.table, group.batch, {},

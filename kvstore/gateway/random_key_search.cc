@@ -18,11 +18,6 @@ std::string_view common_prefix(std::string_view a, std::string_view b) {
   return a.substr(0, static_cast<size_t>(end - a.begin()));
 }
 
-std::string with_byte(std::string prefix, uint8_t byte) {
-  prefix.push_back(static_cast<char>(byte));
-  return prefix;
-}
-
 }  // namespace
 
 StoreRequest RandomKeySearch::scan() const {
@@ -42,11 +37,6 @@ void RandomKeySearch::ask_page(std::string prefix) {
 void RandomKeySearch::ask_from(Step step, std::string start) {
   step_ = step;
   start_ = std::move(start);
-}
-
-void RandomKeySearch::ask_middle() {
-  middle_ = static_cast<uint8_t>((highest_from_ + highest_to_) / 2);
-  ask_from(Step::kHalve, with_byte(prefix_, static_cast<uint8_t>(middle_ + 1)));
 }
 
 void RandomKeySearch::take(const ScanResult& page, uint64_t random) {
@@ -105,9 +95,12 @@ void RandomKeySearch::settle_on_common(uint64_t random) {
 }
 
 void RandomKeySearch::draw_child(uint64_t random) {
-  if (highest_from_ < highest_to_) return ask_middle();
-  const auto drawn = static_cast<uint8_t>(lowest_ + random % (uint64_t{highest_from_} - lowest_ + 1));
-  ask_from(Step::kDescend, with_byte(prefix_, drawn));
+  if (highest_from_ < highest_to_) {
+    middle_ = static_cast<uint8_t>((highest_from_ + highest_to_) / 2);
+    return ask_from(Step::kHalve, prefix_ + static_cast<char>(middle_ + 1));
+  }
+  const uint64_t drawn = lowest_ + random % (uint64_t{highest_from_} - lowest_ + 1);
+  ask_from(Step::kDescend, prefix_ + static_cast<char>(drawn));
 }
 
 void RandomKeySearch::begin_again() {

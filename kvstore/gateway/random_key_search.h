@@ -44,7 +44,6 @@ class RandomKeySearch {
 
   void ask_page(std::string prefix);
   void ask_from(Step step, std::string start);
-  void ask_middle();
   void take_page(const ScanResult& page, uint64_t random);
   void find_common(std::string_view key, uint64_t random);
   void settle_on_common(uint64_t random);

@@ -103,16 +103,6 @@ class ReplyBytes {
   [[nodiscard]] const std::vector<Lent>& lent() const { return lent_; }
   [[nodiscard]] size_t size() const { return text_.size() + lent_bytes_; }
   [[nodiscard]] bool empty() const { return size() == 0; }
-  /// All bytes in one string. For tests.
-  [[nodiscard]] std::string joined() const {
-    std::string out;
-    size_t from = 0;
-    for (const Lent& lent : lent_) {
-      out.append(text_, from, lent.at - from).append(lent.value.bytes());
-      from = lent.at;
-    }
-    return out.append(text_, from);
-  }
 
  private:
   static constexpr size_t kKeptBytesMax = 4096;

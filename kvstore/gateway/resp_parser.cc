@@ -92,7 +92,7 @@ bool RespParser::take_usual(std::string_view& input) {
 }
 
 /// A line up to `end`, without it; `more` bytes behind `end` are taken as well. Nothing: the line is not all here, or
-/// is_line_too_long(). The view is valid until the next call.
+/// it is too long. The view is valid until the next call.
 std::optional<std::string_view> RespParser::take_line(std::string_view& input, char end, size_t more) {
   if (std::exchange(is_line_whole_, false)) line_.clear();
   size_t at = input.find(end);
@@ -117,16 +117,15 @@ std::optional<std::string_view> RespParser::take_line(std::string_view& input, c
   return std::string_view(line_).substr(0, at);
 }
 
-/// After take_line() gave nothing.
-bool RespParser::is_line_too_long(char end) const {
-  return line_.size() > kRespLineBytesMax && line_.find(end) > kRespLineBytesMax;
+/// After take_line() gave nothing. `error`: for a line that is too long.
+RespParser::Found RespParser::without_line(char end, std::string_view error) {
+  const bool is_too_long = line_.size() > kRespLineBytesMax && line_.find(end) > kRespLineBytesMax;
+  return is_too_long ? fail(std::string(error)) : Found::kNothing;
 }
 
 RespParser::Found RespParser::take_inline(std::string_view& input) {
   std::optional<std::string_view> line = take_line(input, '\n', 0);
-  if (!line.has_value()) {
-    return is_line_too_long('\n') ? fail("Protocol error: too big inline request") : Found::kNothing;
-  }
+  if (!line.has_value()) return without_line('\n', "Protocol error: too big inline request");
   if (!line->empty() && line->back() == '\r') line->remove_suffix(1);
   if (!split_inline_words(*line, arguments_)) return fail("Protocol error: unbalanced quotes in request");
   expects_ = Expects::kStart;
@@ -135,9 +134,7 @@ RespParser::Found RespParser::take_inline(std::string_view& input) {
 
 RespParser::Found RespParser::take_count(std::string_view& input) {
   const std::optional<std::string_view> line = take_line(input, '\r', 1);
-  if (!line.has_value()) {
-    return is_line_too_long('\r') ? fail("Protocol error: too big mbulk count string") : Found::kNothing;
-  }
+  if (!line.has_value()) return without_line('\r', "Protocol error: too big mbulk count string");
   const std::optional<int64_t> count = parse_integer(*line);
   if (!count.has_value() || *count > kRespArgumentsMax) return fail("Protocol error: invalid multibulk length");
   if (is_restricted_ && *count > kRespRestrictedArgumentsMax) {
@@ -150,9 +147,7 @@ RespParser::Found RespParser::take_count(std::string_view& input) {
 
 RespParser::Found RespParser::take_length(std::string_view& input) {
   const std::optional<std::string_view> line = take_line(input, '\r', 1);
-  if (!line.has_value()) {
-    return is_line_too_long('\r') ? fail("Protocol error: too big bulk count string") : Found::kNothing;
-  }
+  if (!line.has_value()) return without_line('\r', "Protocol error: too big bulk count string");
   const char kind = line->empty() ? '\r' : line->front();
   if (kind != '$') return fail(absl::StrCat("Protocol error: expected '$', got '", std::string(1, kind), "'"));
   const std::optional<int64_t> length = parse_integer(line->substr(1));

@@ -61,7 +61,7 @@ class RespParser {
   void take_bytes(std::string_view& input);
   Found take_line_end(std::string_view& input);
   [[nodiscard]] std::optional<std::string_view> take_line(std::string_view& input, char end, size_t more);
-  [[nodiscard]] bool is_line_too_long(char end) const;
+  Found without_line(char end, std::string_view error);
   Found fail(std::string text);
 
   Expects expects_ = Expects::kStart;

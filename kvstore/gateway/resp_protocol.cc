@@ -37,7 +37,7 @@ FoundCommand RespProtocol::find(const CommandArguments& words) {
     found.spec = latest_;
   } else {
     found = find_command(words);
-    const bool is_by_name = found.spec != nullptr && !found.spec->is_subcommand() && !has_subcommands(*found.spec);
+    const bool is_by_name = found.spec != nullptr && !found.spec->is_subcommand() && !found.spec->has(kHasSubcommands);
     latest_ = is_by_name ? found.spec : nullptr;
     if (is_by_name) latest_name_ = words[0];
   }

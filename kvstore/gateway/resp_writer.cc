@@ -20,10 +20,6 @@ void RespWriter::header(char kind, int64_t number) {
   out_.append(std::string_view(line.data(), static_cast<size_t>(end - line.data())));
 }
 
-void RespWriter::ok() {
-  out_.append(std::string_view("+OK\r\n"));
-}
-
 void RespWriter::simple(std::string_view text) {
   out_.append('+');
   out_.append(text);
@@ -34,10 +30,6 @@ void RespWriter::error(std::string_view text) {
   out_.append('-');
   for (const char byte : text) out_.append(byte == '\r' || byte == '\n' ? ' ' : byte);
   out_.append(kLineEnd);
-}
-
-void RespWriter::integer(int64_t value) {
-  header(':', value);
 }
 
 void RespWriter::bulk(std::string_view bytes) {
@@ -61,16 +53,17 @@ void RespWriter::verbatim(std::string_view text) {
   out_.append(kLineEnd);
 }
 
-void RespWriter::null() {
-  out_.append(version_ == RespVersion::kResp3 ? std::string_view("_\r\n") : std::string_view("$-1\r\n"));
+void RespWriter::bulks(std::initializer_list<std::string_view> all) {
+  for (const std::string_view bytes : all) bulk(bytes);
 }
 
-void RespWriter::null_array() {
-  out_.append(version_ == RespVersion::kResp3 ? std::string_view("_\r\n") : std::string_view("*-1\r\n"));
+void RespWriter::bulk_or_null(const std::optional<std::string_view>& bytes) {
+  if (!bytes.has_value()) return null();
+  bulk(*bytes);
 }
 
-void RespWriter::array(size_t count) {
-  header('*', static_cast<int64_t>(count));
+void RespWriter::null_of(std::string_view resp2) {
+  out_.append(version_ == RespVersion::kResp3 ? std::string_view("_\r\n") : resp2);
 }
 
 void RespWriter::map(size_t count) {

@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <string_view>
 
 #include "kvstore/gateway/reply_bytes.h"
@@ -21,19 +23,23 @@ class RespWriter {
 
   /// "+OK". `text` has no line break.
   void simple(std::string_view text);
-  void ok();
+  void ok() { out_.append(std::string_view("+OK\r\n")); }
   /// "-ERR ...". `text` begins with the error's code. Line breaks become blanks.
   void error(std::string_view text);
-  void integer(int64_t value);
+  void integer(int64_t value) { header(':', value); }
   void bulk(std::string_view bytes);
   void bulk(ValueView&& value);
+  /// One bulk string after the other.
+  void bulks(std::initializer_list<std::string_view> all);
+  /// If there is none: as null().
+  void bulk_or_null(const std::optional<std::string_view>& bytes);
   /// Text for people: "txt:" in RESP3, a bulk string in RESP2.
   void verbatim(std::string_view text);
-  void null();
+  void null() { null_of("$-1\r\n"); }
   /// Instead of an array: what EXEC says when a watched key has changed.
-  void null_array();
+  void null_array() { null_of("*-1\r\n"); }
   /// So many replies follow.
-  void array(size_t count);
+  void array(size_t count) { header('*', static_cast<int64_t>(count)); }
   /// So many pairs of replies follow.
   void map(size_t count);
   /// So many replies follow, all different.
@@ -41,6 +47,7 @@ class RespWriter {
 
  private:
   void header(char kind, int64_t number);
+  void null_of(std::string_view resp2);
 
   ReplyBytes& out_;
   const RespVersion version_;

@@ -28,8 +28,7 @@ std::optional<ScanOptions> parse_scan_options(CommandRun& run, size_t first, boo
       options.type = run.arg(i + 1);
       continue;
     }
-    run.reply().error(errors::kSyntax);
-    return std::nullopt;
+    return refuse(run, errors::kSyntax);
   }
   return options;
 }

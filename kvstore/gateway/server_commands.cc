@@ -1,7 +1,6 @@
 // Commands about the gateway.
 #include <algorithm>
 #include <array>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -141,9 +140,8 @@ void write_description(RespWriter& reply, const CommandSpec& spec) {
 }
 
 size_t command_total() {
-  const std::span<const CommandSpec> all = all_commands();
   return static_cast<size_t>(
-      std::count_if(all.begin(), all.end(), [](const CommandSpec& spec) { return !spec.is_subcommand(); }));
+      std::ranges::count_if(all_commands(), [](const CommandSpec& spec) { return !spec.is_subcommand(); }));
 }
 
 void reply_all_descriptions(CommandRun& run) {
@@ -164,8 +162,7 @@ CommandTask info(CommandRun& run) {
     if (!out.empty()) out += "\r\n";
     out += section(run);
   }
-  run.reply().verbatim(out);
-  co_return;
+  co_return run.reply().verbatim(out);
 }
 
 CommandTask config_get(CommandRun& run) {
@@ -183,10 +180,7 @@ CommandTask config_get(CommandRun& run) {
   }
   RespWriter reply = run.reply();
   reply.map(found.size());
-  for (const auto& [name, value] : found) {
-    reply.bulk(std::string_view(name));
-    reply.bulk(std::string_view(value));
-  }
+  for (const auto& [name, value] : found) reply.bulks({name, value});
   co_return;
 }
 
@@ -196,16 +190,12 @@ CommandTask command(CommandRun& run) {
 }
 
 CommandTask command_count(CommandRun& run) {
-  run.reply().integer(static_cast<int64_t>(command_total()));
-  co_return;
+  co_return run.reply().integer(static_cast<int64_t>(command_total()));
 }
 
 CommandTask command_info(CommandRun& run) {
   if (reply_too_many_questions(run, 2)) co_return;
-  if (run.size() == 2) {
-    reply_all_descriptions(run);
-    co_return;
-  }
+  if (run.size() == 2) co_return reply_all_descriptions(run);
   RespWriter reply = run.reply();
   reply.array(run.size() - 2);
   for (size_t i = 2; i < run.size(); ++i) {
@@ -219,15 +209,13 @@ CommandTask command_info(CommandRun& run) {
 
 /// redis-cli asks when a person uses it, for hints. It does without.
 CommandTask command_docs(CommandRun& run) {
-  run.reply().map(0);
-  co_return;
+  co_return run.reply().map(0);
 }
 
 CommandTask time(CommandRun& run) {
   RespWriter reply = run.reply();
   reply.array(2);
-  reply.bulk(std::string_view(absl::StrCat(run.now_us() / 1'000'000)));
-  reply.bulk(std::string_view(absl::StrCat(run.now_us() % 1'000'000)));
+  reply.bulks({absl::StrCat(run.now_us() / 1'000'000), absl::StrCat(run.now_us() % 1'000'000)});
   co_return;
 }
 

@@ -16,21 +16,26 @@ namespace {
 using Kind = StoreRequest::Kind;
 
 bool is_too_large(CommandRun& run, std::string_view value) {
-  if (value.size() <= kValueBytesMax) return false;
-  run.reply().error(errors::kValueTooLarge);
-  return true;
+  return reply_error_if(run, value.size() > kValueBytesMax, errors::kValueTooLarge);
 }
 
+/// What SET writes, and when.
 struct SetOptions {
   bool if_absent = false;
   bool if_present = false;
   bool returns_old = false;
   bool keeps_ttl = false;
-  std::optional<ExpiryOption> expiry;
+  std::optional<TimeForm> expiry;
   size_t expiry_index = 0;
+  std::optional<int64_t> expires_at;  // as `expiry` says
+
+  [[nodiscard]] StoreRequest put(const CommandRun& run) const {
+    if (expires_at.has_value()) return put_until(run.arg(1), run.arg(2), *expires_at, run.now_ms());
+    return {.kind = Kind::kPut, .key = run.arg(1), .value = run.arg(2), .keep_ttl = keeps_ttl};
+  }
 };
 
-/// The words behind the value. Nothing: they make no sense.
+/// The words behind the value, but for expires_at. Nothing: they make no sense.
 std::optional<SetOptions> parse_set_options(const CommandRun& run) {
   SetOptions options;
   for (size_t i = 3; i < run.size(); ++i) {
@@ -54,16 +59,6 @@ std::optional<SetOptions> parse_set_options(const CommandRun& run) {
     }
   }
   return options;
-}
-
-StoreRequest put_of(const CommandRun& run, std::optional<int64_t> expires_at, bool keeps_ttl) {
-  if (expires_at.has_value()) return put_until(run.arg(1), run.arg(2), *expires_at, run.now_ms());
-  return {.kind = Kind::kPut, .key = run.arg(1), .value = run.arg(2), .keep_ttl = keeps_ttl};
-}
-
-/// SETEX and PSETEX: the value is the last word.
-StoreRequest put_with_ttl(const CommandRun& run, int64_t expires_at) {
-  return put_until(run.arg(1), run.arg(3), expires_at, run.now_ms());
 }
 
 /// MSET and MSETNX: keys and values in turn. True: they are not, and the client has been told.
@@ -122,28 +117,16 @@ void reply_puts(CommandRun& run, StoreResult&& puts) {
   }
 }
 
-/// What SET with options writes, and when.
-struct SetPlan {
-  SetOptions options;
-  std::optional<int64_t> expires_at;
-
-  [[nodiscard]] StoreRequest put(const CommandRun& run) const { return put_of(run, expires_at, options.keeps_ttl); }
-};
-
 /// Nothing: the client has been told why.
-std::optional<SetPlan> plan_set(CommandRun& run) {
-  const std::optional<SetOptions> options = parse_set_options(run);
-  if (!options.has_value()) {
-    run.reply().error(errors::kSyntax);
-    return std::nullopt;
-  }
-  SetPlan plan{.options = *options, .expires_at = {}};
+std::optional<SetOptions> plan_set(CommandRun& run) {
+  std::optional<SetOptions> options = parse_set_options(run);
+  if (!options.has_value()) return refuse(run, errors::kSyntax);
   if (options->expiry.has_value()) {
-    plan.expires_at = expiry_arg(run, options->expiry_index, options->expiry->unit, options->expiry->base);
-    if (!plan.expires_at.has_value()) return std::nullopt;
+    options->expires_at = expiry_arg(run, options->expiry_index, *options->expiry);
+    if (!options->expires_at.has_value()) return std::nullopt;
   }
   if (is_too_large(run, run.arg(2))) return std::nullopt;
-  return plan;
+  return options;
 }
 
 }  // namespace
@@ -152,56 +135,40 @@ const OneRequest kSetValue{.ask = ask_put, .reply = reply_put};
 const OneRequest kSetBurst{.ask = ask_puts, .reply = reply_puts};
 
 CommandTask set(CommandRun& run) {
-  const std::optional<SetPlan> plan = plan_set(run);
-  if (!plan.has_value()) co_return;
-  const SetOptions& options = plan->options;
-  const bool needs_old = options.returns_old || (options.if_absent && plan->put(run).kind == Kind::kRemove);
+  const std::optional<SetOptions> options = plan_set(run);
+  if (!options.has_value()) co_return;
+  const bool needs_old = options->returns_old || (options->if_absent && options->put(run).kind == Kind::kRemove);
   if (!needs_old) {
-    StoreRequest request = plan->put(run);
-    request.if_absent = options.if_absent;
-    request.if_present = options.if_present;
+    StoreRequest request = options->put(run);
+    request.if_absent = options->if_absent;
+    request.if_present = options->if_present;
     StoreResult put = co_await run.store(request);
-    const bool is_absent = options.if_present && put.status == StoreResult::Status::kNotFound;
-    if (put.status == StoreResult::Status::kExists || is_absent) {
-      run.reply().null();
-    } else {
-      reply_put(run, std::move(put));
-    }
-    co_return;
+    const bool is_absent = options->if_present && put.status == StoreResult::Status::kNotFound;
+    if (put.status == StoreResult::Status::kExists || is_absent) co_return run.reply().null();
+    co_return reply_put(run, std::move(put));
   }
-  for (;;) {
-    StoreResult old = co_await run.store(
-        {.kind = Kind::kGet, .key = run.arg(1), .with_mark = options.returns_old, .drops_value = !options.returns_old});
+  for (Written written = Written::kAgain; written == Written::kAgain;) {
+    StoreResult old = co_await run.store({.kind = Kind::kGet,
+                                          .key = run.arg(1),
+                                          .with_mark = options->returns_old,
+                                          .drops_value = !options->returns_old});
     if (reply_not_string(run, old)) co_return;
-    const bool is_wanted = old.ok() ? !options.if_absent : !options.if_present;
-    const StoreRequest request = plan->put(run);
+    const bool is_wanted = old.ok() ? !options->if_absent : !options->if_present;
+    const StoreRequest request = options->put(run);
     const bool is_done_already = request.kind == Kind::kRemove && !old.ok();
-    if (is_wanted && !is_done_already) {
-      const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
-      if (written == Written::kAgain) continue;
-      if (written == Written::kFailed) co_return;
-    }
-    if (options.returns_old) {
-      reply_value(run, std::move(old));
-    } else if (is_wanted) {
-      run.reply().ok();
-    } else {
-      run.reply().null();
-    }
-    co_return;
+    written = Written::kDone;
+    if (is_wanted && !is_done_already) written = judge_write(run, co_await run.store(unless_changed(old, request)));
+    if (written != Written::kDone) continue;
+    if (options->returns_old) co_return reply_value(run, std::move(old));
+    if (is_wanted) co_return run.reply().ok();
+    run.reply().null();
   }
 }
 
 CommandTask setex(CommandRun& run) {
-  const std::optional<int64_t> at = expiry_arg(run, 2, TimeUnit::kSeconds, TimeBase::kNow);
+  const std::optional<int64_t> at = expiry_arg(run, 2, time_form(run.spec()));
   if (!at.has_value() || is_too_large(run, run.arg(3))) co_return;
-  reply_put(run, co_await run.store(put_with_ttl(run, *at)));
-}
-
-CommandTask psetex(CommandRun& run) {
-  const std::optional<int64_t> at = expiry_arg(run, 2, TimeUnit::kMilliseconds, TimeBase::kNow);
-  if (!at.has_value() || is_too_large(run, run.arg(3))) co_return;
-  reply_put(run, co_await run.store(put_with_ttl(run, *at)));
+  reply_put(run, co_await run.store(put_until(run.arg(1), run.arg(3), *at, run.now_ms())));
 }
 
 CommandTask setnx(CommandRun& run) {
@@ -217,16 +184,14 @@ CommandTask mset(CommandRun& run) {
   absl::flat_hash_set<std::string_view> seen;
   std::vector<StoreRequest> requests;
   WriteTally tally;
-  for (size_t i = run.size() - 2;; i -= 2) {
-    const bool is_new = seen.insert(run.arg(i)).second;
-    if (is_new && !tally.has_failed()) {
-      requests.push_back({.kind = Kind::kPut, .key = run.arg(i), .value = run.arg(i + 1)});
-    }
-    if (requests.size() == kRequestsPerCommandMax || (i == 1 && !requests.empty())) {
-      for (const StoreResult& result : co_await run.store_all(requests)) tally.add(result);
-      requests.clear();
-    }
-    if (i == 1) break;
+  for (size_t end = run.size(); end > 1; end -= 2) {
+    const std::string_view key = run.arg(end - 2);
+    const bool is_new = seen.insert(key).second;
+    if (is_new && !tally.has_failed()) requests.push_back({.kind = Kind::kPut, .key = key, .value = run.arg(end - 1)});
+    const bool is_last = end == 3;
+    if (requests.empty() || (requests.size() < kRequestsPerCommandMax && !is_last)) continue;
+    for (const StoreResult& result : co_await run.store_all(requests)) tally.add(result);
+    requests.clear();
   }
   if (!tally.reply_failure(run, seen.size())) run.reply().ok();
 }
@@ -234,10 +199,7 @@ CommandTask mset(CommandRun& run) {
 CommandTask msetnx(CommandRun& run) {
   if (reply_bad_pairs(run)) co_return;
   const std::vector<StoreRequest> puts = puts_if_absent(run);
-  if (puts.size() > kBatchOpsMax) {
-    run.reply().error(errors::kTooManyKeysInMsetnx);
-    co_return;
-  }
+  if (puts.size() > kBatchOpsMax) co_return run.reply().error(errors::kTooManyKeysInMsetnx);
   if (!run.is_queued()) {
     const StoreResult done = co_await run.store({.kind = Kind::kBatch, .batch = &puts});
     if (!reply_failure(run, done)) run.reply().integer(done.ok() ? 1 : 0);
@@ -247,10 +209,7 @@ CommandTask msetnx(CommandRun& run) {
   for (const StoreRequest& put : puts) {
     const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = put.key, .drops_value = true});
     if (reply_failure(run, old)) co_return;
-    if (old.ok()) {
-      run.reply().integer(0);
-      co_return;
-    }
+    if (old.ok()) co_return run.reply().integer(0);
   }
   for (const StoreRequest& put : puts) {
     if (reply_failure(run, co_await run.store(put))) co_return;
@@ -260,14 +219,12 @@ CommandTask msetnx(CommandRun& run) {
 
 CommandTask getset(CommandRun& run) {
   if (is_too_large(run, run.arg(2))) co_return;
-  for (;;) {
-    StoreResult old = co_await run.store({.kind = Kind::kGet, .key = run.arg(1), .with_mark = true});
+  for (Written written = Written::kAgain; written == Written::kAgain;) {
+    StoreResult old = co_await run.store(read_value(run));
     if (reply_not_string(run, old)) co_return;
     const StoreRequest request{.kind = Kind::kPut, .key = run.arg(1), .value = run.arg(2)};
-    const Written written = judge_write(run, co_await run.store(unless_changed(old, request)));
-    if (written == Written::kAgain) continue;
+    written = judge_write(run, co_await run.store(unless_changed(old, request)));
     if (written == Written::kDone) reply_value(run, std::move(old));
-    co_return;
   }
 }
 

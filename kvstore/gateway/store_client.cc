@@ -18,14 +18,12 @@ using Kind = StoreRequest::Kind;
 constexpr std::chrono::minutes kCountTimeout{5};
 
 WriteOptions write_options(const StoreRequest& request) {
-  WriteOptions options;
-  options.if_version = request.if_version;
-  options.if_absent = request.if_absent;
-  options.if_present = request.if_present;
-  options.keep_ttl = request.keep_ttl;
-  options.ttl = std::chrono::milliseconds(request.ttl_ms);
-  options.mark = request.mark;
-  return options;
+  return {.if_version = request.if_version,
+          .if_absent = request.if_absent,
+          .if_present = request.if_present,
+          .ttl = std::chrono::milliseconds(request.ttl_ms),
+          .keep_ttl = request.keep_ttl,
+          .mark = request.mark};
 }
 
 std::vector<FieldUpdate> fields_of(std::string_view row) {
@@ -40,10 +38,8 @@ Batch batch_of(const std::vector<StoreRequest>& operations) {
   Batch batch;
   for (const StoreRequest& operation : operations) {
     const std::chrono::milliseconds ttl(operation.ttl_ms);
-    BatchOpOptions options;
-    options.if_version = operation.if_version;
-    options.if_absent = operation.if_absent;
-    options.if_present = operation.if_present;
+    BatchOpOptions options{
+        .if_version = operation.if_version, .if_absent = operation.if_absent, .if_present = operation.if_present};
     switch (operation.kind) {
       case Kind::kPut:
         options.ttl = ttl;
@@ -94,10 +90,9 @@ uint32_t StoreClient::add_pending(uint64_t connection, const IssuedRequest& issu
 
 void StoreClient::run(uint64_t connection, const IssuedRequest& issued) {
   if (issued.request.count_only && counts_ >= kCountsMax) {
-    StoreResult refused;
-    refused.status = StoreResult::Status::kNotApplied;
-    refused.text = "the gateway counts as many tables as it may at once";
-    return on_result_(connection, issued.ticket, std::move(refused));
+    return on_result_(
+        connection, issued.ticket,
+        {.status = StoreResult::Status::kNotApplied, .text = "the gateway counts as many tables as it may at once"});
   }
   counts_ += issued.request.count_only ? 1 : 0;
   const uint32_t place = add_pending(connection, issued);
@@ -119,20 +114,13 @@ void StoreClient::run_puts(const CommandArguments& puts, const std::string& tabl
     const absl::Status accepted = client_.put(table, request.key, request.value, {}, [this, member](WriteResult&& put) {
       finish_puts({&member, 1}, store_result(Kind::kPut, put));
     });
-    if (accepted.ok()) continue;
-    Outcome refused;
-    refused.status = accepted;
-    finish_puts({&member, 1}, store_result(Kind::kPut, refused));
+    if (!accepted.ok()) finish_puts({&member, 1}, store_refusal(Kind::kPut, accepted));
   }
 }
 
 void StoreClient::submit_or_refuse(const StoreRequest& request, const std::string& table, uint32_t place) {
   const absl::Status accepted = submit(request, table, place);
-  if (accepted.ok()) return;
-  // Too many operations are in flight, or the client is closing.
-  Outcome refused;
-  refused.status = accepted;
-  finish(place, store_result(request.kind, refused));
+  if (!accepted.ok()) finish(place, store_refusal(request.kind, accepted));
 }
 
 absl::Status StoreClient::submit(const StoreRequest& request, const std::string& table, uint32_t place) {
@@ -173,9 +161,8 @@ absl::Status StoreClient::submit_batch(const StoreRequest& request, const std::s
   const Batch batch = batch_of(*request.batch);
   return client_.batch(table, batch, {}, [this, place](BatchResult&& done) {
     StoreResult result = store_result(Kind::kBatch, done);
-    const auto failed = std::find_if(done.ops.begin(), done.ops.end(), [&](const BatchOpResult& operation) {
-      return operation.status.code() == done.status.code();
-    });
+    const auto failed = std::ranges::find(done.ops, done.status.code(),
+                                          [](const BatchOpResult& operation) { return operation.status.code(); });
     if (failed != done.ops.end()) result.failed_operation = static_cast<size_t>(failed - done.ops.begin());
     finish(place, std::move(result));
   });
@@ -202,14 +189,8 @@ absl::Status StoreClient::submit_write(const StoreRequest& request, const std::s
                             .count_fields = true,
                             .if_version = request.if_version},
                            std::move(done));
-    case Kind::kGet:
-    case Kind::kPuts:
-    case Kind::kScan:
-    case Kind::kBatch:
-    case Kind::kCheck:
-    case Kind::kPassword: break;
+    default: return absl::InternalError("not a write");
   }
-  return absl::InternalError("not a write");
 }
 
 /// `members`: of one request.
@@ -217,11 +198,7 @@ void StoreClient::finish_puts(std::span<const PutGroups::Member> members, const 
   const uint32_t place = members.front().place;
   Pending& pending = pending_[place];
   if (pending.kind == Kind::kPut) {
-    StoreResult put;
-    put.status = result.status;
-    put.version = result.version;
-    put.text = result.text;
-    return finish(place, std::move(put));
+    return finish(place, {.status = result.status, .version = result.version, .text = result.text});
   }
   if (!result.ok()) {
     for (const PutGroups::Member& member : members) {

@@ -43,4 +43,8 @@ StoreResult store_result(StoreRequest::Kind kind, const Outcome& outcome) {
   return result;
 }
 
+StoreResult store_refusal(StoreRequest::Kind kind, const absl::Status& status) {
+  return store_result(kind, {.status = status, .detail = nullptr});
+}
+
 }  // namespace skua::kv::gateway

@@ -11,6 +11,8 @@ namespace skua::kv::gateway {
 [[nodiscard]] StoreResult::Status store_status(StoreRequest::Kind kind, const Outcome& outcome);
 /// Status, version, and the text of a failure.
 [[nodiscard]] StoreResult store_result(StoreRequest::Kind kind, const Outcome& outcome);
+/// The client has not accepted the operation: too many are in flight, or it is closing.
+[[nodiscard]] StoreResult store_refusal(StoreRequest::Kind kind, const absl::Status& status);
 
 }  // namespace skua::kv::gateway
 

@@ -88,11 +88,12 @@ struct StoreResult {
     kNotANumber,    // ADD
     kOverflow,      // ADD
     kNotARow,       // EDIT: the key does not hold a row with the mark of rows. GET of fields: not a row
-    kNotApplied,    // it failed, and certainly nothing was written
-    kUnknown,       // it failed, and may have been carried out
-    kRefused,       // it cannot be done, now or later: beyond a limit, for example
-    kNoRight,       // the gateway's identity must not do it
-    kManyShards,    // BATCH: its keys are in several shards; nothing was written
+    // Failures:
+    kNotApplied,  // it failed, and certainly nothing was written
+    kUnknown,     // it failed, and may have been carried out
+    kRefused,     // it cannot be done, now or later: beyond a limit, for example
+    kNoRight,     // the gateway's identity must not do it
+    kManyShards,  // BATCH: its keys are in several shards; nothing was written
   };
 
   struct FailedPut {
@@ -117,10 +118,7 @@ struct StoreResult {
   std::unique_ptr<ScanResult> scan = {};  ///< SCAN
 
   [[nodiscard]] bool ok() const { return status == Status::kOk; }
-  [[nodiscard]] bool is_failure() const {
-    return status == Status::kNotApplied || status == Status::kUnknown || status == Status::kRefused ||
-           status == Status::kNoRight || status == Status::kManyShards;
-  }
+  [[nodiscard]] bool is_failure() const { return status >= Status::kNotApplied; }
 };
 
 }  // namespace skua::kv::gateway

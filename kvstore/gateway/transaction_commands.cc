@@ -49,51 +49,36 @@ bool may_try_again(CommandRun& run, const StoreRequest& failed, const Transactio
     run.reply().null_array();
     return false;
   }
-  if (run.may_contest()) return true;
-  run.reply().error(errors::kChangesTooOften);
-  return false;
+  return !reply_error_if(run, !run.may_contest(), errors::kChangesTooOften);
 }
 
 }  // namespace
 
 CommandTask multi(CommandRun& run) {
-  if (is_multi_open(run)) {
-    run.reply().error(errors::kNestedMulti);
-  } else {
-    transaction_of_session(run).open();
-    run.reply().ok();
-  }
-  co_return;
+  if (is_multi_open(run)) co_return run.reply().error(errors::kNestedMulti);
+  transaction_of_session(run).open();
+  co_return run.reply().ok();
 }
 
 CommandTask discard(CommandRun& run) {
-  if (is_multi_open(run)) {
-    run.session().transaction.reset();
-    run.reply().ok();
-  } else {
-    run.reply().error(errors::kDiscardWithoutMulti);
-  }
-  co_return;
+  if (!is_multi_open(run)) co_return run.reply().error(errors::kDiscardWithoutMulti);
+  run.session().transaction.reset();
+  co_return run.reply().ok();
 }
 
 /// A queued UNWATCH does nothing: EXEC has taken the watched keys away already, and the session may have others.
 CommandTask unwatch(CommandRun& run) {
   if (!run.is_queued()) run.session().transaction.reset();
-  run.reply().ok();
-  co_return;
+  co_return run.reply().ok();
 }
 
 CommandTask watch(CommandRun& run) {
-  if (is_multi_open(run)) {
-    run.reply().error(errors::kWatchInsideMulti);
-    co_return;
-  }
+  if (is_multi_open(run)) co_return run.reply().error(errors::kWatchInsideMulti);
   Transaction& own = transaction_of_session(run);
   const std::shared_ptr<Transaction> transaction = run.session().transaction;  // EXEC may come while the store answers
   if (run.gateway().held_bytes >= run.gateway().held_bytes_max) {
     own.fail_watch();
-    run.reply().error(errors::kNoRoomToQueue);
-    co_return;
+    co_return run.reply().error(errors::kNoRoomToQueue);
   }
   const size_t first = own.watched().size();
   // Each word is compared with all keys that are watched, also a word that comes again.
@@ -101,8 +86,7 @@ CommandTask watch(CommandRun& run) {
   for (size_t i = 1; has_room && i < run.size(); ++i) has_room = own.watch(run.database(), run.arg(i));
   if (!has_room) {
     own.fail_watch();
-    run.reply().error(errors::kTooManyWatchedKeys);
-    co_return;
+    co_return run.reply().error(errors::kTooManyWatchedKeys);
   }
   const size_t end = own.watched().size();
   co_await run.turn();
@@ -123,21 +107,12 @@ CommandTask watch(CommandRun& run) {
 }
 
 CommandTask exec(CommandRun& run) {
-  if (!is_multi_open(run)) {
-    run.reply().error(errors::kExecWithoutMulti);
-    co_return;
-  }
+  if (!is_multi_open(run)) co_return run.reply().error(errors::kExecWithoutMulti);
   run.take_transaction();
   Transaction& transaction = *run.transaction();
-  if (transaction.is_aborted()) {
-    run.reply().error(errors::kExecAborted);
-    co_return;
-  }
+  if (transaction.is_aborted()) co_return run.reply().error(errors::kExecAborted);
   co_await run.turn();
-  if (watches_another_database(run, transaction)) {
-    run.reply().error(errors::kCrossSlot);
-    co_return;
-  }
+  if (watches_another_database(run, transaction)) co_return run.reply().error(errors::kCrossSlot);
   for (;;) {
     TransactionEvaluation evaluation(transaction, run.database());
     for (evaluation.advance(run.now_us()); !evaluation.wanted().empty(); evaluation.advance(run.now_us())) {
@@ -148,18 +123,9 @@ CommandTask exec(CommandRun& run) {
       evaluation.learn(results);
       if (!run.keep_values(evaluation.kept_bytes())) break;  // the client is told below
     }
-    if (!run.keep_values(evaluation.kept_bytes())) {
-      run.reply().error(errors::kNoRoomForValues);
-      co_return;
-    }
-    if (!evaluation.error().empty()) {
-      run.reply().error(evaluation.error());
-      co_return;
-    }
-    if (evaluation.has_watched_key_changed() || transaction.has_failed_watch()) {
-      run.reply().null_array();
-      co_return;
-    }
+    if (!run.keep_values(evaluation.kept_bytes())) co_return run.reply().error(errors::kNoRoomForValues);
+    if (!evaluation.error().empty()) co_return run.reply().error(evaluation.error());
+    if (evaluation.has_watched_key_changed() || transaction.has_failed_watch()) co_return run.reply().null_array();
     const std::vector<StoreRequest> batch = evaluation.batch();
     if (!batch.empty() && !is_lone_read(batch, transaction)) {
       const StoreResult done = co_await run.store({.kind = StoreRequest::Kind::kBatch, .batch = &batch});

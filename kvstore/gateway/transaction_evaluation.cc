@@ -18,8 +18,7 @@ constexpr size_t kTouchedBytesMax = size_t{512} << 20;
 /// The command writes, whatever is there: its keys need not be read.
 bool only_overwrites(const CommandRun& command) {
   const CommandHandler handler = command.spec().handler;
-  return handler == handlers::mset || handler == handlers::setex || handler == handlers::psetex ||
-         (handler == handlers::set && command.size() == 3);
+  return handler == handlers::mset || handler == handlers::setex || (handler == handlers::set && command.size() == 3);
 }
 
 }  // namespace

@@ -35,6 +35,10 @@ TEST(CommandTable, FindsCommandsInUpperAndLowerCase_AndNothingElse) {
     }
     EXPECT_EQ(find_command(std::string_view(lower + "x")), nullptr);
     EXPECT_EQ(find_command(std::string_view("x" + lower)), nullptr);
+    if (!spec.is_subcommand()) continue;
+    const CommandSpec* const command = find_command(spec.name.substr(0, spec.name.find('|')));
+    ASSERT_NE(command, nullptr) << lower;
+    EXPECT_TRUE(command->has(kHasSubcommands)) << lower;
   }
   // Bytes that differ from a name's as upper case differs from lower case, but are no letters.
   for (const char* const name : {"", "config\\get", "g\x05t", "G%T", "GE"}) {

@@ -11,6 +11,7 @@
 #include "kvstore/gateway/output_queue.h"
 #include "kvstore/gateway/resp_writer.h"
 #include "kvstore/gateway/scan_cursors.h"
+#include "tests/kvstore/gateway/reply_testing.h"
 
 namespace skua::kv::gateway {
 namespace {
@@ -116,7 +117,7 @@ TEST(OutputQueue, KeepsTheOrderOfBytesAndLentValues) {
       writer.integer(i);
       if (i % 3 == 0) writer.bulk(ValueView(large, {}));
       if (i % 7 == 0) writer.bulk(std::string_view(std::string(20'000, 'x')));
-      expected += reply.joined();
+      expected += joined(reply);
       queue.append(reply);
       EXPECT_TRUE(reply.empty());
     }
@@ -156,7 +157,7 @@ TEST(OutputQueue, CopiesALargeValueThatTheKernelDoesNotTake) {
   std::string large(2 * kPinnedBytesMax, 'L');
   ReplyBytes reply(pinned);
   RespWriter(reply, RespVersion::kResp2).bulk(ValueView(large, {}));
-  std::string expected = reply.joined();
+  std::string expected = joined(reply);
   queue.append(reply);
   queue.consume(1000);
   EXPECT_EQ(pinned.count(), large.size());

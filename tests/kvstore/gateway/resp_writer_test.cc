@@ -6,6 +6,8 @@
 #include <limits>
 #include <string>
 
+#include "tests/kvstore/gateway/reply_testing.h"
+
 namespace skua::kv::gateway {
 namespace {
 
@@ -14,7 +16,7 @@ std::string written(RespVersion version, const std::function<void(RespWriter&)>&
   ReplyBytes out(pinned);
   RespWriter writer(out, version);
   write(writer);
-  return out.joined();
+  return joined(out);
 }
 
 void expect_both(const std::function<void(RespWriter&)>& write, const std::string& resp2, const std::string& resp3) {
@@ -48,7 +50,7 @@ TEST(RespWriter, LargeValuesAreLentAndSmallOnesCopied) {
   writer.ok();
   EXPECT_EQ(out.lent().size(), 2U);
   const std::string expected = "$511\r\n" + small + "\r\n$512\r\n" + large + "\r\n$512\r\n" + large + "\r\n+OK\r\n";
-  EXPECT_EQ(out.joined(), expected);
+  EXPECT_EQ(joined(out), expected);
   EXPECT_EQ(out.size(), expected.size());
   EXPECT_EQ(pinned.count(), 2 * large.size());
   out.clear();
