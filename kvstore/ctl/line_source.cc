@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kSourceBlockBytes = size_t{256} << 10;
 
 [[noreturn]] void cannot_read(const std::string& name, const std::string& why) {
-  app::fail_usage(kProgram, absl::StrCat("cannot read ", name, why.empty() ? "" : ": ", why));
+  fail_usage(absl::StrCat("cannot read ", name, why.empty() ? "" : ": ", why));
 }
 
 }  // namespace
