@@ -1,20 +1,17 @@
 // skuactl batch.
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "app/exit.h"
 #include "kvstore/client/batch.h"
 #include "kvstore/client/client.h"
 #include "kvstore/codec/text.h"
 #include "kvstore/ctl/batch_text.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/with_client.h"
-#include "rpc/base/status.h"
 
 namespace skua::kv::ctl {
 namespace {

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -28,7 +27,6 @@
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/output.h"
 #include "rpc/base/printable.h"
-#include "rpc/base/status.h"
 
 namespace skua::kv::ctl {
 namespace {

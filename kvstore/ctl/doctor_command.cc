@@ -1,10 +1,8 @@
 // skuactl doctor: prints the findings of examine().
 #include <algorithm>
 #include <ctime>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"

@@ -1,7 +1,6 @@
 // skuactl fields.
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>

@@ -1,5 +1,4 @@
 // skuactl grant add, remove, list: which clients may read, write or scan a table (control/core/grants.h).
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -19,7 +18,6 @@
 namespace skua::kv::ctl {
 namespace {
 
-using control::AdminClient;
 using control::Rights;
 
 constexpr char kLook[] = "skuactl grant list";

@@ -3,15 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "app/exit.h"
 #include "control/client/admin_client.h"
 #include "control/client/join_client.h"
 #include "control/core/cluster_limits.h"
@@ -23,7 +20,6 @@
 #include "kvstore/ctl/output.h"
 #include "kvstore/ctl/with_client.h"
 #include "rpc/base/clock.h"
-#include "rpc/base/status.h"
 
 namespace skua::kv::ctl {
 namespace {

@@ -1,7 +1,6 @@
 // skuactl mget, exists.
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>

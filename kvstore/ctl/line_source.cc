@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "app/exit.h"
 #include "kvstore/codec/text.h"
 #include "kvstore/ctl/output.h"
 

@@ -1,9 +1,7 @@
 // skuactl node list, drain, undrain, remove. yield_command.cc has yield.
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "app/exit.h"

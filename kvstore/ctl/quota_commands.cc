@@ -1,10 +1,8 @@
 // skuactl quota set, remove, list: how much of each storage node a client may use (control/core/quotas.h).
 #include <cstdint>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "app/value_text.h"

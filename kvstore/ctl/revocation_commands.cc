@@ -1,5 +1,4 @@
 // skuactl cert revoke, revoked, unrevoke: who is not let in any more (control/core/revocation.h).
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 

@@ -1,19 +1,16 @@
 // skuactl put, add, append, expire, del.
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "app/exit.h"
 #include "kvstore/client/client.h"
 #include "kvstore/codec/request.h"
 #include "kvstore/ctl/batch_text.h"
 #include "kvstore/ctl/commands.h"
-#include "kvstore/ctl/key_text.h"
 #include "kvstore/ctl/with_client.h"
 #include "rpc/base/printable.h"
 #include "rpc/base/status.h"

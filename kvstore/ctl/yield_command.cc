@@ -1,11 +1,10 @@
 // skuactl node yield.
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "app/exit.h"
 #include "app/signals.h"
 #include "app/value_text.h"
 #include "kvstore/codec/text.h"
