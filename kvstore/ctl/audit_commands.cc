@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -43,21 +42,17 @@ struct LogFile {
 /// The files of one chain.
 using Chain = std::vector<LogFile>;
 
-/// A file with a part of its first line and nothing else: a crash came when it was begun. It does not say which chain
-/// it is of.
-struct TornFile {
-  std::string path;
-  size_t bytes = 0;
-};
-
 struct LogFiles {
   std::vector<Chain> chains;  // changes first, each in the order of its lines
-  std::vector<TornFile> torn;
+  // With a part of their first line and nothing else: a crash came when they were begun. They do not say which chain
+  // they are of.
+  std::vector<LogFile> torn;
 };
 
 /// What a look through the files found.
 struct Result {
-  AuditVerifier chain;
+  std::string name{};  // of the chain; empty: the changes
+  AuditVerifier chain{};
   uint64_t lines = 0;
   size_t torn_bytes = 0;
   bool contains = false;
@@ -76,9 +71,7 @@ std::optional<std::string_view> next_line(std::string_view& rest) {
 }
 
 LogFile read_file(const std::string& path) {
-  absl::StatusOr<std::string> bytes = app::read_file(path, kFileBytesMax);
-  if (!bytes.ok()) app::fail_usage(kProgram, std::string(bytes.status().message()));
-  LogFile file{.path = path, .bytes = *std::move(bytes), .first = 0, .chain = ""};
+  LogFile file{.path = path, .bytes = must_be_valid(app::read_file(path, kFileBytesMax)), .first = 0, .chain = ""};
   std::string_view rest = file.bytes;
   const auto first = control::parse_audit_line(next_line(rest).value_or(""));
   if (!first.ok()) return file;
@@ -96,7 +89,7 @@ LogFiles read_files(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     LogFile file = read_file(path);
     if (file.bytes.find('\n') == std::string::npos) {
-      if (!file.bytes.empty()) found.torn.push_back({path, file.bytes.size()});
+      if (!file.bytes.empty()) found.torn.push_back(std::move(file));
       continue;
     }
     by_name[file.chain].push_back(std::move(file));
@@ -132,7 +125,7 @@ bool follow(const LogFile& file, bool is_last, const std::string& contains, Resu
 }
 
 Result look_through(const Chain& files, const std::string& contains) {
-  Result result;
+  Result result{.name = files.front().chain};
   for (const LogFile& file : files) {
     if (!follow(file, &file == &files.back(), contains, result)) return result;
   }
@@ -151,15 +144,15 @@ std::string fault_of(const std::vector<Result>& results, const Arguments& argume
     return absl::StrCat(result.bad_file, ", line ", result.bad_line, ": ", result.trouble.message());
   }
   const std::string& contains = arguments.contains;
-  const bool is_there = std::any_of(results.begin(), results.end(), [](const Result& r) { return r.contains; });
+  const bool is_there = std::ranges::any_of(results, &Result::contains);
   if (contains.empty() || is_there) return "";
   return absl::StrCat("no line has the hash ", printable(contains, 80),
                       ": lines were cut off, or all were written anew");
 }
 
-nlohmann::json chain_json(const Result& result, const std::string& name) {
+nlohmann::json chain_json(const Result& result) {
   const auto& first = result.chain.first();
-  return {{"chain", name},
+  return {{"chain", result.name.empty() ? "changes" : result.name},
           {"lines", result.lines},
           {"first_seq", first ? first->self.sequence : 0},
           {"first_time", first ? first->time : ""},
@@ -171,18 +164,13 @@ nlohmann::json chain_json(const Result& result, const std::string& name) {
 
 /// What is known of a single chain stands there directly, too, as before there were several.
 void print_verdict_json(const LogFiles& found, const std::vector<Result>& results, const std::string& fault) {
-  nlohmann::json all = nlohmann::json::array();
-  for (size_t i = 0; i < results.size(); ++i) {
-    const std::string& chain = found.chains[i].front().chain;
-    all.push_back(chain_json(results[i], chain.empty() ? "changes" : chain));
-  }
-  nlohmann::json torn = nlohmann::json::array();
-  for (const TornFile& file : found.torn) torn.push_back({{"file", file.path}, {"torn_bytes", file.bytes}});
-  nlohmann::json verdict = results.empty() ? chain_json({}, "changes") : all.front();
-  verdict["torn_files"] = std::move(torn);
+  nlohmann::json verdict = chain_json(results.empty() ? Result() : results.front());
+  verdict["torn_files"] = json_list(found.torn, [](const LogFile& file) -> nlohmann::json {
+    return {{"file", file.path}, {"torn_bytes", file.bytes.size()}};
+  });
   verdict["intact"] = fault.empty();
   verdict["fault"] = fault;
-  verdict["chains"] = std::move(all);
+  verdict["chains"] = json_list(results, chain_json);
   print_json(verdict);
 }
 
@@ -202,18 +190,12 @@ void print_verdict(const Result& result) {
   }
 }
 
-void print_torn(const std::vector<TornFile>& files) {
-  for (const TornFile& file : files) {
+void print_torn(const std::vector<LogFile>& files) {
+  for (const LogFile& file : files) {
     absl::PrintF(
         "\n%s has only a part of its first line (%d bytes): a crash leaves that, or it is just being written.\n",
-        printable(file.path), file.bytes);
+        printable(file.path), file.bytes.size());
   }
-}
-
-void print_limits() {
-  absl::PrintF(
-      "Lines cut off at the end, and a log written anew as a whole, show only by a hash that was noted\n"
-      "elsewhere: skuactl audit verify --contains HASH FILE...\n");
 }
 
 int verify(const Globals& globals, const Arguments& arguments) {
@@ -225,13 +207,14 @@ int verify(const Globals& globals, const Arguments& arguments) {
   if (globals.json) {
     print_verdict_json(found, results, fault);
   } else if (fault.empty()) {
-    for (size_t i = 0; i < results.size(); ++i) {
-      const std::string& chain = found.chains[i].front().chain;
-      if (!chain.empty()) absl::PrintF("\n%s:\n", printable(chain));
-      print_verdict(results[i]);
+    for (const Result& result : results) {
+      if (!result.name.empty()) absl::PrintF("\n%s:\n", printable(result.name));
+      print_verdict(result);
     }
     print_torn(found.torn);
-    print_limits();
+    absl::PrintF(
+        "Lines cut off at the end, and a log written anew as a whole, show only by a hash that was noted\n"
+        "elsewhere: skuactl audit verify --contains HASH FILE...\n");
   }
   if (fault.empty()) return app::kExitOk;
   return globals.json ? app::kExitFailure : report_failure(absl::DataLossError(fault));
@@ -271,7 +254,7 @@ uint64_t add_lines(const Chain& chain, std::vector<ShownLine>& lines) {
 }
 
 /// Each line that is one, oldest first; says at the end how many were none.
-int show(const Arguments& arguments) {
+int show(const Globals& /*globals*/, const Arguments& arguments) {
   uint64_t bad = 0;
   std::vector<ShownLine> lines;
   for (const Chain& chain : read_files(arguments.files).chains) bad += add_lines(chain, lines);
@@ -287,21 +270,18 @@ int show(const Arguments& arguments) {
 void add_audit_commands(app::Program& program, const Globals& globals) {
   app::Command& group = program.add_command("audit", "The control plane's audit log: who changed the cluster.");
 
-  app::Command& verify_command = group.add_command("verify", "Says whether the files are as they were written.");
-  const auto verified = std::make_shared<Arguments>();
+  const auto [verify_command, verified] =
+      add_command(group, "verify", "Says whether the files are as they were written.", globals, verify);
   verify_command
-      .add_string("contains", &verified->contains,
+      .add_string("contains", &verified.contains,
                   "The hash of a line that was noted elsewhere; without it, lines cut off at the end are not noticed.")
       .value_name("HASH");
-  verify_command.add_positional_list("file", &verified->files, "The files of one log, in any order.");
+  verify_command.add_positional_list("file", &verified.files, "The files of one log, in any order.");
   verify_command.example("skuactl audit verify /var/lib/skua/control/audit.jsonl*", "all files of a log");
-  verify_command.action([verified, &globals] { return verify(globals, *verified); });
 
-  app::Command& show_command = group.add_command("show", "Prints the lines for people.");
-  const auto shown = std::make_shared<Arguments>();
-  show_command.add_positional_list("file", &shown->files, "The files of one log, in any order.");
+  const auto [show_command, shown] = add_command(group, "show", "Prints the lines for people.", globals, show);
+  show_command.add_positional_list("file", &shown.files, "The files of one log, in any order.");
   show_command.example("skuactl audit show /var/lib/skua/control/audit.jsonl*", "all lines, oldest first");
-  show_command.action([shown] { return show(*shown); });
 }
 
 }  // namespace skua::kv::ctl

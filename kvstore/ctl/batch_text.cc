@@ -29,16 +29,13 @@ absl::Status wrong(std::string_view what) {
 
 constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
 
-const std::vector<std::string>& verbs() {
-  static const std::vector<std::string> kVerbs = {"put", "add", "append", "patch", "expire", "del", "check"};
-  return kVerbs;
-}
-
-const std::vector<std::string>& options() {
-  static const std::vector<std::string> kOptions = {"--if-version", "--if-absent", "--if-present", "--ttl",
-                                                    "--keep-ttl",   "--create",    "--tag"};
-  return kOptions;
-}
+/// The options that have no value.
+constexpr std::pair<std::string_view, bool BatchOpOptions::*> kFlags[] = {
+    {"--if-absent", &BatchOpOptions::if_absent},
+    {"--if-present", &BatchOpOptions::if_present},
+    {"--keep-ttl", &BatchOpOptions::keep_ttl},
+    {"--create", &BatchOpOptions::create_if_missing},
+};
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
   const std::optional<std::string> near = nearest_name(word, names);
@@ -54,24 +51,15 @@ struct Line {
 /// Takes the option at `words[i]`. If the option has a value, moves `i` to it.
 absl::Status take_option(const std::vector<BatchWord>& words, size_t& i, BatchOpOptions& options_of_line) {
   const std::string& name = words[i].text;
-  if (name == "--if-absent") {
-    options_of_line.if_absent = true;
-    return absl::OkStatus();
-  }
-  if (name == "--if-present") {
-    options_of_line.if_present = true;
-    return absl::OkStatus();
-  }
-  if (name == "--keep-ttl") {
-    options_of_line.keep_ttl = true;
-    return absl::OkStatus();
-  }
-  if (name == "--create") {
-    options_of_line.create_if_missing = true;
+  for (const auto& [flag, member] : kFlags) {
+    if (name != flag) continue;
+    options_of_line.*member = true;
     return absl::OkStatus();
   }
   if (name != "--if-version" && name != "--ttl" && name != "--tag") {
-    const std::string near = did_you_mean(name, options());
+    static const std::vector<std::string> kOptions = {"--if-version", "--if-absent", "--if-present", "--ttl",
+                                                      "--keep-ttl",   "--create",    "--tag"};
+    const std::string near = did_you_mean(name, kOptions);
     return absl::InvalidArgumentError(
         absl::StrCat("unknown option ", printable(name), near,
                      near.empty() ? "; there are --if-version N, --if-absent, --if-present, --ttl "
@@ -113,31 +101,27 @@ absl::StatusOr<Line> read_line(std::string_view text) {
   return line;
 }
 
-bool has_condition(const BatchOpOptions& options_of_line) {
-  return options_of_line.if_absent || options_of_line.if_present || options_of_line.if_version.has_value();
-}
-
 /// An error if the operation does not take one of the options. The error uses the option's name in the text (--ttl).
-absl::Status check_options(const std::string& name, const BatchOpOptions& options_of_line) {
-  if (name == "check" && has_condition(options_of_line)) return wrong("check is a condition; it takes no other");
+absl::Status check_options(const std::string& name, const BatchOpOptions& given) {
+  const bool is_put = name == "put";
   const bool is_patch = name == "patch";
-  if (options_of_line.create_if_missing && !is_patch) return wrong("--create is for patch");
-  if (options_of_line.ttl.count() != 0 && name != "put") {
-    return wrong("--ttl is for put; expire KEY TTL gives a time to live to a key that is there");
-  }
-  if (options_of_line.mark.tag != 0 && name != "put") return wrong("--tag is for put; the others keep it");
-  if (options_of_line.keep_ttl && name != "put") return wrong("--keep-ttl is for put; the others keep it anyhow");
-  if (options_of_line.keep_ttl && options_of_line.ttl.count() != 0) return wrong("give --ttl or --keep-ttl, not both");
-  const bool is_conditional = options_of_line.if_version.has_value();
-  if (int{options_of_line.if_absent} + int{options_of_line.if_present} + int{is_conditional} > 1) {
-    return wrong("give one of --if-absent, --if-present and --if-version");
-  }
-  if (options_of_line.if_present && options_of_line.create_if_missing) {
-    return wrong("--create makes a key that is missing, which --if-present forbids");
-  }
-  if (!options_of_line.if_absent) return absl::OkStatus();
-  if (name == "del" || name == "expire" || (is_patch && !options_of_line.create_if_missing)) {
-    return wrong("--if-absent is for put, add and append, and for patch with --create");
+  const bool has_ttl = given.ttl.count() != 0;
+  const int conditions = int{given.if_absent} + int{given.if_present} + int{given.if_version.has_value()};
+  const bool makes_no_key = name == "del" || name == "expire" || (is_patch && !given.create_if_missing);
+  // The first that holds is told.
+  const std::pair<bool, std::string_view> faults[] = {
+      {name == "check" && conditions > 0, "check is a condition; it takes no other"},
+      {given.create_if_missing && !is_patch, "--create is for patch"},
+      {has_ttl && !is_put, "--ttl is for put; expire KEY TTL gives a time to live to a key that is there"},
+      {given.mark.tag != 0 && !is_put, "--tag is for put; the others keep it"},
+      {given.keep_ttl && !is_put, "--keep-ttl is for put; the others keep it anyhow"},
+      {given.keep_ttl && has_ttl, "give --ttl or --keep-ttl, not both"},
+      {conditions > 1, "give one of --if-absent, --if-present and --if-version"},
+      {given.if_present && given.create_if_missing, "--create makes a key that is missing, which --if-present forbids"},
+      {given.if_absent && makes_no_key, "--if-absent is for put, add and append, and for patch with --create"},
+  };
+  for (const auto& [is_there, what] : faults) {
+    if (is_there) return wrong(what);
   }
   return absl::OkStatus();
 }
@@ -166,22 +150,20 @@ absl::Status add_line(const Line& line, Batch& batch) {
   const std::vector<std::string>& words = line.words;
   if (words.empty()) return wrong("an operation is missing before the options");
   const std::string& name = words[0];
-  if (std::ranges::find(verbs(), name) == verbs().end()) {
-    const std::string near = did_you_mean(name, verbs());
+  static const std::vector<std::string> kVerbs = {"put", "add", "append", "patch", "expire", "del", "check"};
+  if (std::ranges::find(kVerbs, name) == kVerbs.end()) {
+    const std::string near = did_you_mean(name, kVerbs);
     return wrong(absl::StrCat("unknown operation ", printable(name), near,
-                              near.empty() ? absl::StrCat("; there are ", absl::StrJoin(verbs(), ", ")) : ""));
+                              near.empty() ? absl::StrCat("; there are ", absl::StrJoin(kVerbs, ", ")) : ""));
   }
   if (absl::Status status = check_options(name, line.options); !status.ok()) return status;
   const auto has = [&](size_t arguments) { return words.size() == 1 + arguments; };
   if (name == "patch") return add_patch(line, batch);
   if (name == "check") return add_check(line, batch);
   if (name == "del") return has(1) ? batch.remove(words[1], line.options).status() : wrong("del wants KEY");
-  if (name == "put") {
-    return has(2) ? batch.put(words[1], words[2], line.options).status() : wrong("put wants KEY VALUE");
-  }
-  if (name == "append") {
-    return has(2) ? batch.append(words[1], words[2], line.options).status() : wrong("append wants KEY VALUE");
-  }
+  if ((name == "put" || name == "append") && !has(2)) return wrong(name + " wants KEY VALUE");
+  if (name == "put") return batch.put(words[1], words[2], line.options).status();
+  if (name == "append") return batch.append(words[1], words[2], line.options).status();
   if (name == "add") {
     int64_t delta = 0;
     if (!has(2) || !absl::SimpleAtoi(words[2], &delta)) return wrong("add wants KEY DELTA, an integer of 64 bits");

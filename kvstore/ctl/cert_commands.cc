@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -27,9 +26,7 @@
 #include "control/security/certificates.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/output.h"
-#include "kvstore/ctl/resume_text.h"
 #include "rpc/base/printable.h"
-#include "rpc/base/status.h"
 
 namespace skua::kv::ctl {
 namespace {
@@ -108,14 +105,21 @@ absl::Status write_pair(const std::string& stem, const CertificateAndKey& made) 
   return status;
 }
 
-int init(const InitArguments& arguments) {
+/// Writes NAME.pem and NAME.key into a directory, which is made if it is not there. Returns their path without the
+/// ending. Ends the program if that cannot be done.
+std::string write_into(const std::string& directory, const std::string& name, const CertificateAndKey& made) {
+  must(make_directory(directory));
+  std::string stem = absl::StrCat(directory, "/", name);
+  must(write_pair(stem, made));
+  return stem;
+}
+
+int init(const Globals& /*globals*/, const InitArguments& arguments) {
   const std::string cluster_id = arguments.cluster_id.empty() ? app::random_uuid() : arguments.cluster_id;
   const control::WallSeconds now = std::time(nullptr);
-  const absl::StatusOr<CertificateAndKey> made =
-      control::make_authority(cluster_id, {now, now + arguments.days * kDayS});
-  if (!made.ok()) app::fail_usage(kProgram, absl::StrCat("--cluster-id: ", made.status().message()));
-  if (absl::Status status = make_directory(arguments.directory); !status.ok()) return report_failure(status);
-  if (absl::Status status = write_pair(arguments.directory + "/ca", *made); !status.ok()) return report_failure(status);
+  const CertificateAndKey made =
+      must_be_valid(control::make_authority(cluster_id, {now, now + arguments.days * kDayS}), "--cluster-id: ");
+  write_into(arguments.directory, "ca", made);
   absl::PrintF("%s/ca.pem, ca.key: the authority of cluster %s, valid until %s\n", arguments.directory, cluster_id,
                control::wall_time_text(now + arguments.days * kDayS));
   absl::PrintF("Keep ca.key secret and safe: whoever has it can be anybody in the cluster.\n");
@@ -123,15 +127,11 @@ int init(const InitArguments& arguments) {
   return app::kExitOk;
 }
 
-absl::StatusOr<CertificateAndKey> read_authority(const std::string& directory) {
+CertificateAndKey read_authority(const std::string& directory) {
   CertificateAndKey authority;
   for (const auto& [name, to] : {std::pair{"/ca.pem", &authority.certificate}, {"/ca.key", &authority.key}}) {
     absl::StatusOr<std::string> text = app::read_file(directory + name, kFileBytesMax);
-    if (!text.ok()) {
-      return absl::Status(text.status().code(), absl::StrCat(text.status().message(),
-                                                             ": give --authority the directory "
-                                                             "that skuactl cert init made"));
-    }
+    must(with_words("", text.status(), ": give --authority the directory that skuactl cert init made"));
     *to = *std::move(text);
   }
   return authority;
@@ -148,18 +148,15 @@ void note_early_end(const CertificateInfo& made, int days, control::WallSeconds 
 int issue_server(const IssueArguments& arguments, const CertificateAndKey& authority,
                  const std::vector<std::string>& hosts) {
   if (hosts.empty()) {
-    app::fail_usage(kProgram,
-                    "--hosts: give the names and addresses by which clients reach the server, for example "
-                    "--hosts localhost,127.0.0.1");
+    fail_usage(
+        "--hosts: give the names and addresses by which clients reach the server, for example "
+        "--hosts localhost,127.0.0.1");
   }
   const control::WallSeconds now = std::time(nullptr);
-  const absl::StatusOr<CertificateAndKey> made =
-      control::issue_server_certificate(authority, arguments.name, hosts, {now, now + arguments.days * kDayS});
-  if (!made.ok()) return report_failure(made.status());
-  if (absl::Status status = make_directory(arguments.out); !status.ok()) return report_failure(status);
-  const std::string stem = absl::StrCat(arguments.out, "/", arguments.name);
-  if (absl::Status status = write_pair(stem, *made); !status.ok()) return report_failure(status);
-  const CertificateInfo info = *control::inspect_any_certificate(made->certificate);
+  const CertificateAndKey made =
+      must(control::issue_server_certificate(authority, arguments.name, hosts, {now, now + arguments.days * kDayS}));
+  const std::string stem = write_into(arguments.out, arguments.name, made);
+  const CertificateInfo info = *control::inspect_any_certificate(made.certificate);
   absl::PrintF("%s.pem, %s.key: a server at %s, no member of the cluster, valid until %s\n", stem, arguments.name,
                absl::StrJoin(hosts, ", "), control::wall_time_text(info.valid.until));
   absl::PrintF("Use: skua-gateway --client-tls-cert %s.pem --client-tls-key %s.key; its clients believe %s/ca.pem\n",
@@ -168,29 +165,22 @@ int issue_server(const IssueArguments& arguments, const CertificateAndKey& autho
   return app::kExitOk;
 }
 
-int issue(const IssueArguments& arguments) {
-  const absl::StatusOr<CertificateAndKey> authority = read_authority(arguments.authority);
-  if (!authority.ok()) return report_failure(authority.status());
-  const absl::StatusOr<CertificateInfo> of_authority = control::inspect_certificate(authority->certificate);
-  if (!of_authority.ok()) return report_failure(of_authority.status());
+int issue(const Globals& /*globals*/, const IssueArguments& arguments) {
+  const CertificateAndKey authority = read_authority(arguments.authority);
+  const CertificateInfo of_authority = must(control::inspect_certificate(authority.certificate));
   std::vector<std::string> hosts;
   if (!arguments.hosts.empty()) hosts = absl::StrSplit(arguments.hosts, ',');
   const bool is_server = arguments.role == kServer;
-  Identity identity{of_authority->cluster_id, is_server ? Role::kClient : *control::role_of(arguments.role),
+  Identity identity{of_authority.cluster_id, is_server ? Role::kClient : *control::role_of(arguments.role),
                     arguments.name};
   if (identity.role == Role::kNode && identity.name.empty()) identity.name = app::random_uuid();
-  if (absl::Status status = control::check_identity(identity); !status.ok()) {
-    app::fail_usage(kProgram, absl::StrCat("NAME: ", status.message()));
-  }
-  if (is_server) return issue_server(arguments, *authority, hosts);
+  must_be_valid(control::check_identity(identity), "NAME: ");
+  if (is_server) return issue_server(arguments, authority, hosts);
   const control::WallSeconds now = std::time(nullptr);
-  const absl::StatusOr<CertificateAndKey> made =
-      control::issue_certificate(*authority, identity, hosts, {now, now + arguments.days * kDayS});
-  if (!made.ok()) return report_failure(made.status());
-  if (absl::Status status = make_directory(arguments.out); !status.ok()) return report_failure(status);
-  const std::string stem = absl::StrCat(arguments.out, "/", identity.name);
-  if (absl::Status status = write_pair(stem, *made); !status.ok()) return report_failure(status);
-  const CertificateInfo info = *control::inspect_certificate(made->certificate);
+  const CertificateAndKey made =
+      must(control::issue_certificate(authority, identity, hosts, {now, now + arguments.days * kDayS}));
+  const std::string stem = write_into(arguments.out, identity.name, made);
+  const CertificateInfo info = *control::inspect_certificate(made.certificate);
   absl::PrintF("%s.pem, %s.key: %s of cluster %s, valid until %s\n", stem, identity.name, identity.describe(),
                identity.cluster_id, control::wall_time_text(info.valid.until));
   absl::PrintF("Use: --cert %s.pem --key %s.key --ca %s/ca.pem\n", stem, stem, arguments.authority);
@@ -219,14 +209,11 @@ std::string judge(const CertificateInfo& info, control::WallSeconds now) {
   return days == 0 ? "less than a day left" : absl::StrCat(days, days == 1 ? " day left" : " days left");
 }
 
-int show(const Globals& globals, const ShowArguments& arguments) {
+int show_certificate(const Globals& globals, const ShowArguments& arguments) {
   const std::string& path = arguments.path;
-  const absl::StatusOr<std::string> text = app::read_file(path, kFileBytesMax);
-  if (!text.ok()) return report_failure(text.status());
-  const absl::StatusOr<CertificateInfo> info = control::inspect_any_certificate(*text);
-  if (!info.ok()) {
-    return report_failure(absl::Status(info.status().code(), absl::StrCat(path, ": ", info.status().message())));
-  }
+  const absl::StatusOr<CertificateInfo> info =
+      control::inspect_any_certificate(must(app::read_file(path, kFileBytesMax)));
+  must(with_words(path + ": ", info.status()));
   const control::WallSeconds now = std::time(nullptr);
   if (arguments.days_left > 0 && (now < info->valid.from || now + arguments.days_left * kDayS > info->valid.until)) {
     return report_failure(absl::FailedPreconditionError(
@@ -254,50 +241,42 @@ int show(const Globals& globals, const ShowArguments& arguments) {
 void add_cert_commands(app::Program& program, const Globals& globals) {
   app::Command& group = program.add_command("cert", "Certificates: who may call whom.");
 
-  app::Command& init_command = group.add_command("init", "Makes the authority of a new cluster.");
-  const auto init_arguments = std::make_shared<InitArguments>();
-  init_command.add_positional("dir", &init_arguments->directory,
-                              "Where ca.pem and ca.key go; made if it is not there.");
-  init_command
-      .add_string("cluster-id", &init_arguments->cluster_id, "Of a cluster that exists; a fresh one by default.")
+  const auto [init_command, founding] =
+      add_command(group, "init", "Makes the authority of a new cluster.", globals, init);
+  init_command.add_positional("dir", &founding.directory, "Where ca.pem and ca.key go; made if it is not there.");
+  init_command.add_string("cluster-id", &founding.cluster_id, "Of a cluster that exists; a fresh one by default.")
       .value_name("UUID");
-  init_command.add_int("days", &init_arguments->days, "How long the authority is valid.").range(1, 36'500).unit("days");
+  init_command.add_int("days", &founding.days, "How long the authority is valid.").range(1, 36'500).unit("days");
   init_command.example("skuactl cert init ca", "an authority in the directory ca");
-  init_command.action([init_arguments] { return init(*init_arguments); });
 
-  app::Command& issue_command = group.add_command("issue", "Issues a certificate for a program or a person.");
-  const auto issue_arguments = std::make_shared<IssueArguments>();
+  const auto [issue_command, issued] =
+      add_command(group, "issue", "Issues a certificate for a program or a person.", globals, issue);
   issue_command
-      .add_positional("role", &issue_arguments->role,
+      .add_positional("role", &issued.role,
                       "control, node, admin, monitor or client; or server, for what others' clients are shown.")
       .one_of({"control", "node", "admin", "monitor", "client", kServer});
-  issue_command
-      .add_positional("name", &issue_arguments->name, "Who it is for. Of a node: its uuid; a fresh one if left out.")
+  issue_command.add_positional("name", &issued.name, "Who it is for. Of a node: its uuid; a fresh one if left out.")
       .optional();
-  issue_command.add_string("authority", &issue_arguments->authority, "The directory that cert init made.")
+  issue_command.add_string("authority", &issued.authority, "The directory that cert init made.").value_name("DIR");
+  issue_command.add_string("out", &issued.out, "Where NAME.pem and NAME.key go; made if it is not there.")
       .value_name("DIR");
-  issue_command.add_string("out", &issue_arguments->out, "Where NAME.pem and NAME.key go; made if it is not there.")
-      .value_name("DIR");
-  issue_command.add_string("hosts", &issue_arguments->hosts, "Names and IP addresses of a server, with commas.")
+  issue_command.add_string("hosts", &issued.hosts, "Names and IP addresses of a server, with commas.")
       .value_name("HOST,...");
-  issue_command.add_int("days", &issue_arguments->days, "How long it is valid.").range(1, 36'500).unit("days");
+  issue_command.add_int("days", &issued.days, "How long it is valid.").range(1, 36'500).unit("days");
   issue_command.example("skuactl cert issue node --authority ca --out node1", "a certificate for a new node");
   issue_command.example("skuactl cert issue client app-7 --authority ca --out app-7", "one for an application");
   issue_command.example("skuactl cert issue server gateway --hosts localhost,127.0.0.1 --authority clients-ca",
                         "one that the gateway shows to clients of Redis");
-  issue_command.action([issue_arguments] { return issue(*issue_arguments); });
 
-  app::Command& show_command = group.add_command("show", "Says what a certificate's file says.");
-  const auto show_arguments = std::make_shared<ShowArguments>();
-  show_command.add_positional("file", &show_arguments->path, "A certificate in PEM form.");
-  show_command
-      .add_int("days-left", &show_arguments->days_left, "Fails if the certificate is not valid for so long; 0: never.")
+  const auto [show_command, shown] =
+      add_command(group, "show", "Says what a certificate's file says.", globals, show_certificate);
+  show_command.add_positional("file", &shown.path, "A certificate in PEM form.");
+  show_command.add_int("days-left", &shown.days_left, "Fails if the certificate is not valid for so long; 0: never.")
       .range(0, 36'500)
       .unit("days");
   show_command.example("skuactl cert show node1/*.pem", "whose it is, and until when");
   show_command.example("skuactl cert show --days-left 30 tls.pem",
                        "for scripts: exit code 1 if it is time for another");
-  show_command.action([show_arguments, &globals] { return show(globals, *show_arguments); });
 
   add_join_commands(group, globals);
   add_revocation_commands(group, globals);

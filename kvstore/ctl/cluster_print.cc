@@ -4,7 +4,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "kvstore/codec/text.h"
-#include "kvstore/ctl/output.h"
 
 namespace skua::kv::ctl {
 namespace {
@@ -53,32 +52,38 @@ const char* state_of(const ShardView& shard) {
   return shard.writable ? "unsettled" : "read-only";
 }
 
+nlohmann::json replica_json(const ReplicaView& replica) {
+  nlohmann::json json = {{"role", role_name(replica.role)},
+                         {"uuid", replica.uuid},
+                         {"grpc_address", replica.grpc_address},
+                         {"worker", replica.worker},
+                         {"state", control::liveness_name(replica.liveness)},
+                         {"draining", replica.draining},
+                         {"lost_storage", replica.lost_storage},
+                         {"unserved", replica.unserved}};
+  if (!replica.unserved_why.empty()) json["unserved_why"] = replica.unserved_why;
+  if (replica.join != 0) json["join"] = replica.join;
+  if (!replica.copy.empty()) json["copy"] = replica.copy;
+  return json;
+}
+
 nlohmann::json shard_json(const ShardView& shard) {
-  nlohmann::json replicas = nlohmann::json::array();
-  for (const ReplicaView& replica : shard.replicas) {
-    nlohmann::json json = {{"role", role_name(replica.role)},
-                           {"uuid", replica.uuid},
-                           {"grpc_address", replica.grpc_address},
-                           {"worker", replica.worker},
-                           {"state", control::liveness_name(replica.liveness)},
-                           {"draining", replica.draining},
-                           {"lost_storage", replica.lost_storage},
-                           {"unserved", replica.unserved}};
-    if (!replica.unserved_why.empty()) json["unserved_why"] = replica.unserved_why;
-    if (replica.join != 0) json["join"] = replica.join;
-    if (!replica.copy.empty()) json["copy"] = replica.copy;
-    replicas.push_back(std::move(json));
-  }
-  return {{"shard", shard.shard},          {"epoch", shard.epoch},         {"fork", shard.fork},
-          {"members", shard.member_count}, {"available", shard.available}, {"writable", shard.writable},
-          {"settled", shard.settled},      {"lacks", shard.lacks},         {"replicas", std::move(replicas)}};
+  return {{"shard", shard.shard},
+          {"epoch", shard.epoch},
+          {"fork", shard.fork},
+          {"members", shard.member_count},
+          {"available", shard.available},
+          {"writable", shard.writable},
+          {"settled", shard.settled},
+          {"lacks", shard.lacks},
+          {"replicas", json_list(shard.replicas, replica_json)}};
 }
 
 }  // namespace
 
-std::vector<std::vector<std::string>> node_rows(const ClusterStatus& status) {
-  std::vector<std::vector<std::string>> rows = {{"NODE", "ADDRESS", "STATE", "WORKERS", "REPLICATION", "LEADS", "HOLDS",
-                                                 "MAP", "LAST HEARD", "DRAIN", "SECURITY"}};
+TableRows node_rows(const ClusterStatus& status) {
+  TableRows rows = {{"NODE", "ADDRESS", "STATE", "WORKERS", "REPLICATION", "LEADS", "HOLDS", "MAP", "LAST HEARD",
+                     "DRAIN", "SECURITY"}};
   for (const auto& node : status.nodes) {
     const double silent_s = static_cast<double>(node.silent_ns) / 1e9;
     rows.push_back({node.info.uuid, node.info.grpc_address, state_of(node), absl::StrCat(node.info.worker_count),
@@ -89,9 +94,8 @@ std::vector<std::vector<std::string>> node_rows(const ClusterStatus& status) {
   return rows;
 }
 
-std::vector<std::vector<std::string>> table_rows(const std::vector<control::TableSummary>& tables) {
-  std::vector<std::vector<std::string>> rows = {
-      {"TABLE", "ID", "SHARDS", "REPLICAS", "MIN INSYNC", "AVAILABLE", "SETTLED"}};
+TableRows table_rows(const std::vector<control::TableSummary>& tables) {
+  TableRows rows = {{"TABLE", "ID", "SHARDS", "REPLICAS", "MIN INSYNC", "AVAILABLE", "SETTLED"}};
   for (const control::TableSummary& summary : tables) {
     const control::Table& info = summary.table;
     rows.push_back({info.name, absl::StrCat(info.id), absl::StrCat(info.shard_count), absl::StrCat(info.replicas),
@@ -107,7 +111,7 @@ std::string shards_text(const ClusterStatus& status, const control::MapTable& ta
                                   ", ", counted(table_of_shards.replicas, "replica"), ", min_insync ",
                                   table_of_shards.min_insync, table_of_shards.read_anywhere ? ", read anywhere" : "",
                                   table_of_shards.hash_tags ? ", hash tags" : "", "\n");
-  std::vector<std::vector<std::string>> rows = {{"SHARD", "EPOCH", "STATE", "PRIMARY", "BACKUPS", "LEARNERS", "LACKS"}};
+  TableRows rows = {{"SHARD", "EPOCH", "STATE", "PRIMARY", "BACKUPS", "LEARNERS", "LACKS"}};
   for (const ShardView& shard : shards) {
     rows.push_back({absl::StrCat(shard.shard), absl::StrCat(shard.epoch), state_of(shard),
                     names_of(status, shard, ReplicaView::Role::kPrimary),
@@ -118,30 +122,27 @@ std::string shards_text(const ClusterStatus& status, const control::MapTable& ta
 }
 
 nlohmann::json nodes_json(const ClusterStatus& status) {
-  nlohmann::json nodes = nlohmann::json::array();
-  for (const auto& node : status.nodes) {
-    nlohmann::json unserved = nlohmann::json::array();
-    for (const control::ShardRef& shard : node.unserved) {
-      unserved.push_back({{"table_id", shard.shard.first}, {"shard", shard.shard.second}, {"why", shard.why}});
-    }
-    nodes.push_back({{"uuid", node.info.uuid},
-                     {"grpc_address", node.info.grpc_address},
-                     {"zone", node.info.zone},
-                     {"state", control::liveness_name(node.liveness)},
-                     {"workers", node.info.worker_count},
-                     {"replication_version", node.info.replication_version},
-                     {"replicates", node.info.replicates()},
-                     {"shards", node.owned_shard_count},
-                     {"replicas", node.replica_count},
-                     {"draining", node.info.draining},
-                     {"drain_progress", node.drain_progress},
-                     {"applied_revision", node.applied_revision},
-                     {"trouble", node.trouble},
-                     {"security", describe(node.security)},
-                     {"unserved", std::move(unserved)},
-                     {"silent_s", static_cast<double>(node.silent_ns) / 1e9}});
-  }
-  return nodes;
+  const auto unserved_json = [](const control::ShardRef& shard) -> nlohmann::json {
+    return {{"table_id", shard.shard.first}, {"shard", shard.shard.second}, {"why", shard.why}};
+  };
+  return json_list(status.nodes, [&](const ClusterStatus::Node& node) -> nlohmann::json {
+    return {{"uuid", node.info.uuid},
+            {"grpc_address", node.info.grpc_address},
+            {"zone", node.info.zone},
+            {"state", control::liveness_name(node.liveness)},
+            {"workers", node.info.worker_count},
+            {"replication_version", node.info.replication_version},
+            {"replicates", node.info.replicates()},
+            {"shards", node.owned_shard_count},
+            {"replicas", node.replica_count},
+            {"draining", node.info.draining},
+            {"drain_progress", node.drain_progress},
+            {"applied_revision", node.applied_revision},
+            {"trouble", node.trouble},
+            {"security", describe(node.security)},
+            {"unserved", json_list(node.unserved, unserved_json)},
+            {"silent_s", static_cast<double>(node.silent_ns) / 1e9}};
+  });
 }
 
 nlohmann::json table_json(const control::TableSummary& summary) {
@@ -158,15 +159,11 @@ nlohmann::json table_json(const control::TableSummary& summary) {
 }
 
 nlohmann::json tables_json(const std::vector<control::TableSummary>& tables) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const control::TableSummary& summary : tables) list.push_back(table_json(summary));
-  return list;
+  return json_list(tables, table_json);
 }
 
 nlohmann::json shards_json(const control::MapTable& table, uint64_t map_revision,
                            const std::vector<ShardView>& shards) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const ShardView& shard : shards) list.push_back(shard_json(shard));
   return {{"table", table.name},
           {"id", table.id},
           {"map_revision", map_revision},
@@ -174,7 +171,7 @@ nlohmann::json shards_json(const control::MapTable& table, uint64_t map_revision
           {"min_insync", table.min_insync},
           {"read_anywhere", table.read_anywhere},
           {"hash_tags", table.hash_tags},
-          {"shards", std::move(list)}};
+          {"shards", json_list(shards, shard_json)}};
 }
 
 }  // namespace skua::kv::ctl

@@ -9,12 +9,13 @@
 
 #include "control/client/admin_client.h"
 #include "kvstore/ctl/cluster_view.h"
+#include "kvstore/ctl/output.h"
 
 namespace skua::kv::ctl {
 
 /// Rows for table() (output.h); the first row is the heading.
-std::vector<std::vector<std::string>> node_rows(const control::ClusterStatus& status);
-std::vector<std::vector<std::string>> table_rows(const std::vector<control::TableSummary>& tables);
+TableRows node_rows(const control::ClusterStatus& status);
+TableRows table_rows(const std::vector<control::TableSummary>& tables);
 /// A line for each shard. Under a shard that is not settled, a line that says what it lacks.
 std::string shards_text(const control::ClusterStatus& status, const control::MapTable& table,
                         const std::vector<ShardView>& shards);

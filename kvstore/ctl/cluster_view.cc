@@ -152,18 +152,13 @@ std::string short_uuid(const ClusterStatus& status, const std::string& uuid) {
   const auto shared = [&](const ClusterStatus::Node& node) {
     return node.info.uuid != uuid && node.info.uuid.substr(0, length) == uuid.substr(0, length);
   };
-  while (length < uuid.size() && std::any_of(status.nodes.begin(), status.nodes.end(), shared)) ++length;
+  while (length < uuid.size() && std::ranges::any_of(status.nodes, shared)) ++length;
   return uuid.substr(0, length);
 }
 
 const char* role_name(ReplicaView::Role role) {
-  switch (role) {
-    case ReplicaView::Role::kPrimary: return "primary";
-    case ReplicaView::Role::kBackup: return "backup";
-    case ReplicaView::Role::kLearner: return "learner";
-    case ReplicaView::Role::kJoining: return "joining";
-  }
-  return "?";
+  static constexpr const char* kNames[] = {"primary", "backup", "learner", "joining"};  // in the order of Role
+  return kNames[static_cast<size_t>(role)];
 }
 
 ShardView view_of(const ClusterStatus& status, const control::ShardMap& map, const control::MapTable& table,
@@ -189,7 +184,7 @@ ShardView view_of(const ClusterStatus& status, const control::ShardMap& map, con
   view.available = record.primary.has_value() && serves(view.replicas.front());
   view.writable = view.available && view.member_count >= table.min_insync;
   view.settled = view.available && view.member_count == table.replicas &&
-                 std::all_of(view.replicas.begin(), view.replicas.end(), [&](const ReplicaView& replica) {
+                 std::ranges::all_of(view.replicas, [&](const ReplicaView& replica) {
                    return is_member(replica) && serves(replica) && !replica.draining;
                  });
   if (!view.settled) view.lacks = what_lacks(status, table, view);

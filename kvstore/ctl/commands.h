@@ -2,6 +2,8 @@
 #ifndef SKUA_KVSTORE_CTL_COMMANDS_H_
 #define SKUA_KVSTORE_CTL_COMMANDS_H_
 
+#include <memory>
+
 #include "app/config.h"
 #include "kvstore/client/types.h"
 #include "kvstore/ctl/output.h"
@@ -32,7 +34,23 @@ void add_quota_commands(app::Program& program, const Globals& globals);
 void add_audit_commands(app::Program& program, const Globals& globals);
 void add_status_command(app::Program& program, const Globals& globals);
 void add_doctor_command(app::Program& program, const Globals& globals);
-void add_help_command(app::Program& program);
+
+/// A command that was added, and what its command line sets.
+template <typename Arguments>
+struct Added {
+  app::Command& command;
+  Arguments& arguments;
+};
+
+/// Adds a command that runs `run` with arguments of its own, which live as long as the command.
+template <typename Arguments>
+Added<Arguments> add_command(app::Command& parent, const char* name, const char* summary, const Globals& globals,
+                             int (*run)(const Globals&, const Arguments&)) {
+  const auto arguments = std::make_shared<Arguments>();
+  app::Command& command = parent.add_command(name, summary);
+  command.action([&globals, arguments, run] { return run(globals, *arguments); });
+  return {command, *arguments};
+}
 
 /// Adds --durability, for commands that write.
 void add_durability_option(app::Command& command, Durability& durability);

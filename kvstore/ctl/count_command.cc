@@ -29,8 +29,10 @@ struct CountEnd {
   uint64_t count = 0;
 };
 
-int count_in(const Globals& globals, const CountArguments& arguments, const KeyRange& range, AsyncClient& client,
-             app::StopSignal& stop) {
+int count(const Globals& globals, const CountArguments& arguments) {
+  const KeyRange range = prefix_range(globals, arguments.prefix);
+  const AsyncSession session = open_async_client(globals, arguments.table);
+  AsyncClient& client = *session.client;
   const auto end = std::make_shared<CountEnd>();
   const ScanRange counted_range{
       .start = range.start, .end = range.end, .limit = 1, .keys_only = false, .count_only = true};
@@ -44,7 +46,7 @@ int count_in(const Globals& globals, const CountArguments& arguments, const KeyR
   if (!begun.ok()) return report_failure(begun);
   // The count itself is known at the end only. The client asks for a page at a time of each shard.
   Progress progress(isatty(STDERR_FILENO) != 0);
-  const absl::Status polled = poll_until(client, stop, end->is_there, [&] {
+  const absl::Status polled = poll_until(session, end->is_there, [&] {
     progress.tell([&] {
       return absl::StrCat("counting: ", counted(client.counters().attempts, "page"), " of 10,000 rows at most");
     });
@@ -57,21 +59,14 @@ int count_in(const Globals& globals, const CountArguments& arguments, const KeyR
 }  // namespace
 
 void add_count_command(app::Program& program, const Globals& globals) {
-  auto arguments = std::make_shared<CountArguments>();
-  app::Command& command = program.add_command("count", "Counts the keys of a table.");
+  const auto [command, arguments] = add_command(program, "count", "Counts the keys of a table.", globals, count);
   command.description(
       "The nodes read what they count, page by page, and each page is counted at a moment of its own. All of it must "
       "be done within --timeout: a large table needs a longer one.");
-  add_table_argument(command, "table", arguments->table);
-  add_prefix_option(command, arguments->prefix);
+  add_table_argument(command, "table", arguments.table);
+  add_prefix_option(command, arguments.prefix);
   command.example("skuactl count notes", "");
   command.example("skuactl count sessions --prefix user: --timeout 10m", "keys that begin with user:");
-  command.action([&globals, arguments] {
-    const KeyRange range = prefix_range(globals, arguments->prefix);
-    return with_async_client(globals, arguments->table, [&](AsyncClient& client, app::StopSignal& stop) {
-      return count_in(globals, *arguments, range, client, stop);
-    });
-  });
 }
 
 }  // namespace skua::kv::ctl

@@ -2,9 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -36,11 +34,11 @@ struct ScanArguments {
   uint32_t limit = 100;
 };
 
-/// Reports a read that failed. For an absent key the message names the key.
-int report_read(const ReadArguments& arguments, const std::string& key, const ReadResult& result) {
-  if (!absl::IsNotFound(result.status)) return report_failure(result.status);
-  return report_failure(
-      absl::NotFoundError(absl::StrCat("table ", arguments.table, " has no key ", shell_word(key_text(key)))));
+/// What all answers to a read have.
+nlohmann::json read_json(const std::string& key, const ReadResult& result) {
+  nlohmann::json json = {{"version", result.version}};
+  set_text(json, "key", "key_encoding", key);
+  return json;
 }
 
 /// Prints a value and a line break. A terminal shows it as printable text; programs and files get its bytes.
@@ -55,76 +53,61 @@ int get(const Globals& globals, const ReadArguments& arguments) {
   const bool to_file = is_given(*arguments.file_option, arguments.file);
   const bool to_output = to_file && arguments.file == "-";
   if (to_output && globals.json) {
-    app::fail_usage(kProgram,
-                    "--file - writes the value to standard output, where --output json writes: leave one out");
+    fail_usage("--file - writes the value to standard output, where --output json writes: leave one out");
   }
   if (to_output && arguments.with_version) {
-    app::fail_usage(kProgram,
-                    "--file - writes nothing but the value to standard output, and --with-version writes there: leave "
-                    "one out, or use --output json");
+    fail_usage(
+        "--file - writes nothing but the value to standard output, and --with-version writes there: leave "
+        "one out, or use --output json");
   }
-  if (to_file && !to_output) {
-    const absl::Status writable = app::check_output_file(arguments.file);
-    if (!writable.ok()) app::fail_usage(kProgram, absl::StrCat("cannot write the file: ", writable.message()));
+  if (to_file && !to_output) must_be_valid(app::check_output_file(arguments.file), "cannot write the file: ");
+  const ReadResult result = read_key(globals, arguments.table, key);
+  if (to_output) {
+    std::fwrite(result.value.data(), 1, result.value.size(), stdout);
+  } else if (to_file) {
+    must(app::write_file(arguments.file, result.value));
   }
-  return with_client(globals, arguments.table, [&](Client& client) {
-    const ReadResult result = client.get(arguments.table, key);
-    if (!result.ok()) return report_read(arguments, key, result);
-    if (to_output) {
-      std::fwrite(result.value.data(), 1, result.value.size(), stdout);
-    } else if (to_file) {
-      const absl::Status written = app::write_file(arguments.file, result.value);
-      if (!written.ok()) return report_failure(written);
+  if (globals.json) {
+    nlohmann::json json = read_json(key, result);
+    if (to_file) {
+      json["file"] = arguments.file;
+    } else {
+      set_text(json, "value", "encoding", result.value);
     }
-    if (globals.json) {
-      nlohmann::json json = {{"version", result.version}};
-      set_text(json, "key", "key_encoding", key);
-      if (to_file) {
-        json["file"] = arguments.file;
-      } else {
-        set_text(json, "value", "encoding", result.value);
-      }
-      print_json(json);
-      return app::kExitOk;
-    }
-    if (arguments.with_version) std::printf("version %llu\n", static_cast<unsigned long long>(result.version));
-    if (!to_file) print_value(result.value);
+    print_json(json);
     return app::kExitOk;
-  });
+  }
+  if (arguments.with_version) std::printf("version %llu\n", static_cast<unsigned long long>(result.version));
+  if (!to_file) print_value(result.value);
+  return app::kExitOk;
 }
 
 int ttl(const Globals& globals, const ReadArguments& arguments) {
   const std::string key = key_of(globals, "KEY", arguments.key);
-  return with_client(globals, arguments.table, [&](Client& client) {
-    const ReadResult result = client.get(arguments.table, key, {.with_ttl = true});
-    if (!result.ok()) return report_read(arguments, key, result);
-    nlohmann::json json = {{"version", result.version}, {"ttl_ms", nullptr}};
-    set_text(json, "key", "key_encoding", key);
-    if (!result.ttl.has_value()) return answer(globals, json, "never\n");
-    json["ttl_ms"] = result.ttl->count();
-    return answer(globals, json, absl::StrCat(result.ttl->count(), " ms\n"));
-  });
+  const ReadResult result = read_key(globals, arguments.table, key, {.with_ttl = true});
+  nlohmann::json json = read_json(key, result);
+  json["ttl_ms"] = nullptr;
+  if (!result.ttl.has_value()) return answer(globals, json, "never\n");
+  json["ttl_ms"] = result.ttl->count();
+  return answer(globals, json, absl::StrCat(result.ttl->count(), " ms\n"));
 }
 
 int tag(const Globals& globals, const ReadArguments& arguments) {
   const std::string key = key_of(globals, "KEY", arguments.key);
-  return with_client(globals, arguments.table, [&](Client& client) {
-    const ReadResult result = client.get(arguments.table, key, {.with_mark = true});
-    if (!result.ok()) return report_read(arguments, key, result);
-    const RecordMark mark = result.mark;
-    nlohmann::json json = {{"version", result.version}, {"tag", mark.tag}, {"row", mark.row}};
-    set_text(json, "key", "key_encoding", key);
-    return answer(globals, json, absl::StrCat(mark.tag, mark.row ? ", a row\n" : "\n"));
-  });
+  const ReadResult result = read_key(globals, arguments.table, key, {.with_mark = true});
+  nlohmann::json json = read_json(key, result);
+  json["tag"] = result.mark.tag;
+  json["row"] = result.mark.row;
+  return answer(globals, json, absl::StrCat(result.mark.tag, result.mark.row ? ", a row\n" : "\n"));
 }
 
 void print_rows_json(const Globals& globals, const RowsResult& result) {
-  nlohmann::json rows = nlohmann::json::array();
-  for (const OwnedRow& row : result.rows) {
-    nlohmann::json& json = rows.emplace_back(nlohmann::json{{"version", row.version}});
+  nlohmann::json rows = json_list(result.rows, [](const OwnedRow& row) {
+    nlohmann::json json = {{"version", row.version}};
     set_text(json, "key", "key_encoding", row.key);
     set_text(json, "value", "encoding", row.value);
-  }
+    return json;
+  });
   const std::string cursor = key_text(result.next_start);
   nlohmann::json json = {
       {"rows", rows}, {"has_more", result.has_more}, {"next_start_argument", nullptr}, {"next_cursor", cursor}};
@@ -139,80 +122,66 @@ void print_rows(const Globals& globals, const RowsResult& result) {
     std::printf("%s\t%s\n", key_text(row.key).c_str(), printable(row.value).c_str());
   }
   if (!result.has_more) return;
-  // So that the rows come first if stdout and stderr go to the same place.
-  std::fflush(stdout);
-  std::fprintf(stderr, "%s: more rows follow; go on with %s\n", kProgram,
-               start_option(globals, result.next_start).c_str());
+  print_notice(absl::StrCat("more rows follow; go on with ", start_option(globals, result.next_start)));
 }
 
 int scan(const Globals& globals, const ScanArguments& arguments) {
   if (!arguments.prefix.empty() && !arguments.end.empty()) {
-    app::fail_usage(kProgram, "--prefix and --end both say where to stop: leave one out");
+    fail_usage("--prefix and --end both say where to stop: leave one out");
   }
   const KeyRange prefixed = prefix_range(globals, arguments.prefix);
   const std::string start = std::max(start_of(globals, arguments.start), prefixed.start);
   const std::string end = arguments.end.empty() ? prefixed.end : key_of(globals, "--end", arguments.end);
   if (!arguments.prefix.empty() && !end.empty() && start >= end) {
-    app::fail_usage(kProgram,
-                    absl::StrCat("no key that begins with --prefix is at --start ", key_text(start), " or behind it"));
+    fail_usage(absl::StrCat("no key that begins with --prefix is at --start ", key_text(start), " or behind it"));
   }
   if (!end.empty() && start >= end) {
     const std::string which = start == end
                                   ? std::string("--start and --end are the same")
                                   : absl::StrCat("--start ", key_text(start), " is behind --end ", key_text(end));
-    app::fail_usage(kProgram, which + ": no key is between them; --end is the key to stop before");
+    fail_usage(which + ": no key is between them; --end is the key to stop before");
   }
-  return with_client(globals, arguments.table, [&](Client& client) {
-    const RowsResult result = client.scan(arguments.table, {.start = start, .end = end, .limit = arguments.limit});
-    if (!result.ok()) return report_failure(result.status);
-    globals.json ? print_rows_json(globals, result) : print_rows(globals, result);
-    return app::kExitOk;
+  const RowsResult result = with_client(globals, arguments.table, [&](Client& client) {
+    return client.scan(arguments.table, {.start = start, .end = end, .limit = arguments.limit});
   });
+  must(result.status);
+  globals.json ? print_rows_json(globals, result) : print_rows(globals, result);
+  return app::kExitOk;
 }
 
 }  // namespace
 
 void add_data_commands(app::Program& program, const Globals& globals) {
-  auto read = std::make_shared<ReadArguments>();
-  app::Command& get_command = add_key_command(program, "get", "Prints a key's value.", read->table, read->key);
-  read->file_option =
-      &get_command.add_string("file", &read->file, "Write the value there, byte for byte; -: standard output.")
+  const auto [get_command, read] = add_key_command(program, "get", "Prints a key's value.", globals, get);
+  read.file_option =
+      &get_command.add_string("file", &read.file, "Write the value there, byte for byte; -: standard output.")
            .value_name("FILE");
-  get_command.add_bool("with-version", &read->with_version, "A line with the key's version first.");
+  get_command.add_bool("with-version", &read.with_version, "A line with the key's version first.");
   get_command.description(
       "The value, and a line break behind it. A terminal shows bytes that are not printable as \\xNN; in a pipe or a "
       "file the bytes are as they are. --file - writes the bytes without a line break.");
   get_command.example("skuactl get notes greeting", "");
   get_command.example("skuactl get notes greeting --with-version", "for put --if-version");
   get_command.example("skuactl get notes picture --file picture.png", "as it is");
-  get_command.action([&globals, read] { return get(globals, *read); });
 
-  auto asked = std::make_shared<ReadArguments>();
-  app::Command& ttl_command =
-      add_key_command(program, "ttl", "Prints how long a key has to live, or never.", asked->table, asked->key);
-  ttl_command.example("skuactl ttl sessions ada", "");
-  ttl_command.action([&globals, asked] { return ttl(globals, *asked); });
+  add_key_command(program, "ttl", "Prints how long a key has to live, or never.", globals, ttl)
+      .command.example("skuactl ttl sessions ada", "");
 
-  app::Command& tag_command =
-      add_key_command(program, "tag", "Prints the tag that put gave a key, and whether it is marked as a row.",
-                      asked->table, asked->key);
-  tag_command.example("skuactl tag notes greeting", "");
-  tag_command.action([&globals, asked] { return tag(globals, *asked); });
+  add_key_command(program, "tag", "Prints the tag that put gave a key, and whether it is marked as a row.", globals,
+                  tag)
+      .command.example("skuactl tag notes greeting", "");
 
-  auto range = std::make_shared<ScanArguments>();
-  app::Command& scan_command = program.add_command("scan", "Prints rows in key order.");
+  const auto [scan_command, range] = add_command(program, "scan", "Prints rows in key order.", globals, scan);
   scan_command.description(
       "Keys are printed as --start and --end take them: \\xNN is a byte, \\\\ a backslash. If there are more rows, the "
-      "last "
-      "line, on standard error, says how to go on.");
-  add_table_argument(scan_command, "table", range->table);
-  add_start_options(scan_command, range->start, "First key; default: the smallest.");
-  scan_command.add_string("end", &range->end, "Key to stop before; default: the end.").value_name("KEY");
-  add_prefix_option(scan_command, range->prefix);
-  scan_command.add_int("limit", &range->limit, "Rows at most.").range(1, kScanLimitMax).unit("rows");
+      "last line, on standard error, says how to go on.");
+  add_table_argument(scan_command, "table", range.table);
+  add_start_options(scan_command, range.start, "First key; default: the smallest.");
+  scan_command.add_string("end", &range.end, "Key to stop before; default: the end.").value_name("KEY");
+  add_prefix_option(scan_command, range.prefix);
+  scan_command.add_int("limit", &range.limit, "Rows at most.").range(1, kScanLimitMax).unit("rows");
   scan_command.example("skuactl scan notes --prefix user:", "keys that begin with user:");
   scan_command.example("skuactl scan notes --start d --end h", "from d on, before h");
-  scan_command.action([&globals, range] { return scan(globals, *range); });
 }
 
 }  // namespace skua::kv::ctl

@@ -1,11 +1,8 @@
 // skuactl doctor: prints the findings of examine().
 #include <algorithm>
 #include <ctime>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,6 +14,7 @@
 #include "kvstore/ctl/cluster_view.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/doctor.h"
+#include "kvstore/ctl/with_client.h"
 #include "rpc/base/clock.h"
 #include "rpc/base/printable.h"
 #include "rpc/crypto/aead.h"
@@ -25,26 +23,16 @@ namespace skua::kv::ctl {
 namespace {
 
 const char* verdict_name(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kOk: return "ok";
-    case Verdict::kWarning: return "warn";
-    case Verdict::kFailure: return "FAIL";
-  }
-  return "?";
+  static constexpr const char* kNames[] = {"ok", "warn", "FAIL"};  // in the order of Verdict
+  return kNames[static_cast<size_t>(verdict)];
 }
 
 int report(const std::vector<Finding>& findings, bool json) {
   if (json) {
-    nlohmann::json out = nlohmann::json::array();
-    for (const Finding& finding : findings) {
-      out.push_back({{"area", finding.area},
-                     {"check", finding.name},
-                     {"verdict", verdict_name(finding.verdict)},
-                     {"detail", finding.detail},
-                     {"why", finding.why},
-                     {"remedy", finding.remedy}});
-    }
-    print_json(out);
+    print_json(json_list(findings, [](const Finding& finding) -> nlohmann::json {
+      return {{"area", finding.area},     {"check", finding.name}, {"verdict", verdict_name(finding.verdict)},
+              {"detail", finding.detail}, {"why", finding.why},    {"remedy", finding.remedy}};
+    }));
   } else {
     for (const Finding& finding : findings) {
       absl::PrintF("%-4s  %-8s %-15s %s\n", verdict_name(finding.verdict), finding.area, finding.name, finding.detail);
@@ -53,8 +41,7 @@ int report(const std::vector<Finding>& findings, bool json) {
       if (!finding.remedy.empty()) absl::PrintF("%31s-> %s\n", "", finding.remedy);
     }
   }
-  const bool failed = std::any_of(findings.begin(), findings.end(),
-                                  [](const Finding& finding) { return finding.verdict == Verdict::kFailure; });
+  const bool failed = std::ranges::find(findings, Verdict::kFailure, &Finding::verdict) != findings.end();
   return failed ? app::kExitFailure : app::kExitOk;
 }
 
@@ -77,42 +64,41 @@ absl::StatusOr<std::vector<ProgramSeen>> programs_of_cluster(const Globals& glob
   return programs;
 }
 
+int doctor(const Globals& globals, const DoctorOptions& given) {
+  const absl::StatusOr<std::vector<ProgramSeen>> programs = programs_of_cluster(globals);
+  DoctorOptions options = given;
+  options.security = {.files = globals.credential_files,
+                      .now_s = std::time(nullptr),
+                      .has_fast_cipher = rpc::has_aead_library(rpc::AeadLibrary::kIpsecMb),
+                      .programs = programs.value_or(std::vector<ProgramSeen>()),
+                      .unasked = programs.status()};
+  options.dpdk.wanted = globals.transport == TransportKind::kDpdk;
+  options.dpdk.devices = globals.dpdk.devices;
+  options.dpdk.huge_pages = globals.dpdk.huge_pages;
+  options.verbs.wanted = globals.transport == TransportKind::kVerbs;
+  options.verbs.device = globals.verbs.device;
+  return report(examine(options), globals.json);
+}
+
 }  // namespace
 
 void add_doctor_command(app::Program& program, const Globals& globals) {
-  auto options = std::make_shared<DoctorOptions>();
-  app::Command& command = program.add_command(
-      "doctor", "Says what would stop this machine from running each transport, and what mends it.");
+  const auto [command, options] =
+      add_command(program, "doctor",
+                  "Says what would stop this machine from running each transport, and what mends it.", globals, doctor);
   command.description(
       "With --transport dpdk or verbs, what that transport cannot do without is a failure instead of a warning, and "
-      "the "
-      "devices that --dpdk-devices or --verbs-device name are looked at.");
-  command.add_string("data-dir", &options->data_dir, "Where a node would keep its data.")
+      "the devices that --dpdk-devices or --verbs-device name are looked at.");
+  command.add_string("data-dir", &options.data_dir, "Where a node would keep its data.")
       .value_name("DIR")
-      .check([](const std::string& text) {
-        return text.empty() ? std::optional<std::string>("must be a directory") : std::nullopt;
-      });
-  command.add_list("interface", &options->dpdk.interfaces, "Interfaces whose link and MTU to look at.")
+      .check(not_empty("must be a directory"));
+  command.add_list("interface", &options.dpdk.interfaces, "Interfaces whose link and MTU to look at.")
       .value_name("NAME,...");
   command.example("skuactl doctor --data-dir /var/lib/skua", "");
   command.example("skuactl doctor --interface eth1 --output json", "also the link and the MTU of eth1");
   command.example("skuactl doctor --cert node.pem --key node.key --ca ca.pem", "will others believe this program?");
   command.example("skuactl doctor --transport dpdk --dpdk-devices 0000:3b:00.0", "can DPDK drive this card?");
   command.example("skuactl doctor --transport verbs --verbs-device mlx5_0", "can this RDMA adapter be used?");
-  command.action([&globals, options] {
-    const absl::StatusOr<std::vector<ProgramSeen>> programs = programs_of_cluster(globals);
-    options->security = {.files = globals.credential_files,
-                         .now_s = std::time(nullptr),
-                         .has_fast_cipher = rpc::has_aead_library(rpc::AeadLibrary::kIpsecMb),
-                         .programs = programs.value_or(std::vector<ProgramSeen>()),
-                         .unasked = programs.status()};
-    options->dpdk.wanted = globals.transport == TransportKind::kDpdk;
-    options->dpdk.devices = globals.dpdk.devices;
-    options->dpdk.huge_pages = globals.dpdk.huge_pages;
-    options->verbs.wanted = globals.transport == TransportKind::kVerbs;
-    options->verbs.device = globals.verbs.device;
-    return report(examine(*options), globals.json);
-  });
 }
 
 }  // namespace skua::kv::ctl

@@ -42,7 +42,7 @@ constexpr Capability kCapabilities[] = {
 bool serves_dpdk(const std::string& driver) {
   // With the two mlx drivers the card is shared: the kernel keeps its interface, and DPDK has queues of its own.
   static constexpr const char* kDrivers[] = {"vfio-pci", "igb_uio", "uio_pci_generic", "mlx5_core", "mlx4_core"};
-  return std::find(std::begin(kDrivers), std::end(kDrivers), driver) != std::end(kDrivers);
+  return std::ranges::find(kDrivers, driver) != std::end(kDrivers);
 }
 
 /// The network interfaces of a card. With virtio there is another device between the card and the interface.
@@ -54,6 +54,17 @@ std::vector<std::string> interfaces_on(const std::string& class_net, const std::
     if (!error && std::find(device.begin(), device.end(), fs::path(pci)) != device.end()) out.push_back(name);
   }
   return out;
+}
+
+/// The words of each line of a file.
+std::vector<std::vector<std::string>> word_lines(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::vector<std::string>> lines;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    lines.emplace_back(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
+  }
+  return lines;
 }
 
 struct NetworkCard {
@@ -86,8 +97,7 @@ class DpdkExaminer : public HostExaminer {
 
  private:
   [[nodiscard]] bool drives_hardware() const {
-    return std::any_of(cards_.begin(), cards_.end(),
-                       [&](const NetworkCard& card) { return absl::StrContains(plan_.devices, card.pci); });
+    return std::ranges::any_of(cards_, [&](const auto& card) { return absl::StrContains(plan_.devices, card.pci); });
   }
 
   void find_cards() {
@@ -234,38 +244,30 @@ class DpdkExaminer : public HostExaminer {
 
   [[nodiscard]] bool has_default_route(const std::string& interface) const {
     const std::string master = link_name(absl::StrCat(path("/sys/class/net/"), interface, "/master"));
-    std::ifstream v4(path("/proc/net/route"));
-    std::ifstream v6(path("/proc/net/ipv6_route"));
-    std::string line;
-    while (std::getline(v4, line)) {  // Iface Destination Gateway Flags RefCnt Use Metric Mask ...
-      std::istringstream in(line);
-      const std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
-      if (words.size() < 8 || words[1] != "00000000" || words[7] != "00000000") continue;
-      if (words[0] == interface || words[0] == master) return true;
-    }
-    const std::string anywhere(32, '0');
-    while (std::getline(v6, line)) {  // destination prefix-length ... interface
-      std::istringstream in(line);
-      const std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
-      if (words.size() < 10 || words[0] != anywhere || words[1] != "00") continue;
-      if (words.back() == interface || words.back() == master) return true;
-    }
-    return false;
+    const auto is_meant = [&](const std::string& name) { return name == interface || name == master; };
+    // Iface Destination Gateway Flags RefCnt Use Metric Mask ...
+    const auto is_v4 = [&](const std::vector<std::string>& words) {
+      return words.size() >= 8 && words[1] == "00000000" && words[7] == "00000000" && is_meant(words[0]);
+    };
+    // destination prefix-length ... interface
+    const auto is_v6 = [&](const std::vector<std::string>& words) {
+      return words.size() >= 10 && words[0] == std::string(32, '0') && words[1] == "00" && is_meant(words.back());
+    };
+    return std::ranges::any_of(word_lines(path("/proc/net/route")), is_v4) ||
+           std::ranges::any_of(word_lines(path("/proc/net/ipv6_route")), is_v6);
   }
 
   void cards() {
     if (cards_.empty()) {
       add("device", Verdict::kWarning, "no network card on the PCI bus",
           "use a virtual device, for example --dpdk-devices net_af_packet0,iface=eth1; or try: sudo deploy/cluster "
-          "start "
-          "--dir /tmp/skua --transport dpdk",
+          "start --dir /tmp/skua --transport dpdk",
           "DPDK drives cards by their PCI addresses; virtual devices go through the kernel, and are slower");
     }
-    const bool any =
-        std::any_of(cards_.begin(), cards_.end(), [](const auto& card) { return serves_dpdk(card.driver); });
+    const bool any = std::ranges::any_of(cards_, serves_dpdk, &NetworkCard::driver);
     for (const NetworkCard& card : cards_) {
-      const bool routed = std::any_of(card.interfaces.begin(), card.interfaces.end(),
-                                      [&](const std::string& name) { return has_default_route(name); });
+      const bool routed =
+          std::ranges::any_of(card.interfaces, [&](const std::string& name) { return has_default_route(name); });
       std::string detail = absl::StrCat(
           card.pci, " (", card.ids, "), ", card.driver.empty() ? "no driver" : absl::StrCat("driver ", card.driver),
           card.interfaces.empty() ? "" : absl::StrCat(", interface ", absl::StrJoin(card.interfaces, ", ")),
@@ -286,9 +288,7 @@ class DpdkExaminer : public HostExaminer {
       }
       const std::string name(device.substr(0, device.find(',')));
       const bool pci = name.find(':') != std::string::npos;
-      const bool known =
-          std::any_of(cards_.begin(), cards_.end(), [&](const NetworkCard& card) { return card.pci == name; });
-      if (!pci || known) continue;
+      if (!pci || std::ranges::find(cards_, name, &NetworkCard::pci) != cards_.end()) continue;
       add("device", Verdict::kFailure, absl::StrCat(name, ": no such network card"),
           "ls /sys/bus/pci/devices   (addresses are written in full: 0000:3b:00.0)", "--dpdk-devices names it");
     }

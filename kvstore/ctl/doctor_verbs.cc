@@ -121,8 +121,7 @@ class VerbsExaminer : public HostExaminer {
   [[nodiscard]] bool is_meant(const Port& port) const {
     if (plan_.device.empty() || plan_.device == port.device || plan_.device == port.name()) return true;
     const std::optional<GidBytes> wish = gid_of(plan_.device);
-    return wish.has_value() &&
-           std::any_of(port.gids.begin(), port.gids.end(), [&](const Gid& gid) { return gid_of(gid.text) == wish; });
+    return wish.has_value() && std::ranges::any_of(port.gids, [&](const Gid& gid) { return gid_of(gid.text) == wish; });
   }
 
   // --- Software
@@ -163,8 +162,8 @@ class VerbsExaminer : public HostExaminer {
             : "use a kernel with InfiniBand support (Debian: sudo apt-get install linux-image-amd64), or: tests/vm/run",
         "programs reach RDMA devices through it");
     const bool rxe = has_module("rdma_rxe");
-    const bool hardware = std::any_of(ports_.begin(), ports_.end(),
-                                      [](const Port& port) { return !absl::StartsWith(port.device, "rxe"); });
+    const bool hardware =
+        std::ranges::any_of(ports_, [](const Port& port) { return !absl::StartsWith(port.device, "rxe"); });
     add("rdma_rxe", rxe || hardware ? Verdict::kOk : Verdict::kWarning,
         rxe        ? "Soft-RoCE is loaded"
         : hardware ? "not loaded, and not needed: there is an adapter"
@@ -199,9 +198,7 @@ class VerbsExaminer : public HostExaminer {
   }
 
   void named_device() {
-    if (ports_.empty() || std::any_of(ports_.begin(), ports_.end(), [&](const Port& port) { return is_meant(port); })) {
-      return;
-    }
+    if (ports_.empty() || std::ranges::any_of(ports_, [&](const Port& port) { return is_meant(port); })) return;
     std::vector<std::string> there;
     for (const Port& port : ports_) {
       there.push_back(port.name());
@@ -212,7 +209,7 @@ class VerbsExaminer : public HostExaminer {
   }
 
   void port_state(const Port& port) {
-    const bool any = std::any_of(ports_.begin(), ports_.end(), [](const Port& other) { return other.active(); });
+    const bool any = std::ranges::any_of(ports_, &Port::active);
     // A card with two ports often has an unused one: while another port is active, this is a warning only.
     const Verdict down = plan_.wanted && (!any || !plan_.device.empty()) ? Verdict::kFailure : Verdict::kWarning;
     const std::string interface = port.gids.empty() ? "" : port.gids.front().interface;
@@ -233,8 +230,8 @@ class VerbsExaminer : public HostExaminer {
       texts.push_back(
           absl::StrCat(gid.index, ": ", address_of(gid), gid.type.empty() ? "" : absl::StrCat(" ", gid.type)));
     }
-    const bool routable = std::any_of(port.gids.begin(), port.gids.end(),
-                                      [](const Gid& gid) { return gid.type == "RoCE v2" && !gid.is_link_local(); });
+    const bool routable =
+        std::ranges::any_of(port.gids, [](const Gid& gid) { return gid.type == "RoCE v2" && !gid.is_link_local(); });
     const bool good = port.ethernet ? routable : !port.gids.empty();
     const std::string interface =
         port.gids.empty() || port.gids.front().interface.empty() ? "INTERFACE" : port.gids.front().interface;

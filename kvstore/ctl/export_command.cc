@@ -19,7 +19,6 @@
 #include "kvstore/ctl/key_text.h"
 #include "kvstore/ctl/line_file.h"
 #include "kvstore/ctl/progress.h"
-#include "kvstore/ctl/resume_text.h"
 #include "kvstore/ctl/table_line.h"
 #include "kvstore/ctl/with_client.h"
 
@@ -45,14 +44,13 @@ struct ExportArguments {
 class Exporter {
  public:
   Exporter(const Globals& globals, const ExportArguments& arguments, KeyRange range, std::optional<std::string> after,
-           AsyncClient& client, app::StopSignal& stop)
+           const AsyncSession& session)
       : globals_(globals),
         arguments_(arguments),
         range_(std::move(range)),
         last_key_(std::move(after)),
-        client_(client),
-        stop_(stop),
-        file_(arguments.file, stop) {}
+        session_(session),
+        file_(arguments.file, *session.stop) {}
 
   /// OK: every row is where it should be, and on the disk if that is a file.
   absl::Status run();
@@ -86,8 +84,7 @@ class Exporter {
   const ExportArguments& arguments_;
   const KeyRange range_;
   std::optional<std::string> last_key_;
-  AsyncClient& client_;
-  app::StopSignal& stop_;
+  const AsyncSession& session_;
   LineFile file_;
   Progress progress_;
   uint64_t rows_ = 0;
@@ -101,11 +98,11 @@ absl::Status Exporter::read_page(std::string_view start, Page& page) {
                         .end = range_.end,
                         .limit = arguments_.with_ttl ? kPageKeys : kPageRows,
                         .keys_only = arguments_.with_ttl};
-  absl::Status begun = client_.scan(arguments_.table, range, read_options(), [read](ScanResult&& result) {
+  absl::Status begun = session_.client->scan(arguments_.table, range, read_options(), [read](ScanResult&& result) {
     read->result = std::move(result);
     read->is_there = true;
   });
-  if (begun.ok()) begun = poll_until(client_, stop_, read->is_there);
+  if (begun.ok()) begun = poll_until(session_, read->is_there);
   if (!begun.ok()) return begun;
   page = std::move(*read);
   return page.result.status;
@@ -119,14 +116,14 @@ absl::Status Exporter::append_group(std::span<const Row> keys, std::string& line
   ReadOptions options = read_options();
   options.with_ttl = true;
   for (size_t i = 0; i < keys.size(); ++i) {
-    absl::Status begun = client_.get(arguments_.table, keys[i].key, options, [group, i](GetResult&& result) {
+    absl::Status begun = session_.client->get(arguments_.table, keys[i].key, options, [group, i](GetResult&& result) {
       group->results[i] = std::move(result);
       --group->left;
     });
     if (!begun.ok()) return begun;
     ++group->left;
   }
-  absl::Status ended = poll_until(client_, stop_, is_done, [&] { is_done = group->left == 0; });
+  absl::Status ended = poll_until(session_, is_done, [&] { is_done = group->left == 0; });
   if (!ended.ok()) {
     // What was read must not outlive the client, and callbacks that are still to come hold the group.
     for (GetResult& result : group->results) result = GetResult();
@@ -221,32 +218,26 @@ int report_unfinished(const app::Program& program, const ExportArguments& argume
 }
 
 /// The key of --after, which is read as it is printed, also with --raw-keys.
-std::optional<std::string> after_of(const Globals& globals, const ExportArguments& arguments, const KeyRange& range) {
+std::optional<std::string> after_of(const ExportArguments& arguments, const KeyRange& range) {
   if (arguments.after.empty()) return std::nullopt;
-  Globals with_escapes = globals;
-  with_escapes.raw_keys = false;
-  std::string after = key_of(with_escapes, "--after", arguments.after);
+  std::string after = printed_key_of("--after", arguments.after);
   if (!range.end.empty() && after >= range.end) {
-    app::fail_usage(kProgram, "--after is behind all keys that begin with --prefix");
+    fail_usage("--after is behind all keys that begin with --prefix");
   }
   return after;
 }
 
 int export_table(const app::Program& program, const Globals& globals, const ExportArguments& arguments) {
   const KeyRange range = prefix_range(globals, arguments.prefix);
-  const std::optional<std::string> after = after_of(globals, arguments, range);
-  if (arguments.file != "-") {
-    const absl::Status writable = app::check_output_file(arguments.file);
-    if (!writable.ok()) app::fail_usage(kProgram, absl::StrCat("cannot write the file: ", writable.message()));
-  }
-  return with_async_client(globals, arguments.table, [&](AsyncClient& client, app::StopSignal& stop) {
-    Exporter exporter(globals, arguments, range, after, client, stop);
-    const absl::Status status = exporter.run();
-    if (!status.ok()) return report_unfinished(program, arguments, exporter, status);
-    if (exporter.file().is_standard_output()) return app::kExitOk;
-    return answer(globals, {{"done", "exported"}, {"rows", exporter.rows()}, {"file", arguments.file}},
-                  absl::StrCat("exported ", counted(exporter.rows(), "row"), "\n"));
-  });
+  const std::optional<std::string> after = after_of(arguments, range);
+  if (arguments.file != "-") must_be_valid(app::check_output_file(arguments.file), "cannot write the file: ");
+  const AsyncSession session = open_async_client(globals, arguments.table);
+  Exporter exporter(globals, arguments, range, after, session);
+  const absl::Status status = exporter.run();
+  if (!status.ok()) return report_unfinished(program, arguments, exporter, status);
+  if (exporter.file().is_standard_output()) return app::kExitOk;
+  return answer(globals, {{"done", "exported"}, {"rows", exporter.rows()}, {"file", arguments.file}},
+                absl::StrCat("exported ", counted(exporter.rows(), "row"), "\n"));
 }
 
 }  // namespace
@@ -256,10 +247,9 @@ void add_export_command(app::Program& program, const Globals& globals) {
   app::Command& command = program.add_command("export", "Writes the rows of a table as lines of JSON.");
   command.description(
       "A line for each row, in key order: {\"key\":\"greeting\",\"value\":\"hello\"}. What is not UTF-8 is in "
-      "key_base64 "
-      "or value_base64 instead. Marks are in tag and row. A scan tells no times to live: with --with-ttl each row is "
-      "read by itself, and the line has ttl_ms. Rows are read in pages of different moments, so writes that are made "
-      "meanwhile may be there or not.\n\n"
+      "key_base64 or value_base64 instead. Marks are in tag and row. A scan tells no times to live: with --with-ttl "
+      "each row is read by itself, and the line has ttl_ms. Rows are read in pages of different moments, so writes "
+      "that are made meanwhile may be there or not.\n\n"
       "--timeout holds for each page. If the export fails, the last line on standard error is the command that goes "
       "on. A file only ever has whole lines, and is on the disk when the command ends with code 0.");
   add_table_argument(command, "table", arguments->table);

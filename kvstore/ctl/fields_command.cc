@@ -1,7 +1,6 @@
 // skuactl fields.
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -62,32 +61,21 @@ absl::Status check_all_there(const std::vector<std::string>& names, const std::v
 
 int fields(const Globals& globals, const FieldsArguments& arguments) {
   const std::string key = key_of(globals, "KEY", arguments.key);
-  std::vector<std::string> names;
-  names.reserve(arguments.names.size());
-  for (const std::string& text : arguments.names) names.push_back(key_of(globals, "FIELD", text));
+  const std::vector<std::string> names = keys_of(globals, "FIELD", arguments.names);
   const std::vector<std::string_view> wanted(names.begin(), names.end());
-  return with_client(globals, arguments.table, [&](Client& client) {
-    const ReadResult result = client.get(arguments.table, key, {.fields = wanted});
-    if (absl::IsNotFound(result.status)) {
-      return report_failure(
-          absl::NotFoundError(absl::StrCat("table ", arguments.table, " has no key ", shell_word(key_text(key)))));
-    }
-    std::vector<Field> found;
-    const absl::Status status = result.ok() ? read_row(result.value, found) : result.status;
-    if (!status.ok()) return report_failure(status);
-    print_fields(globals, result.version, found);
-    const absl::Status all = check_all_there(names, found);
-    return all.ok() ? app::kExitOk : report_failure(all);
-  });
+  const ReadResult result = read_key(globals, arguments.table, key, {.fields = wanted});
+  std::vector<Field> found;
+  must(read_row(result.value, found));
+  print_fields(globals, result.version, found);
+  must(check_all_there(names, found));
+  return app::kExitOk;
 }
 
 }  // namespace
 
 void add_fields_command(app::Program& program, const Globals& globals) {
-  auto arguments = std::make_shared<FieldsArguments>();
-  app::Command& command =
-      add_key_command(program, "fields", "Prints fields of a row.", arguments->table, arguments->key);
-  command.add_positional_list("field", &arguments->names, "Names of fields, in the notation of keys; none: all fields.")
+  const auto [command, arguments] = add_key_command(program, "fields", "Prints fields of a row.", globals, fields);
+  command.add_positional_list("field", &arguments.names, "Names of fields, in the notation of keys; none: all fields.")
       .optional();
   command.description(
       "A line for each field: its name, tab, its value. Rows are values that patch has made, and hashes of Redis's "
@@ -95,7 +83,6 @@ void add_fields_command(app::Program& program, const Globals& globals) {
       "exit code is 1.");
   command.example("skuactl fields users ada", "");
   command.example("skuactl fields users ada born name", "");
-  command.action([&globals, arguments] { return fields(globals, *arguments); });
 }
 
 }  // namespace skua::kv::ctl

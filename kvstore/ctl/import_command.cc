@@ -14,10 +14,9 @@
 #include "kvstore/client/async_client.h"
 #include "kvstore/codec/text.h"
 #include "kvstore/ctl/commands.h"
-#include "kvstore/ctl/line_ledger.h"
 #include "kvstore/ctl/line_source.h"
+#include "kvstore/ctl/line_splitter.h"
 #include "kvstore/ctl/progress.h"
-#include "kvstore/ctl/resume_text.h"
 #include "kvstore/ctl/table_line.h"
 #include "kvstore/ctl/with_client.h"
 
@@ -41,13 +40,11 @@ struct ImportArguments {
 
 class Importer {
  public:
-  Importer(const Globals& globals, const ImportArguments& arguments, LineSource& source, AsyncClient& client,
-           app::StopSignal& stop)
+  Importer(const Globals& globals, const ImportArguments& arguments, LineSource& source, const AsyncSession& session)
       : globals_(globals),
         arguments_(arguments),
         source_(source),
-        client_(client),
-        stop_(stop),
+        session_(session),
         ledger_(arguments.skip_lines),
         to_skip_(arguments.skip_lines) {}
 
@@ -78,8 +75,7 @@ class Importer {
   const Globals& globals_;
   const ImportArguments& arguments_;
   LineSource& source_;
-  AsyncClient& client_;
-  app::StopSignal& stop_;
+  const AsyncSession& session_;
   LineLedger ledger_;
   uint64_t to_skip_;
   std::optional<Waiting> waiting_;
@@ -92,7 +88,7 @@ class Importer {
 };
 
 void Importer::fail(uint64_t line, const absl::Status& status) {
-  if (failure_.ok()) failure_ = absl::Status(status.code(), absl::StrCat("line ", line, ": ", status.message()));
+  if (failure_.ok()) failure_ = with_words(absl::StrCat("line ", line, ": "), status);
 }
 
 bool Importer::take_line() {
@@ -133,9 +129,9 @@ void Importer::begin_write(Waiting&& waiting) {
   if (waiting.row.ttl.has_value()) options.ttl = *waiting.row.ttl;
   const size_t bytes = waiting.row.key.size() + waiting.row.value.size();
   const std::string key = std::move(waiting.row.key);
-  const absl::Status begun =
-      client_.put(arguments_.table, key, PutValue(std::move(waiting.row.value)), options,
-                  [this, line = waiting.line, key, bytes](WriteResult&& result) { ended(line, key, bytes, result); });
+  const absl::Status begun = session_.client->put(
+      arguments_.table, key, PutValue(std::move(waiting.row.value)), options,
+      [this, line = waiting.line, key, bytes](WriteResult&& result) { ended(line, key, bytes, result); });
   if (!begun.ok()) return fail(waiting.line, begun);
   keys_in_flight_.insert(key);
   bytes_in_flight_ += bytes;
@@ -163,11 +159,11 @@ bool Importer::begin_writes() {
 
 absl::Status Importer::run() {
   for (;;) {
-    if (failure_.ok() && stop_.wait_for(0)) failure_ = absl::CancelledError("interrupted");
+    if (failure_.ok() && session_.stop->wait_for(0)) failure_ = absl::CancelledError("interrupted");
     const bool has_more = begin_writes();
     const bool reads_on = failure_.ok() && (waiting_.has_value() || !source_.has_ended());
     if (!reads_on && keys_in_flight_.empty()) break;
-    client_.poll(has_more ? std::chrono::milliseconds(0) : kSourcePause);
+    session_.client->poll(has_more ? std::chrono::milliseconds(0) : kSourcePause);
     progress_.tell([&] { return absl::StrCat("imported ", counted(rows_, "row")); });
   }
   if (failure_.ok() && to_skip_ > 0) {
@@ -199,13 +195,12 @@ int report_unfinished_import(const app::Program& program, const ImportArguments&
 
 int import_table(const app::Program& program, const Globals& globals, const ImportArguments& arguments) {
   LineSource source(arguments.file, kTableLineBytesMax);
-  return with_async_client(globals, arguments.table, [&](AsyncClient& client, app::StopSignal& stop) {
-    Importer importer(globals, arguments, source, client, stop);
-    const absl::Status status = importer.run();
-    if (!status.ok()) return report_unfinished_import(program, arguments, importer, status);
-    return answer(globals, {{"done", "imported"}, {"rows", importer.rows()}, {"lines", importer.stored_lines()}},
-                  absl::StrCat("imported ", counted(importer.rows(), "row"), "\n"));
-  });
+  const AsyncSession session = open_async_client(globals, arguments.table);
+  Importer importer(globals, arguments, source, session);
+  const absl::Status status = importer.run();
+  if (!status.ok()) return report_unfinished_import(program, arguments, importer, status);
+  return answer(globals, {{"done", "imported"}, {"rows", importer.rows()}, {"lines", importer.stored_lines()}},
+                absl::StrCat("imported ", counted(importer.rows(), "row"), "\n"));
 }
 
 }  // namespace
@@ -216,10 +211,9 @@ void add_import_command(app::Program& program, const Globals& globals) {
   command.description(
       "Each line is {\"key\":...,\"value\":...}, with key_base64 or value_base64 for bytes, and tag, row and ttl_ms if "
       "they are wanted. What a key has is replaced. Empty lines are left out.\n\n"
-      "Many writes are in flight; --timeout holds for each. The import stops at the first line that is wrong or cannot "
-      "be written, and the last line on standard error says how many lines from the beginning are certainly stored, "
-      "and "
-      "the command that goes on. To write a line again does no harm.");
+      "Many writes are in flight; --timeout holds for each. The import stops at the first line that is wrong or "
+      "cannot be written, and the last line on standard error says how many lines from the beginning are certainly "
+      "stored, and the command that goes on. To write a line again does no harm.");
   add_table_argument(command, "table", arguments->table);
   command.add_string("file", &arguments->file, "Where the lines are; -: standard input.").value_name("FILE");
   command.add_int("skip-lines", &arguments->skip_lines, "Leave out so many lines at the beginning: to go on.")

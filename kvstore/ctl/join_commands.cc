@@ -3,15 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "app/exit.h"
 #include "control/client/admin_client.h"
 #include "control/client/join_client.h"
 #include "control/core/cluster_limits.h"
@@ -21,8 +18,8 @@
 #include "control/security/join_token.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/output.h"
+#include "kvstore/ctl/with_client.h"
 #include "rpc/base/clock.h"
-#include "rpc/base/status.h"
 
 namespace skua::kv::ctl {
 namespace {
@@ -32,6 +29,7 @@ using control::CertificateInfo;
 using control::CredentialFiles;
 using control::JoinTokenSummary;
 
+constexpr char kLookAtTokens[] = "skuactl cert tokens";
 /// Of the number by which people call a token: the first digits of its secret's hash.
 constexpr size_t kTokenNumberDigits = 12;
 
@@ -48,33 +46,28 @@ struct JoinArguments {
 
 int make_token(const Globals& globals, const TokenArguments& arguments) {
   if (arguments.role != "node" && arguments.name.empty()) {
-    app::fail_usage(kProgram, absl::StrCat("a token for the role ", arguments.role,
-                                           " is for one name: skuactl cert join-token ", arguments.role, " NAME"));
+    fail_usage(absl::StrCat("a token for the role ", arguments.role, " is for one name: skuactl cert join-token ",
+                            arguments.role, " NAME"));
   }
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
-  const absl::StatusOr<JoinTokenSummary> made =
-      admin.create_join_token(arguments.role, arguments.name, static_cast<uint32_t>(arguments.ttl_ns / kSecond));
-  if (!made.ok()) return report_change_failure(made.status(), "skuactl cert tokens");
+  const JoinTokenSummary made =
+      must_change(admin_of(globals).create_join_token(arguments.role, arguments.name,
+                                                      static_cast<uint32_t>(arguments.ttl_ns / kSecond)),
+                  kLookAtTokens);
   // The word alone on standard output: $(skuactl cert join-token).
   if (!globals.json) {
-    absl::FPrintF(stderr, "token %s: one certificate of %s, until %s\n", made->token_id, made->principal,
-                  control::wall_time_text(made->expires_s));
+    absl::FPrintF(stderr, "token %s: one certificate of %s, until %s\n", made.token_id, made.principal,
+                  control::wall_time_text(made.expires_s));
   }
-  return answer(globals,
-                {{"token", made->token},
-                 {"token_id", made->token_id},
-                 {"identity", made->principal},
-                 {"expires_s", made->expires_s}},
-                made->token + "\n");
+  return answer(
+      globals,
+      {{"token", made.token}, {"token_id", made.token_id}, {"identity", made.principal}, {"expires_s", made.expires_s}},
+      made.token + "\n");
 }
 
 int list_tokens(const Globals& globals) {
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
-  const absl::StatusOr<std::vector<JoinTokenSummary>> tokens = admin.join_tokens();
-  if (!tokens.ok()) return report_failure(tokens.status());
   nlohmann::json listed = nlohmann::json::array();
   std::string text;
-  for (const JoinTokenSummary& token : *tokens) {
+  for (const JoinTokenSummary& token : must(admin_of(globals).join_tokens())) {
     listed.push_back({{"token_id", token.token_id},
                       {"identity", token.principal},
                       {"expires_s", token.expires_s},
@@ -91,12 +84,9 @@ int drop_token(const Globals& globals, const std::string& word) {
   const std::string token_id =
       token.ok() ? control::join_secret_hash(token->secret).substr(0, kTokenNumberDigits) : word;
   if (token_id.size() != kTokenNumberDigits) {
-    app::fail_usage(kProgram, "give the token's number, as skuactl cert tokens shows it, or the whole token");
+    fail_usage("give the token's number, as skuactl cert tokens shows it, or the whole token");
   }
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
-  if (absl::Status dropped = admin.drop_join_token(token_id); !dropped.ok()) {
-    return report_change_failure(dropped, "skuactl cert tokens");
-  }
+  must_change(admin_of(globals).drop_join_token(token_id), kLookAtTokens);
   return answer(globals, {{"token_id", token_id}}, absl::StrCat("token ", token_id, " is not good any more\n"));
 }
 
@@ -118,7 +108,7 @@ std::string given_token(const std::string& word) {
   if (!word.empty()) return word;
   const char* variable = std::getenv("SKUA_JOIN_TOKEN");  // NOLINT(concurrency-mt-unsafe): no other thread yet
   if (variable == nullptr || *variable == '\0') {
-    app::fail_usage(kProgram, "there is no join token: give it, or - for standard input, or set SKUA_JOIN_TOKEN");
+    fail_usage("there is no join token: give it, or - for standard input, or set SKUA_JOIN_TOKEN");
   }
   return variable;
 }
@@ -126,19 +116,18 @@ std::string given_token(const std::string& word) {
 int join(const Globals& globals, const JoinArguments& arguments) {
   const CredentialFiles files = control::certificate_files_in(arguments.out);
   // Whoever joins again is who he was, and has the same key.
-  const auto owner = control::owner_of_directory(arguments.out);
-  if (!owner.ok()) app::fail_usage(kProgram, absl::StrCat("--out: ", owner.status().message()));
+  const auto owner = must_be_valid(control::owner_of_directory(arguments.out), "--out: ");
   control::JoinOptions options{.control_address = globals.control_address,
                                .token = given_token(arguments.token),
                                .timeout_ns = globals.timeout_ns};
-  if (owner->has_value()) {
-    options.role = control::role_name((*owner)->role);
-    options.name = (*owner)->name;
-    options.cluster_id = (*owner)->cluster_id;
+  if (owner.has_value()) {
+    options.role = control::role_name(owner->role);
+    options.name = owner->name;
+    options.cluster_id = owner->cluster_id;
   }
   const absl::StatusOr<CertificateInfo> joined = control::join(options, files);
-  if (absl::IsInvalidArgument(joined.status())) app::fail_usage(kProgram, std_view(joined.status().message()));
-  if (!joined.ok()) return report_failure(joined.status());
+  if (absl::IsInvalidArgument(joined.status())) must_be_valid(joined.status());
+  must(joined.status());
   const int code = tell(globals, *joined, files);
   if (!globals.json) {
     absl::PrintF("Use: --cert %s --key %s --ca %s\n", files.certificate, files.key, files.authorities);
@@ -149,57 +138,51 @@ int join(const Globals& globals, const JoinArguments& arguments) {
 int renew(const Globals& globals) {
   const control::CredentialsPtr credentials = credentials_of(globals);
   if (credentials == nullptr) {
-    app::fail_usage(kProgram, "there is no certificate to renew: give --cert, --key and --ca");
+    fail_usage("there is no certificate to renew: give --cert, --key and --ca");
   }
   AdminClient admin(globals.control_address, globals.timeout_ns, credentials);
-  const absl::StatusOr<CertificateInfo> renewed = control::renew(globals.credential_files, false, admin);
-  return renewed.ok() ? tell(globals, *renewed, globals.credential_files) : report_failure(renewed.status());
+  return tell(globals, must(control::renew(globals.credential_files, false, admin)), globals.credential_files);
 }
 
 }  // namespace
 
 void add_join_commands(app::Command& group, const Globals& globals) {
-  app::Command& token_command = group.add_command(
-      "join-token", "Has a token made that gives one certificate, for a program that makes its key itself.");
-  const auto token = std::make_shared<TokenArguments>();
-  token_command.add_positional("role", &token->role, "node, admin, monitor or client; node if left out.")
+  const auto [token_command, token] = add_command(
+      group, "join-token", "Has a token made that gives one certificate, for a program that makes its key itself.",
+      globals, make_token);
+  token_command.add_positional("role", &token.role, "node, admin, monitor or client; node if left out.")
       .one_of({"node", "admin", "monitor", "client"})
       .optional();
   token_command
-      .add_positional("name", &token->name,
+      .add_positional("name", &token.name,
                       "Who it is for. Of a node that there is already: its uuid; else leave it out.")
       .optional();
-  token_command.add_duration("ttl", &token->ttl_ns, "How long the token is good.")
+  token_command.add_duration("ttl", &token.ttl_ns, "How long the token is good.")
       .range(kSecond, control::kJoinTokenSecondsMax * kSecond);
   token_command.example("skuactl cert join-token", "a token for a new node: skuad --join-token TOKEN");
   token_command.example("skuactl cert join-token client app-7 --ttl 10m", "one for an application");
-  token_command.action([token, &globals] { return make_token(globals, *token); });
 
   app::Command& list_command = group.add_command("tokens", "Shows the join tokens that have not expired.");
   list_command.example("skuactl cert tokens", "their numbers, never the tokens");
   list_command.action([&globals] { return list_tokens(globals); });
 
-  app::Command& drop_command = group.add_command("drop-token", "Takes a join token back.");
-  const auto token_id = std::make_shared<std::string>();
-  drop_command.add_positional("number", token_id.get(), "As skuactl cert tokens shows it, or the token itself.");
+  const auto [drop_command, token_id] =
+      add_command(group, "drop-token", "Takes a join token back.", globals, drop_token);
+  drop_command.add_positional("number", &token_id, "As skuactl cert tokens shows it, or the token itself.");
   drop_command.example("skuactl cert drop-token 3f0c6d5e9a12", "nobody joins by it any more");
-  drop_command.action([token_id, &globals] { return drop_token(globals, *token_id); });
 
-  app::Command& join_command =
-      group.add_command("join", "Makes a key, and gets the certificate that a join token gives.");
-  const auto join_arguments = std::make_shared<JoinArguments>();
+  const auto [join_command, joining] =
+      add_command(group, "join", "Makes a key, and gets the certificate that a join token gives.", globals, join);
   join_command
-      .add_positional("token", &join_arguments->token,
+      .add_positional("token", &joining.token,
                       "As skuactl cert join-token printed it; -: from standard input; left out: SKUA_JOIN_TOKEN.")
       .optional();
-  join_command
-      .add_string("out", &join_arguments->out, "Where cert.pem, key.pem and ca.pem go; made if it is not there.")
+  join_command.add_string("out", &joining.out, "Where cert.pem, key.pem and ca.pem go; made if it is not there.")
       .value_name("DIR")
       .required();
   join_command.example("skuactl cert join - --out app-7 < token", "for an application; nodes join by themselves");
   join_command.example("SKUA_JOIN_TOKEN=skua-join-AR... skuactl cert join --out app-7",
                        "the token is in no list of processes");
-  join_command.action([join_arguments, &globals] { return join(globals, *join_arguments); });
 
   app::Command& renew_command = group.add_command("renew", "Replaces the certificate of --cert by a new one.");
   renew_command.example("skuactl cert renew --cert app-7/cert.pem --key app-7/key.pem --ca app-7/ca.pem",

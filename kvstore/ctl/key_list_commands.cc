@@ -1,8 +1,6 @@
 // skuactl mget, exists.
 #include <algorithm>
 #include <cstdio>
-#include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -39,13 +37,6 @@ struct FoundKeys {
   [[nodiscard]] bool is_absent(size_t index) const { return absl::IsNotFound(results[index].status); }
 };
 
-std::vector<std::string> keys_of(const Globals& globals, const KeyListArguments& arguments) {
-  std::vector<std::string> keys;
-  keys.reserve(arguments.keys.size());
-  for (const std::string& text : arguments.keys) keys.push_back(key_of(globals, "KEY", text));
-  return keys;
-}
-
 /// Reads all keys, as many at a time as one MULTI_GET takes. The first failure that is not NOT_FOUND, or OK.
 absl::Status read_all(Client& client, const std::string& table, FoundKeys& found) {
   const std::vector<std::string_view> views(found.keys.begin(), found.keys.end());
@@ -73,16 +64,15 @@ absl::Status check_all_found(const std::string& table, const FoundKeys& found) {
                                           unnamed == 0 ? "" : absl::StrCat(" and ", counted(unnamed, "more key"))));
 }
 
+using PrintFoundFn = void(const Globals& globals, const FoundKeys& found);
+
 /// Reads the keys and prints them by `print`. Exit code 1 if one of them is absent.
-int read_and_print(const Globals& globals, const KeyListArguments& arguments,
-                   const std::function<void(const FoundKeys&)>& print) {
-  FoundKeys found{.keys = keys_of(globals, arguments), .results = {}};
-  return with_client(globals, arguments.table, [&](Client& client) {
-    if (absl::Status status = read_all(client, arguments.table, found); !status.ok()) return report_failure(status);
-    print(found);
-    const absl::Status all = check_all_found(arguments.table, found);
-    return all.ok() ? app::kExitOk : report_failure(all);
-  });
+int read_keys(const Globals& globals, const KeyListArguments& arguments, PrintFoundFn& print) {
+  FoundKeys found{.keys = keys_of(globals, "KEY", arguments.keys), .results = {}};
+  must(with_client(globals, arguments.table, [&](Client& client) { return read_all(client, arguments.table, found); }));
+  print(globals, found);
+  must(check_all_found(arguments.table, found));
+  return app::kExitOk;
 }
 
 void print_values(const Globals& globals, const FoundKeys& found) {
@@ -117,9 +107,17 @@ void print_presence(const Globals& globals, const FoundKeys& found) {
   if (globals.json) print_json(entries);
 }
 
-app::Command& add_key_list_command(app::Program& program, const char* name, const char* summary,
-                                   KeyListArguments& arguments) {
-  app::Command& command = program.add_command(name, summary);
+int mget(const Globals& globals, const KeyListArguments& arguments) {
+  return read_keys(globals, arguments, print_values);
+}
+
+int keys_exist(const Globals& globals, const KeyListArguments& arguments) {
+  return read_keys(globals, arguments, print_presence);
+}
+
+app::Command& add_key_list_command(app::Program& program, const char* name, const char* summary, const Globals& globals,
+                                   int (*run)(const Globals&, const KeyListArguments&)) {
+  const auto [command, arguments] = add_command(program, name, summary, globals, run);
   add_table_argument(command, "table", arguments.table);
   command.add_positional_list("key", &arguments.keys, "Keys, in the notation of get.");
   return command;
@@ -128,24 +126,18 @@ app::Command& add_key_list_command(app::Program& program, const char* name, cons
 }  // namespace
 
 void add_key_list_commands(app::Program& program, const Globals& globals) {
-  auto read = std::make_shared<KeyListArguments>();
-  app::Command& mget_command = add_key_list_command(program, "mget", "Prints the values of several keys.", *read);
+  app::Command& mget_command =
+      add_key_list_command(program, "mget", "Prints the values of several keys.", globals, mget);
   mget_command.description(
       "A line for each key that is there: key, tab, value, as scan prints them. Keys that are absent are named on "
       "standard error, and the exit code is 1. The keys are read in parallel, not as of one moment.");
   mget_command.example("skuactl mget notes greeting picture", "");
-  mget_command.action([&globals, read] {
-    return read_and_print(globals, *read, [&](const FoundKeys& found) { print_values(globals, found); });
-  });
 
-  auto asked = std::make_shared<KeyListArguments>();
-  app::Command& exists_command = add_key_list_command(program, "exists", "Tells whether keys are there.", *asked);
+  app::Command& exists_command =
+      add_key_list_command(program, "exists", "Tells whether keys are there.", globals, keys_exist);
   exists_command.description(
       "A line for each key: key, tab, present or absent. The exit code is 1 if one of them is absent.");
   exists_command.example("skuactl exists notes greeting", "");
-  exists_command.action([&globals, asked] {
-    return read_and_print(globals, *asked, [&](const FoundKeys& found) { print_presence(globals, found); });
-  });
 }
 
 }  // namespace skua::kv::ctl

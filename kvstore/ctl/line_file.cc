@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/ctl/resume_text.h"
+#include "kvstore/ctl/output.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv::ctl {

@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "app/exit.h"
 #include "kvstore/codec/text.h"
 #include "kvstore/ctl/output.h"
 
@@ -21,7 +20,7 @@ namespace {
 constexpr size_t kSourceBlockBytes = size_t{256} << 10;
 
 [[noreturn]] void cannot_read(const std::string& name, const std::string& why) {
-  app::fail_usage(kProgram, absl::StrCat("cannot read ", name, why.empty() ? "" : ": ", why));
+  fail_usage(absl::StrCat("cannot read ", name, why.empty() ? "" : ": ", why));
 }
 
 }  // namespace

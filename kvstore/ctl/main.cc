@@ -1,6 +1,8 @@
 // skuactl: the command line for operators and users of a cluster.
 #include <unistd.h>
 
+#include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,15 +15,16 @@
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/output.h"
 #include "kvstore/ctl/shell.h"
-#include "rpc/base/status.h"
 
 namespace {
+
+namespace ctl = skua::kv::ctl;
 
 // In the order of TransportKind.
 constexpr const char* kTransportNames[] = {"tcp", "dpdk", "verbs"};
 
-void add_transport_options(skua::app::Program& program, skua::kv::ctl::Globals& globals) {
-  using Kind = skua::kv::ctl::TransportKind;
+void add_transport_options(skua::app::Program& program, ctl::Globals& globals) {
+  using Kind = ctl::TransportKind;
   program.add_choice(
       "transport", &globals.transport,
       {{kTransportNames[0], Kind::kTcp}, {kTransportNames[1], Kind::kDpdk}, {kTransportNames[2], Kind::kVerbs}},
@@ -30,11 +33,27 @@ void add_transport_options(skua::app::Program& program, skua::kv::ctl::Globals& 
   skua::app::add_verbs_options(program, &globals.verbs);
 }
 
-/// One command line of skuactl, without the program's name; returns its exit code. Also what its shell runs.
-int run_command_line(const std::vector<std::string>& words);
+void add_help_command(skua::app::Program& program) {
+  auto path = std::make_shared<std::vector<std::string>>();
+  skua::app::Command& command = program.add_command("help", "Explains a command, or lists them.");
+  command.add_positional_list("command", path.get(), "The words of a command.").optional();
+  command.example("skuactl help table create", "as skuactl table create --help");
+  command.action([&program, path] {
+    std::fputs(ctl::must_be_valid(program.help_of(*path)).c_str(), stdout);
+    return skua::app::kExitOk;
+  });
+}
 
+// In the order of the help.
+constexpr void (*kAddCommands[])(skua::app::Program& program, const ctl::Globals& globals) = {
+    ctl::add_status_command, ctl::add_data_commands,  ctl::add_key_list_commands, ctl::add_fields_command,
+    ctl::add_count_command,  ctl::add_write_commands, ctl::add_batch_command,     ctl::add_export_command,
+    ctl::add_import_command, ctl::add_table_commands, ctl::add_node_commands,     ctl::add_shard_commands,
+    ctl::add_store_commands, ctl::add_cert_commands,  ctl::add_grant_commands,    ctl::add_quota_commands,
+    ctl::add_audit_commands, ctl::add_doctor_command};
+
+/// One command line of skuactl, without the program's name; returns its exit code. Also what its shell runs.
 int run_command_line(const std::vector<std::string>& words) {
-  namespace ctl = skua::kv::ctl;
   ctl::Globals globals;
   skua::app::Program program(
       {.name = ctl::kProgram,
@@ -59,31 +78,12 @@ int run_command_line(const std::vector<std::string>& words) {
   program.example("skuactl table create notes --shards 6 --replicas 3", "a table, each shard on three nodes");
   program.example("skuactl put notes greeting hello", "a key");
   program.example("skuactl --output json scan notes --limit 10", "ten rows as JSON");
-  ctl::add_status_command(program, globals);
-  ctl::add_data_commands(program, globals);
-  ctl::add_key_list_commands(program, globals);
-  ctl::add_fields_command(program, globals);
-  ctl::add_count_command(program, globals);
-  ctl::add_write_commands(program, globals);
-  ctl::add_batch_command(program, globals);
-  ctl::add_export_command(program, globals);
-  ctl::add_import_command(program, globals);
-  ctl::add_table_commands(program, globals);
-  ctl::add_node_commands(program, globals);
-  ctl::add_shard_commands(program, globals);
-  ctl::add_store_commands(program, globals);
-  ctl::add_cert_commands(program, globals);
-  ctl::add_grant_commands(program, globals);
-  ctl::add_quota_commands(program, globals);
-  ctl::add_audit_commands(program, globals);
-  ctl::add_doctor_command(program, globals);
+  for (const auto add : kAddCommands) add(program, globals);
   ctl::add_shell_command(program, run_command_line);
-  ctl::add_help_command(program);
+  add_help_command(program);
   program.parse_or_exit(words);
   const char* const transport = kTransportNames[static_cast<size_t>(globals.transport)];
-  if (const absl::Status flags = skua::app::check_transport_flags(program.selected(), transport); !flags.ok()) {
-    skua::app::fail_usage(ctl::kProgram, skua::std_view(flags.message()));
-  }
+  ctl::must_be_valid(skua::app::check_transport_flags(program.selected(), transport));
   const int code = program.run();
   return code == skua::app::kExitOk ? skua::app::finish_output(ctl::kProgram) : code;
 }
@@ -91,7 +91,7 @@ int run_command_line(const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  skua::app::check_process(skua::kv::ctl::kProgram, skua::app::kFilesOfClient);
+  skua::app::check_process(ctl::kProgram, skua::app::kFilesOfClient);
   skua::control::silence_grpc_log();
   std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   if (words.empty() && isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0) words.emplace_back("shell");

@@ -1,11 +1,7 @@
 // skuactl node list, drain, undrain, remove. yield_command.cc has yield.
-#include <chrono>
-#include <cstdio>
-#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "app/exit.h"
@@ -16,6 +12,7 @@
 #include "kvstore/ctl/cluster_view.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/with_client.h"
+#include "rpc/base/clock.h"
 
 namespace skua::kv::ctl {
 namespace {
@@ -23,22 +20,24 @@ namespace {
 using control::AdminClient;
 using control::ClusterStatus;
 
-constexpr DurationNs kPauseNs = 200 * kMillisecond;
-constexpr auto kPause = std::chrono::nanoseconds(kPauseNs);
+constexpr char kLookAtNodes[] = "skuactl node list";
 
 int list(const Globals& globals) {
-  return with_status(globals, [&](AdminClient&, const ClusterStatus& status) {
-    return answer(globals, nodes_json(status), table(node_rows(status)));
-  });
+  const ClusterStatus status = must(admin_of(globals).status());
+  return answer(globals, nodes_json(status), table(node_rows(status)));
 }
 
-/// Finds the node called `name` and runs `use` with it. Reports a failure if there is no such node.
-int with_node(const Globals& globals, const std::string& name,
-              const std::function<int(AdminClient&, const ClusterStatus::Node&)>& use) {
-  return with_status(globals, [&](AdminClient& admin, const ClusterStatus& status) {
-    const absl::StatusOr<ClusterStatus::Node> node = find_node(status, name);
-    return node.ok() ? use(admin, *node) : report_failure(node.status());
-  });
+struct NodeArguments {
+  std::string node;
+  DurationNs wait_ns = 0;
+  bool force = false;
+  bool yes = false;
+  bool revoke = false;
+};
+
+/// The node called `name`. Ends the program if there is none.
+ClusterStatus::Node node_named(AdminClient& admin, const std::string& name) {
+  return must(find_node(must(admin.status()), name));
 }
 
 int report_done(const Globals& globals, const ClusterStatus::Node& node, const char* done, const std::string& note) {
@@ -85,26 +84,26 @@ std::string goes_on(const std::string& uuid) {
 /// Waits until the node holds no replicas, `limit_ns` has passed, or Ctrl-C. Prints progress on stderr when it changes.
 int await_empty(const Globals& globals, AdminClient& admin, app::StopSignal& stop, const std::string& uuid,
                 DurationNs limit_ns) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit_ns);
+  const SteadyClock clock;
+  const TimeNs end = clock.now_ns() + limit_ns;
   std::string shown;
   while (true) {
     const absl::StatusOr<ClusterStatus> status = admin.status();
     std::string left;
     std::string troubles;
     if (status.ok()) {
-      const absl::StatusOr<ClusterStatus::Node> node = find_node(*status, uuid);
-      if (!node.ok()) return report_failure(node.status());
-      if (!node->info.draining) {
-        return report_failure(absl::FailedPreconditionError(absl::StrCat(
-            "the drain of node ", uuid, " was taken back: the node takes shards again. ", left_of(*node))));
+      const ClusterStatus::Node node = must(find_node(*status, uuid));
+      if (!node.info.draining) {
+        return report_failure(absl::FailedPreconditionError(
+            absl::StrCat("the drain of node ", uuid, " was taken back: the node takes shards again. ", left_of(node))));
       }
-      if (node->replica_count == 0 && node->owned_shard_count == 0) {
+      if (node.replica_count == 0 && node.owned_shard_count == 0) {
         return report_done(
-            globals, *node, "is empty",
-            absl::StrCat(is_alive(*node) ? "stop its process, then: " : "", "skuactl node remove ", uuid));
+            globals, node, "is empty",
+            absl::StrCat(is_alive(node) ? "stop its process, then: " : "", "skuactl node remove ", uuid));
       }
-      left = left_of(*node);
-      if (node->replica_count == node->staying_shard_count) {
+      left = left_of(node);
+      if (node.replica_count == node.staying_shard_count) {
         return report_failure(
             absl::FailedPreconditionError(absl::StrCat("node ", uuid, " does not become empty: ", left,
                                                        ". Or: skuactl node undrain ", uuid, " takes the drain back")));
@@ -114,41 +113,36 @@ int await_empty(const Globals& globals, AdminClient& admin, app::StopSignal& sto
       // Keeps waiting: the drain survives a restart of the control plane.
       left = std::string(status.status().message());
     }
-    if (left != shown) std::fputs(app::error_line(kProgram, left).c_str(), stderr);
+    if (left != shown) print_error(left);
     shown = left;
-    if (std::chrono::steady_clock::now() + kPause >= end) {
+    if (clock.now_ns() + kLookPause >= end) {
       return report_failure(absl::DeadlineExceededError(absl::StrCat("node ", uuid, " is not empty after ",
                                                                      app::format_duration(limit_ns), ": ", left,
                                                                      troubles, ". ", goes_on(uuid))));
     }
-    if (stop.wait_for(kPauseNs)) {
+    if (stop.wait_for(kLookPause)) {
       return report_failure(absl::CancelledError(absl::StrCat("no longer waiting: ", left, ". ", goes_on(uuid))));
     }
   }
 }
 
-int drain(const Globals& globals, const std::string& name, DurationNs wait_ns) {
-  const absl::StatusOr<std::unique_ptr<app::StopSignal>> stop = stop_signal_of_wait(wait_ns);
-  if (!stop.ok()) return report_failure(stop.status());
-  return with_node(globals, name, [&](AdminClient& admin, const ClusterStatus::Node& node) {
-    if (absl::Status status = admin.drain_node(node.info.uuid); !status.ok()) {
-      return report_change_failure(status, "skuactl node list");
-    }
-    if (*stop != nullptr) return await_empty(globals, admin, **stop, node.info.uuid, wait_ns);
-    const std::string absence = note_on_absence(node);
-    return report_done(globals, node, "drains",
-                       absl::StrCat("skuactl node list tells how far it is", absence.empty() ? "" : "; ", absence));
-  });
+int drain(const Globals& globals, const NodeArguments& arguments) {
+  const std::unique_ptr<app::StopSignal> stop = stop_signal_of_wait(arguments.wait_ns);
+  AdminClient admin = admin_of(globals);
+  const ClusterStatus::Node node = node_named(admin, arguments.node);
+  must_change(admin.drain_node(node.info.uuid), kLookAtNodes);
+  if (stop != nullptr) return await_empty(globals, admin, *stop, node.info.uuid, arguments.wait_ns);
+  const std::string absence = note_on_absence(node);
+  return report_done(globals, node, "drains",
+                     absl::StrCat("skuactl node list tells how far it is", absence.empty() ? "" : "; ", absence));
 }
 
-int undrain(const Globals& globals, const std::string& name) {
-  return with_node(globals, name, [&](AdminClient& admin, const ClusterStatus::Node& node) {
-    if (absl::Status status = admin.undrain_node(node.info.uuid); !status.ok()) {
-      return report_change_failure(status, "skuactl node list");
-    }
-    return report_done(globals, node, "takes shards again",
-                       node.info.draining ? "" : "it was not drained, nothing changes");
-  });
+int undrain(const Globals& globals, const NodeArguments& arguments) {
+  AdminClient admin = admin_of(globals);
+  const ClusterStatus::Node node = node_named(admin, arguments.node);
+  must_change(admin.undrain_node(node.info.uuid), kLookAtNodes);
+  return report_done(globals, node, "takes shards again",
+                     node.info.draining ? "" : "it was not drained, nothing changes");
 }
 
 /// What is said of a node that was removed. Its certificate is good until it expires or is revoked.
@@ -160,52 +154,38 @@ std::string note_on_identity(const Globals& globals, const std::string& uuid, bo
                       "skuactl cert revoke ", identity);
 }
 
-int remove(const Globals& globals, const std::string& name, bool force, bool yes, bool revoke) {
-  if (revoke && globals.credential_files.empty()) {
-    app::fail_usage(kProgram,
-                    "--revoke is for clusters with certificates: give --cert, --key and --ca, or leave it out");
+int remove(const Globals& globals, const NodeArguments& arguments) {
+  if (arguments.revoke && globals.credential_files.empty()) {
+    fail_usage("--revoke is for clusters with certificates: give --cert, --key and --ca, or leave it out");
   }
-  return with_node(globals, name, [&](AdminClient& admin, const ClusterStatus::Node& node) {
-    if (is_alive(node)) {
-      return report_failure(absl::FailedPreconditionError(
-          absl::StrCat("node ", node.info.uuid, " (", node.info.grpc_address,
-                       ") is alive. Stop its process first, then remove it; skuactl node drain empties it before")));
-    }
-    if (force && !confirmed(yes, absl::StrCat("Removing node ", node.info.uuid, " by force gives up what only it has"),
-                            node.info.grpc_address)) {
-      return app::kExitFailure;
-    }
-    // First: else a node that somebody starts again in between would be a member once more.
-    if (revoke) {
-      const absl::Status revoked = admin.revoke_identity(absl::StrCat("node/", node.info.uuid));
-      if (!revoked.ok()) return report_change_failure(revoked, "skuactl cert revoked");
-    }
-    if (absl::Status status = admin.remove_node(node.info.uuid, force); !status.ok()) {
-      if (revoke) {
-        status = absl::Status(status.code(), absl::StrCat(status.message(), ". Its identity, node/", node.info.uuid,
-                                                          ", is revoked already"));
-      }
-      return report_change_failure(status, "skuactl node list");
-    }
-    return report_done(globals, node, "removed", note_on_identity(globals, node.info.uuid, revoke));
-  });
+  AdminClient admin = admin_of(globals);
+  const ClusterStatus::Node node = node_named(admin, arguments.node);
+  const std::string& uuid = node.info.uuid;
+  if (is_alive(node)) {
+    return report_failure(absl::FailedPreconditionError(
+        absl::StrCat("node ", uuid, " (", node.info.grpc_address,
+                     ") is alive. Stop its process first, then remove it; skuactl node drain empties it before")));
+  }
+  if (arguments.force &&
+      !confirmed(arguments.yes, absl::StrCat("Removing node ", uuid, " by force gives up what only it has"),
+                 node.info.grpc_address)) {
+    return app::kExitFailure;
+  }
+  // First: else a node that somebody starts again in between would be a member once more.
+  if (arguments.revoke) must_change(admin.revoke_identity(absl::StrCat("node/", uuid)), "skuactl cert revoked");
+  absl::Status removed = admin.remove_node(uuid, arguments.force);
+  if (arguments.revoke) {
+    removed = with_words("", removed, absl::StrCat(". Its identity, node/", uuid, ", is revoked already"));
+  }
+  must_change(removed, kLookAtNodes);
+  return report_done(globals, node, "removed", note_on_identity(globals, uuid, arguments.revoke));
 }
 
-struct NodeArguments {
-  std::string node;
-  DurationNs wait_ns = 0;
-  bool force = false;
-  bool yes = false;
-  bool revoke = false;
-};
-
-app::Command& add_node_command(app::Command& nodes, const char* name, const char* summary, NodeArguments& arguments) {
-  app::Command& command = nodes.add_command(name, summary);
-  command
-      .add_positional("node", &arguments.node,
-                      "By uuid, the beginning of its uuid (4 characters at least), or its gRPC address.")
-      .check(complaint_of_node);
-  return command;
+Added<NodeArguments> add_node_command(app::Command& nodes, const char* name, const char* summary,
+                                      const Globals& globals, int (*run)(const Globals&, const NodeArguments&)) {
+  const Added<NodeArguments> added = add_command(nodes, name, summary, globals, run);
+  add_node_argument(added.command, added.arguments.node);
+  return added;
 }
 
 }  // namespace
@@ -216,39 +196,33 @@ void add_node_commands(app::Program& program, const Globals& globals) {
   list_command.example("skuactl node list", "");
   list_command.action([&globals] { return list(globals); });
 
-  auto drained = std::make_shared<NodeArguments>();
-  app::Command& drain_command = add_node_command(nodes, "drain", "Moves all shards of a node to others.", *drained);
+  const auto [drain_command, drained] =
+      add_node_command(nodes, "drain", "Moves all shards of a node to others.", globals, drain);
   drain_command.description(
       "The node leads no shard from then on, and holds none when others have copies. It lasts until undrain, also "
       "across restarts. With as many nodes as replicas it stops leading, but keeps its replicas: nobody else has "
       "room for them. Shards of tables with one replica are not copied and stay.");
-  drain_command.add_duration("wait", &drained->wait_ns,
+  drain_command.add_duration("wait", &drained.wait_ns,
                              "Return when the node is empty, but no later than this (exit code 1); 0: do not wait. "
                              "Ctrl-C ends the waiting, not the drain.");
   drain_command.example("skuactl node drain 10.0.0.3:7500 --wait 30m", "before the machine goes");
-  drain_command.action([&globals, drained] { return drain(globals, drained->node, drained->wait_ns); });
 
-  auto undrained = std::make_shared<NodeArguments>();
-  app::Command& undrain_command = add_node_command(nodes, "undrain", "Takes a drain back.", *undrained);
-  undrain_command.example("skuactl node undrain 10.0.0.3:7500", "");
-  undrain_command.action([&globals, undrained] { return undrain(globals, undrained->node); });
+  add_node_command(nodes, "undrain", "Takes a drain back.", globals, undrain)
+      .command.example("skuactl node undrain 10.0.0.3:7500", "");
 
   add_yield_command(nodes, globals);
 
-  auto removed = std::make_shared<NodeArguments>();
-  app::Command& remove_command =
-      add_node_command(nodes, "remove", "Takes a node that has stopped out of the cluster for good.", *removed);
+  const auto [remove_command, removed] =
+      add_node_command(nodes, "remove", "Takes a node that has stopped out of the cluster for good.", globals, remove);
   remove_command.description(
       "Drain it and stop its process first. With --force it need not be empty: replicated shards are left to their "
       "other members; a shard that only this node has is lost.");
-  remove_command.add_bool("force", &removed->force, "Also if it still holds shards.");
-  remove_command.add_bool("yes", &removed->yes, "With --force: do not ask.");
-  remove_command.add_bool("revoke", &removed->revoke,
+  remove_command.add_bool("force", &removed.force, "Also if it still holds shards.");
+  remove_command.add_bool("yes", &removed.yes, "With --force: do not ask.");
+  remove_command.add_bool("revoke", &removed.revoke,
                           "Revoke its identity as well: its certificates are refused, and it cannot join again.");
   remove_command.example("skuactl node remove 5f0c", "the node whose uuid begins with 5f0c");
   remove_command.example("skuactl node remove 10.0.0.3:7500 --force --yes", "a machine that will not come back");
-  remove_command.action(
-      [&globals, removed] { return remove(globals, removed->node, removed->force, removed->yes, removed->revoke); });
 }
 
 }  // namespace skua::kv::ctl

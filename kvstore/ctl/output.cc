@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -37,8 +37,13 @@ bool may_have_been_done(const absl::Status& status) {
 }
 
 [[noreturn]] void too_large(const std::string& what) {
-  app::fail_usage(kProgram,
-                  absl::StrCat(what, " is too large: at most ", with_commas(kValueBytesMax), " bytes are allowed"));
+  fail_usage(absl::StrCat(what, " is too large: at most ", with_commas(kValueBytesMax), " bytes are allowed"));
+}
+
+/// must() and must_change(), when the failure has been reported.
+[[noreturn]] void end_with(int code) {
+  std::fflush(stdout);
+  std::_Exit(code);
 }
 
 std::string read_standard_input() {
@@ -48,16 +53,35 @@ std::string read_standard_input() {
     text.append(block.data(), got);
     if (text.size() > kMessageBytesMax) too_large("standard input");
   }
-  if (std::ferror(stdin) != 0) app::fail_usage(kProgram, "cannot read standard input");
+  if (std::ferror(stdin) != 0) fail_usage("cannot read standard input");
   return text;
 }
 
 }  // namespace
 
 control::CredentialsPtr credentials_of(const Globals& globals) {
-  absl::StatusOr<control::CredentialsPtr> credentials = control::Credentials::load(globals.credential_files);
-  if (!credentials.ok()) app::fail_usage(kProgram, std_view(credentials.status().message()));
-  return *std::move(credentials);
+  return must_be_valid(control::Credentials::load(globals.credential_files));
+}
+
+void print_error(std::string_view message) {
+  std::fputs(app::error_line(kProgram, message).c_str(), stderr);
+}
+
+void print_notice(const std::string& text) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: %s\n", kProgram, text.c_str());
+}
+
+absl::Status with_words(std::string_view before, const absl::Status& status, std::string_view behind) {
+  return absl::Status(status.code(), absl::StrCat(absl_view(before), status.message(), absl_view(behind)));
+}
+
+void fail_usage(std::string_view message) {
+  app::fail_usage(kProgram, message);
+}
+
+void must_be_valid(const absl::Status& status, const std::string& prefix) {
+  if (!status.ok()) fail_usage(absl::StrCat(prefix, status.message()));
 }
 
 int report_failure(const absl::Status& status) {
@@ -68,19 +92,25 @@ int report_failure(const absl::Status& status) {
     line += " gave no answer within --timeout";
   }
   std::fflush(stdout);
-  std::fputs(app::error_line(kProgram, line).c_str(), stderr);
+  print_error(line);
   return app::kExitFailure;
 }
 
-absl::StatusOr<std::unique_ptr<app::StopSignal>> stop_signal_of_wait(DurationNs wait_ns) {
-  if (wait_ns == 0) return nullptr;
-  return app::StopSignal::install();
+std::unique_ptr<app::StopSignal> stop_signal_of_wait(DurationNs wait_ns) {
+  return wait_ns == 0 ? nullptr : must(app::StopSignal::install());
 }
 
 int report_change_failure(const absl::Status& status, const std::string& look) {
   if (!may_have_been_done(status)) return report_failure(status);
-  return report_failure(
-      absl::Status(status.code(), absl::StrCat(status.message(), "; it may have been done: look with ", look)));
+  return report_failure(with_words("", status, "; it may have been done: look with " + look));
+}
+
+void must(const absl::Status& status) {
+  if (!status.ok()) end_with(report_failure(status));
+}
+
+void must_change(const absl::Status& status, const std::string& look) {
+  if (!status.ok()) end_with(report_change_failure(status, look));
 }
 
 std::string read_input(const std::string& path) {
@@ -91,8 +121,7 @@ std::string read_input(const std::string& path) {
   // This limit is above that of a value. The check of the value reports the exact size of files between the two limits.
   absl::StatusOr<std::string> text = app::read_file(path, kMessageBytesMax);
   if (absl::StrContains(text.status().message(), " has more than ")) too_large(path);
-  if (!text.ok()) app::fail_usage(kProgram, absl::StrCat("cannot read the file: ", text.status().message()));
-  return *std::move(text);
+  return must_be_valid(std::move(text), "cannot read the file: ");
 }
 
 void print_json(const nlohmann::json& json, int indent) {
@@ -111,7 +140,7 @@ int answer(const Globals& globals, const nlohmann::json& json, const std::string
 
 bool confirmed(bool yes, const std::string& warning, const std::string& answer) {
   if (yes) return true;
-  if (isatty(STDIN_FILENO) == 0) app::fail_usage(kProgram, warning + "; add --yes to mean it");
+  if (isatty(STDIN_FILENO) == 0) fail_usage(warning + "; add --yes to mean it");
   std::fprintf(stderr, "%s. Type %s to go on: ", warning.c_str(), answer.c_str());
   std::string typed;
   std::getline(std::cin, typed);
@@ -126,7 +155,7 @@ void set_text(nlohmann::json& object, const char* name, const char* encoding_nam
   object[encoding_name] = as_it_is ? "utf-8" : "base64";
 }
 
-std::string table(std::vector<std::vector<std::string>> rows) {
+std::string table(TableRows rows) {
   std::vector<size_t> widths;
   for (auto& row : rows) {
     for (std::string& cell : row) cell = printable(cell, kCellBytesMax);

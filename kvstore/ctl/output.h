@@ -4,9 +4,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -42,6 +43,28 @@ struct Globals {
 /// used.
 [[nodiscard]] control::CredentialsPtr credentials_of(const Globals& globals);
 
+/// Prints `skuactl: message` as one line on stderr.
+void print_error(std::string_view message);
+
+/// Prints `skuactl: TEXT` on stderr, whatever its length, after what was printed on stdout.
+void print_notice(const std::string& text);
+
+/// The status with words before and behind its message. OK stays OK.
+absl::Status with_words(std::string_view before, const absl::Status& status, std::string_view behind = "");
+
+/// Prints `skuactl: message` and ends the program with a usage error (app/exit.h).
+[[noreturn]] void fail_usage(std::string_view message);
+
+/// Ends the program with a usage error, `prefix` and the message, unless the status is OK.
+void must_be_valid(const absl::Status& status, const std::string& prefix = "");
+
+/// The value; without one, ends the program in the same way.
+template <typename T>
+T must_be_valid(absl::StatusOr<T> result, const std::string& prefix = "") {
+  must_be_valid(result.status(), prefix);
+  return *std::move(result);
+}
+
 /// Prints `skuactl: CODE: message` on stderr and returns the exit code 1.
 int report_failure(const absl::Status& status);
 
@@ -49,13 +72,33 @@ int report_failure(const absl::Status& status);
 /// says so, and names `look`, a command that shows whether it was made.
 int report_change_failure(const absl::Status& status, const std::string& look);
 
+/// Reports the failure and ends the program with the exit code 1 unless the status is OK. No destructors run, because
+/// threads of a client of the control plane may; not while there is a client of the nodes, which must leave in order.
+void must(const absl::Status& status);
+
+/// The value; without one, ends the program in the same way.
+template <typename T>
+T must(absl::StatusOr<T> result) {
+  must(result.status());
+  return *std::move(result);
+}
+
+/// must() for a change of the cluster; `look`: as for report_change_failure().
+void must_change(const absl::Status& status, const std::string& look);
+
+template <typename T>
+T must_change(absl::StatusOr<T> result, const std::string& look) {
+  must_change(result.status(), look);
+  return *std::move(result);
+}
+
 /// The content of the file that --file names; `-`: of standard input. Ends the program with a usage error if it cannot
 /// be read, or is larger than a message may be.
 std::string read_input(const std::string& path);
 
 /// Catches Ctrl-C for a command that waits, so that the command can say what it no longer waits for. Null if `wait_ns`
-/// is 0. Must be called before there are other threads (gRPC starts some).
-absl::StatusOr<std::unique_ptr<app::StopSignal>> stop_signal_of_wait(DurationNs wait_ns);
+/// is 0. Must be called before there are other threads (gRPC starts some). Ends the program if that cannot be done.
+std::unique_ptr<app::StopSignal> stop_signal_of_wait(DurationNs wait_ns);
 
 void print_json(const nlohmann::json& json, int indent = 2);
 
@@ -68,13 +111,24 @@ int answer(const Globals& globals, const nlohmann::json& json, const std::string
 /// exist, so that nobody confirms a change that cannot be made.
 bool confirmed(bool yes, const std::string& warning, const std::string& answer);
 
+/// The array of what `to_json` makes of each item.
+template <typename Items, typename ToJson>
+nlohmann::json json_list(const Items& items, const ToJson& to_json) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& item : items) list.push_back(to_json(item));
+  return list;
+}
+
 /// Sets two members of `object`. `name`: the bytes if they are UTF-8, otherwise their base64. `encoding_name`: which of
 /// the two, "utf-8" or "base64".
 void set_text(nlohmann::json& object, const char* name, const char* encoding_name, std::string_view bytes);
 
-/// A table as text, with its columns aligned by blanks. The first row is the heading. Cells are made printable, and
+/// The cells of a table; the first row is the heading.
+using TableRows = std::vector<std::vector<std::string>>;
+
+/// A table as text, with its columns aligned by blanks. Cells are made printable, and
 /// cut.
-std::string table(std::vector<std::vector<std::string>> rows);
+std::string table(TableRows rows);
 
 }  // namespace skua::kv::ctl
 

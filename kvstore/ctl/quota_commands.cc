@@ -1,10 +1,8 @@
 // skuactl quota set, remove, list: how much of each storage node a client may use (control/core/quotas.h).
 #include <cstdint>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "app/value_text.h"
@@ -12,13 +10,12 @@
 #include "control/core/cluster_limits.h"
 #include "control/core/quotas.h"
 #include "kvstore/ctl/commands.h"
-#include "kvstore/ctl/identity_argument.h"
 #include "kvstore/ctl/output.h"
+#include "kvstore/ctl/with_client.h"
 
 namespace skua::kv::ctl {
 namespace {
 
-using control::AdminClient;
 using control::Quota;
 
 constexpr char kLookAtQuotas[] = "skuactl quota list";
@@ -47,46 +44,37 @@ std::string size_cell(uint64_t limit) {
 }
 
 int set(const Globals& globals, const QuotaArguments& arguments) {
-  const control::CredentialsPtr credentials = credentials_of(globals);
-  const std::string principal = principal_of(arguments.identity, credentials);
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials);
-  const absl::Status changed = admin.set_quota(principal, arguments.quota);
-  if (!changed.ok()) return report_change_failure(changed, kLookAtQuotas);
+  auto [principal, admin] = named_identity(globals, arguments.identity);
+  must_change(admin.set_quota(principal, arguments.quota), kLookAtQuotas);
   return answer(globals, quota_json(principal, arguments.quota),
                 absl::StrCat(principal, " has of each node at most ", control::quota_text(arguments.quota),
                              ", as soon as the node hears of it, within a second\n"));
 }
 
 int remove(const Globals& globals, const std::string& identity) {
-  const control::CredentialsPtr credentials = credentials_of(globals);
-  const std::string principal = principal_of(identity, credentials);
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials);
-  const absl::Status changed = admin.remove_quota(principal);
-  if (!changed.ok()) return report_change_failure(changed, kLookAtQuotas);
+  auto [principal, admin] = named_identity(globals, identity);
+  must_change(admin.remove_quota(principal), kLookAtQuotas);
   return answer(globals, {{"identity", principal}}, absl::StrCat(principal, " has no quota any more\n"));
 }
 
 int list(const Globals& globals) {
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
-  const absl::StatusOr<control::ShardMap> map = admin.shard_map();
-  if (!map.ok()) return report_failure(map.status());
+  const control::ShardMap map = must(admin_of(globals).shard_map());
   nlohmann::json json = nlohmann::json::array();
-  std::vector<std::vector<std::string>> rows = {{"CLIENT", "OPERATIONS/S", "BYTES/S", "SESSIONS", "CLIENT IDS"}};
-  for (const auto& [principal, quota] : map->quotas) {
+  TableRows rows = {{"CLIENT", "OPERATIONS/S", "BYTES/S", "SESSIONS", "CLIENT IDS"}};
+  for (const auto& [principal, quota] : map.quotas) {
     json.push_back(quota_json(principal, quota));
     rows.push_back({principal, count_cell(quota.operations_per_s), size_cell(quota.bytes_per_s),
                     count_cell(quota.sessions), count_cell(quota.client_ids)});
   }
-  if (rows.size() > 1) return answer(globals, json, table(std::move(rows)));
-  return answer(globals, json, "no quotas: no client is limited\n");
+  return answer(globals, json, rows.size() > 1 ? table(std::move(rows)) : "no quotas: no client is limited\n");
 }
 
 void add_set_command(app::Command& quotas, const Globals& globals) {
-  auto setting = std::make_shared<QuotaArguments>();
-  app::Command& command = quotas.add_command("set", "Limits how much of each node a client may use.");
+  const auto [command, setting] =
+      add_command(quotas, "set", "Limits how much of each node a client may use.", globals, set);
   command.description("The quota replaces one that the client has: what is not given is not limited.");
-  command.add_positional("identity", &setting->identity, kWhose);
-  Quota& quota = setting->quota;
+  command.add_positional("identity", &setting.identity, kWhose);
+  Quota& quota = setting.quota;
   command.add_int("operations-per-s", &quota.operations_per_s, "Operations in a second; 0: no limit.")
       .range(0, int64_t{control::kQuotaOperationsMax});
   command.add_size("bytes-per-s", &quota.bytes_per_s, "Bytes of requests and replies in a second; 0: no limit.")
@@ -99,7 +87,6 @@ void add_set_command(app::Command& quotas, const Globals& globals) {
       .example("skuactl quota set client/report --operations-per-s 20000 --bytes-per-s 64MiB",
                "of each node; others go on as before")
       .example("skuactl quota set certs/app.pem --sessions 100", "by its certificate; nothing else is limited");
-  command.action([&globals, setting] { return set(globals, *setting); });
 }
 
 }  // namespace
@@ -112,11 +99,10 @@ void add_quota_commands(app::Program& program, const Globals& globals) {
 
   add_set_command(quotas, globals);
 
-  auto removing = std::make_shared<std::string>();
-  app::Command& remove_command = quotas.add_command("remove", "Takes a client's quota away.");
-  remove_command.add_positional("identity", removing.get(), kWhose);
+  const auto [remove_command, identity] =
+      add_command(quotas, "remove", "Takes a client's quota away.", globals, remove);
+  remove_command.add_positional("identity", &identity, kWhose);
   remove_command.example("skuactl quota remove client/report", "nothing of it is limited any more");
-  remove_command.action([&globals, removing] { return remove(globals, *removing); });
 
   app::Command& list_command = quotas.add_command("list", "Shows which clients are limited.");
   list_command.example("skuactl quota list", "clients that are not listed are not limited");

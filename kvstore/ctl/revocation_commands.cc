@@ -1,28 +1,27 @@
 // skuactl cert revoke, revoked, unrevoke: who is not let in any more (control/core/revocation.h).
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/strings/str_join.h"
 #include "control/client/admin_client.h"
 #include "kvstore/ctl/commands.h"
-#include "kvstore/ctl/identity_argument.h"
 #include "kvstore/ctl/output.h"
+#include "kvstore/ctl/with_client.h"
 
 namespace skua::kv::ctl {
 namespace {
 
-using control::AdminClient;
-
 constexpr char kLook[] = "skuactl cert revoked";
 
-/// `revoked`: what the identity is to be.
-int change(const Globals& globals, const std::string& argument, bool revoked) {
-  const control::CredentialsPtr credentials = credentials_of(globals);
-  const std::string principal = principal_of(argument, credentials);
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials);
-  const absl::Status changed = revoked ? admin.revoke_identity(principal) : admin.unrevoke_identity(principal);
-  if (!changed.ok()) return report_change_failure(changed, kLook);
+struct RevocationArguments {
+  std::string identity;
+  bool revoked = false;  // what the identity is to be
+};
+
+int change_revocation(const Globals& globals, const RevocationArguments& arguments) {
+  const bool revoked = arguments.revoked;
+  auto [principal, admin] = named_identity(globals, arguments.identity);
+  must_change(revoked ? admin.revoke_identity(principal) : admin.unrevoke_identity(principal), kLook);
   const char* const outcome =
       revoked ? " is revoked: all its certificates are refused, its sessions end as soon as the nodes hear of it, "
                 "within a second\n"
@@ -31,21 +30,18 @@ int change(const Globals& globals, const std::string& argument, bool revoked) {
 }
 
 int list_revoked(const Globals& globals) {
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
-  const absl::StatusOr<control::ShardMap> map = admin.shard_map();
-  if (!map.ok()) return report_failure(map.status());
-  return answer(globals, {{"revoked", map->denied}},
-                map->denied.empty() ? "nobody is revoked\n" : absl::StrJoin(map->denied, "\n") + "\n");
+  const control::ShardMap map = must(admin_of(globals).shard_map());
+  return answer(globals, {{"revoked", map.denied}},
+                map.denied.empty() ? "nobody is revoked\n" : absl::StrJoin(map.denied, "\n") + "\n");
 }
 
 }  // namespace
 
 void add_revocation_commands(app::Command& group, const Globals& globals) {
   const auto add = [&](const char* name, const char* summary, bool revoked) {
-    const auto identity = std::make_shared<std::string>();
-    app::Command& command = group.add_command(name, summary);
-    command.add_positional("identity", identity.get(), "ROLE/NAME, or the file of a certificate of it.");
-    command.action([identity, &globals, revoked] { return change(globals, *identity, revoked); });
+    const auto [command, arguments] = add_command(group, name, summary, globals, change_revocation);
+    arguments.revoked = revoked;
+    command.add_positional("identity", &arguments.identity, "ROLE/NAME, or the file of a certificate of it.");
     return &command;
   };
   add("revoke", "Lets an identity in no longer, whatever certificates it has.", true)

@@ -118,7 +118,7 @@ std::optional<int> in_child(const std::function<int()>& run, bool has_terminal) 
 
 int code_of(std::optional<int> state) {
   if (!state.has_value()) {
-    std::fputs(app::error_line(kProgram, "no process for the command: the system has none left").c_str(), stderr);
+    print_error("no process for the command: the system has none left");
     return app::kExitFailure;
   }
   return WIFEXITED(*state) ? WEXITSTATUS(*state) : kSignalBase + WTERMSIG(*state);
@@ -159,26 +159,12 @@ std::string output_of(const std::function<int()>& run) {
   return state == 0 ? text : std::string();
 }
 
-/// The lines of a stream, one after the other.
-class LineBuffer {
- public:
-  LineBuffer() = default;
-  ~LineBuffer() { std::free(text_); }  // NOLINT: getline() allocates
-  LineBuffer(const LineBuffer&) = delete;
-  LineBuffer& operator=(const LineBuffer&) = delete;
-
-  /// False: the stream has ended.
-  bool read(FILE* stream) {
-    size_ = getline(&text_, &capacity_, stream);
-    return size_ >= 0;
-  }
-  [[nodiscard]] std::string_view text() const { return {text_, static_cast<size_t>(size_)}; }
-
- private:
-  char* text_ = nullptr;
-  size_t capacity_ = 0;
-  ssize_t size_ = 0;
-};
+/// The next line of a stream, with its line break. False: the stream has ended.
+bool read_line(FILE* stream, std::string& line) {
+  line.clear();
+  for (int c = 0; !line.ends_with('\n') && (c = std::getc(stream)) != EOF;) line.push_back(static_cast<char>(c));
+  return !line.empty();
+}
 
 /// `skuactl get ...` means `get ...`.
 std::vector<std::string> as_meant(std::vector<std::string> words) {
@@ -214,8 +200,7 @@ int Shell::converse() {
     }
     const ShellWords found = split_command_line(*line);
     if (found.open_quote != 0) {
-      std::fputs(app::error_line(kProgram, absl::StrCat("a ", std::string(1, found.open_quote), " has no end")).c_str(),
-                 stderr);
+      print_error(absl::StrCat("a ", std::string(1, found.open_quote), " has no end"));
       code = app::kExitUsage;
       continue;
     }
@@ -234,10 +219,10 @@ int Shell::run_script(bool keeps_going) {
   if (script == nullptr || setvbuf(script.get(), nullptr, _IONBF, 0) != 0) {
     app::fail(kProgram, "cannot read standard input");
   }
-  LineBuffer line;
+  std::string line;
   int code = app::kExitOk;
-  for (uint64_t number = 1; line.read(script.get()); ++number) {
-    const ShellWords found = split_command_line(line.text());
+  for (uint64_t number = 1; read_line(script.get(), line); ++number) {
+    const ShellWords found = split_command_line(line);
     if (found.words.empty()) continue;
     std::optional<int> ran = app::kExitUsage;
     std::string what = absl::StrCat("line ", number, ": a quote has no end");
@@ -248,12 +233,12 @@ int Shell::run_script(bool keeps_going) {
     if (!ran.has_value()) return code;
     if (found.open_quote == 0) end_with_keys(*ran);
     if (*ran == app::kExitOk) continue;
-    std::fputs(app::error_line(kProgram, what).c_str(), stderr);
+    print_error(what);
     if (code == app::kExitOk) code = *ran;
     if (!keeps_going) return code;
   }
   if (std::ferror(script.get()) == 0) return code;
-  std::fputs(app::error_line(kProgram, "cannot read standard input to its end").c_str(), stderr);
+  print_error("cannot read standard input to its end");
   return code == app::kExitOk ? app::kExitFailure : code;
 }
 
@@ -308,9 +293,8 @@ void add_shell_command(app::Program& program, Shell::RunFn run) {
   app::Command& command = program.add_command("shell", "Reads commands, from a terminal or from standard input.");
   command.description(
       "At a terminal `skuactl` without arguments does the same. Tab completes commands, options, tables and nodes. "
-      "Each "
-      "line is a command of skuactl without its name; blanks in a word need quotes; # begins a comment. Options of "
-      "skuactl itself that are given to the shell hold for all its commands.\n\n"
+      "Each line is a command of skuactl without its name; blanks in a word need quotes; # begins a comment. Options "
+      "of skuactl itself that are given to the shell hold for all its commands.\n\n"
       "A script stops at the first command that fails, and the exit code is that command's. Its commands cannot read "
       "standard input.");
   auto keeps_going = std::make_shared<bool>(false);
@@ -318,7 +302,7 @@ void add_shell_command(app::Program& program, Shell::RunFn run) {
   command.example("skuactl shell", "a prompt");
   command.example("skuactl --control-address 10.0.0.1:7400 shell <commands.txt", "each line a command");
   command.action([&program, run = std::move(run), keeps_going] {
-    if (std::exchange(is_inside_shell, true)) app::fail_usage(kProgram, "this is the shell already");
+    if (std::exchange(is_inside_shell, true)) fail_usage("this is the shell already");
     Shell shell(program, run);
     const bool has_user = isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
     return has_user ? shell.converse() : shell.run_script(*keeps_going);

@@ -37,7 +37,6 @@ struct Report {
 };
 
 constexpr size_t kLinesMax = 20;
-constexpr DurationNs kStatusPauseNs = 200 * kMillisecond;
 
 bool all_settled(const ClusterStatus& status) {
   return std::all_of(status.tables.begin(), status.tables.end(), [](const control::TableSummary& summary) {
@@ -91,10 +90,9 @@ std::string text_of(const Report& report) {
 
 nlohmann::json json_of(const Report& report) {
   const ClusterStatus& status = report.status;
-  nlohmann::json unsettled = nlohmann::json::array();
-  for (const Unsettled& one : report.unsettled) {
-    unsettled.push_back({{"table", one.table}, {"shard", one.shard.shard}, {"lacks", one.shard.lacks}});
-  }
+  nlohmann::json unsettled = json_list(report.unsettled, [](const Unsettled& one) -> nlohmann::json {
+    return {{"table", one.table}, {"shard", one.shard.shard}, {"lacks", one.shard.lacks}};
+  });
   return {{"cluster_id", status.cluster_id},
           {"cluster_name", status.cluster_name},
           {"map_revision", status.map_revision},
@@ -105,7 +103,7 @@ nlohmann::json json_of(const Report& report) {
           {"settled", all_settled(status)},
           {"nodes", nodes_json(status)},
           {"tables", tables_json(status.tables)},
-          {"unsettled_shards", unsettled},
+          {"unsettled_shards", std::move(unsettled)},
           {"troubles", status.troubles},
           {"hints", status.hints}};
 }
@@ -118,18 +116,16 @@ struct Waited {
   absl::Status silence{};  // not OK: later looks failed, the last one with this
 };
 
-/// Waits until all shards are settled, the limit has passed, or Ctrl-C. If the first look fails, returns its error
+/// Waits until all shards are settled, the limit has passed, or Ctrl-C. If the first look fails, ends the program
 /// without waiting: the address may be wrong.
-absl::StatusOr<Waited> look_until_settled(AdminClient& admin, DurationNs limit_ns, app::StopSignal* stop) {
+Waited look_until_settled(AdminClient& admin, DurationNs limit_ns, app::StopSignal* stop) {
   const SteadyClock clock;
   const TimeNs end = clock.now_ns() + limit_ns;
   TimeNs asked = clock.now_ns();
-  absl::StatusOr<Report> first = look(admin);
-  if (!first.ok()) return first.status();
-  Waited waited{.report = *std::move(first), .asked = asked};
+  Waited waited{.report = must(look(admin)), .asked = asked};
   while (!all_settled(waited.report.status)) {
-    if (stop == nullptr || clock.now_ns() + kStatusPauseNs >= end) break;
-    waited.stopped = stop->wait_for(kStatusPauseNs).has_value();
+    if (stop == nullptr || clock.now_ns() + kLookPause >= end) break;
+    waited.stopped = stop->wait_for(kLookPause).has_value();
     if (waited.stopped) break;
     // If the control plane does not answer, it may be restarting: the last report is kept.
     asked = clock.now_ns();
@@ -150,19 +146,17 @@ std::string age_of(const Waited& waited) {
                       ", and the report above is that old: ", waited.silence.message());
 }
 
-int print_status(const Globals& globals, DurationNs wait_settled_ns) {
-  absl::StatusOr<std::unique_ptr<app::StopSignal>> stop = stop_signal_of_wait(wait_settled_ns);
-  if (!stop.ok()) return report_failure(stop.status());
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
-  const absl::StatusOr<Waited> waited = look_until_settled(admin, wait_settled_ns, stop->get());
-  if (!waited.ok()) return report_failure(waited.status());
-  const Report& report = waited->report;
+int print_status(const Globals& globals, const DurationNs& wait_settled_ns) {
+  const std::unique_ptr<app::StopSignal> stop = stop_signal_of_wait(wait_settled_ns);
+  AdminClient admin = admin_of(globals);
+  const Waited waited = look_until_settled(admin, wait_settled_ns, stop.get());
+  const Report& report = waited.report;
   answer(globals, json_of(report), text_of(report));
   if (wait_settled_ns == 0 || all_settled(report.status)) return app::kExitOk;
   const std::string shards = counted(report.unsettled.size(), "shard");
   const std::string more =
-      absl::StrCat(": what they lack stands above; skuactl shard show TABLE --unsettled tells more", age_of(*waited));
-  if (waited->stopped)
+      absl::StrCat(": what they lack stands above; skuactl shard show TABLE --unsettled tells more", age_of(waited));
+  if (waited.stopped)
     return report_failure(absl::CancelledError(absl::StrCat("no longer waiting: ", shards, " not settled", more)));
   return report_failure(absl::DeadlineExceededError(
       absl::StrCat(shards, " not settled within ", app::format_duration(wait_settled_ns), more)));
@@ -171,14 +165,13 @@ int print_status(const Globals& globals, DurationNs wait_settled_ns) {
 }  // namespace
 
 void add_status_command(app::Program& program, const Globals& globals) {
-  auto wait_settled_ns = std::make_shared<DurationNs>(0);
-  app::Command& command = program.add_command("status", "Prints nodes, tables, who is missing and what is unsettled.");
-  command.add_duration("wait-settled", wait_settled_ns.get(),
+  const auto [command, wait_settled_ns] = add_command(
+      program, "status", "Prints nodes, tables, who is missing and what is unsettled.", globals, print_status);
+  command.add_duration("wait-settled", &wait_settled_ns,
                        "Return when every shard has all its replicas, but no later than this, or on Ctrl-C (exit code "
                        "1); 0: do not wait.");
   command.example("skuactl status", "");
   command.example("skuactl status --wait-settled 2m", "before the next node is stopped");
-  command.action([&globals, wait_settled_ns] { return print_status(globals, *wait_settled_ns); });
 }
 
 }  // namespace skua::kv::ctl

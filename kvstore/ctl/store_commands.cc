@@ -51,9 +51,8 @@ std::array<std::byte, 16> uuid_bytes(const std::string& text) {
 }
 
 uint64_t unix_ms() {
-  using std::chrono::duration_cast, std::chrono::milliseconds;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(duration_cast<milliseconds>(now).count());
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
 }
 
 OfflineProgress progress_lines(const char* what) {
@@ -95,18 +94,18 @@ app::DataDirIdentity identity_of(const std::string& directory) {
   const absl::StatusOr<std::optional<app::DataDirIdentity>> found = app::read_identity(directory);
   if (absl::IsDataLoss(found.status())) app::fail(kProgram, std_view(found.status().message()));
   if (!found.ok() || !found->has_value()) {
-    app::fail_usage(kProgram, absl::StrCat(printable(directory), " is not a node's data directory: ",
-                                           why_no_node(directory), "; give what skuad was given as --data-dir"));
+    fail_usage(absl::StrCat(printable(directory), " is not a node's data directory: ", why_no_node(directory),
+                            "; give what skuad was given as --data-dir"));
   }
   const app::DataDirIdentity& identity = **found;
   if (identity.role != kNodeRole) {
-    app::fail_usage(kProgram, absl::StrCat(printable(directory), " belongs to the control plane (", identity.role,
-                                           "), not to a node; give what skuad was given as --data-dir"));
+    fail_usage(absl::StrCat(printable(directory), " belongs to the control plane (", identity.role,
+                            "), not to a node; give what skuad was given as --data-dir"));
   }
   if (identity.format_version > kFormatVersion) {
-    app::fail_usage(kProgram, absl::StrCat(directory, " has format version ", identity.format_version,
-                                           " and this skuactl knows only up to ", kFormatVersion,
-                                           "; use the skuactl of the version that wrote it"));
+    fail_usage(absl::StrCat(directory, " has format version ", identity.format_version,
+                            " and this skuactl knows only up to ", kFormatVersion,
+                            "; use the skuactl of the version that wrote it"));
   }
   return identity;
 }
@@ -116,60 +115,65 @@ int with_store(const std::string& directory, Use&& use) {
   OpenedStore opened{.directory = directory, .identity = identity_of(directory), .now_ms = unix_ms(), .store = nullptr};
   const auto lock = app::DirectoryLock::acquire(
       directory, kProgram, "stop it first, and start it again afterwards; or look into a copy of the directory");
-  if (!lock.ok()) app::fail_usage(kProgram, std_view(lock.status().message()));
+  must_be_valid(lock.status());
   OfflineStore::Options options{.data_dir = directory};
   options.identity.cluster_id = uuid_bytes(opened.identity.cluster_id);
   options.identity.node_id = uuid_bytes(opened.identity.node_uuid);
   options.has_joined = !opened.identity.cluster_id.empty();
   options.progress = progress_lines("read");
-  auto store = OfflineStore::open(std::move(options));
-  if (!store.ok()) return report_failure(store.status());
-  opened.store = *std::move(store);
+  opened.store = must(OfflineStore::open(std::move(options)));
   return use(opened);
 }
 
-app::Command& add_store_command(app::Command& parent, const char* name, const char* summary,
-                                StoreArguments& arguments) {
-  app::Command& command = parent.add_command(name, summary);
-  command.add_positional("dir", &arguments.directory, "The node's data directory.")
+int inspect(const Globals& globals, const StoreArguments& arguments) {
+  return with_store(arguments.directory, [&](const OpenedStore& opened) { return inspect_store(globals, opened); });
+}
+
+int verify(const Globals& globals, const StoreArguments& arguments) {
+  return with_store(arguments.directory, [&](const OpenedStore& opened) { return verify_store(globals, opened); });
+}
+
+int dump(const Globals& globals, const StoreArguments& arguments) {
+  DumpArguments wanted = arguments.dump;
+  if (arguments.table >= 0) wanted.selection.table_id = static_cast<uint32_t>(arguments.table);
+  if (arguments.shard >= 0) wanted.selection.shard = static_cast<uint32_t>(arguments.shard);
+  wanted.selection.start = start_of(globals, arguments.start);
+  return with_store(arguments.directory, [&](const OpenedStore& opened) {
+    wanted.selection.now_ms = opened.now_ms;
+    return dump_store(globals, opened, wanted);
+  });
+}
+
+Added<StoreArguments> add_store_command(app::Command& parent, const char* name, const char* summary,
+                                        const Globals& globals, int (*run)(const Globals&, const StoreArguments&)) {
+  const Added<StoreArguments> added = add_command(parent, name, summary, globals, run);
+  added.command.add_positional("dir", &added.arguments.directory, "The node's data directory.")
       .value_name("DIR")
-      .check([](const std::string& text) {
-        return text.empty() ? std::optional<std::string>("must be a directory") : std::nullopt;
-      });
-  return command;
+      .check(not_empty("must be a directory"));
+  return added;
 }
 
 void add_dump_command(app::Command& store, const Globals& globals) {
-  auto arguments = std::make_shared<StoreArguments>();
-  app::Command& command = add_store_command(store, "dump", "Prints the keys that the node would serve.", *arguments);
+  const auto [command, arguments] =
+      add_store_command(store, "dump", "Prints the keys that the node would serve.", globals, dump);
   command.description(
       "From the databases, and above them from the log what recovery would bring into them. By shard and key. Text: "
-      "shard, "
-      "version, key and with --values value, separated by tabs. JSON: an object per line. Keys that have expired by "
-      "this machine's clock are left out.");
-  command.add_bool("values", &arguments->dump.values, "Values too.");
-  command.add_int("table", &arguments->table, "Of this table only; `skuactl table list` tells ids.")
+      "shard, version, key and with --values value, separated by tabs. JSON: an object per line. Keys that have "
+      "expired by this machine's clock are left out.");
+  command.add_bool("values", &arguments.dump.values, "Values too.");
+  command.add_int("table", &arguments.table, "Of this table only; `skuactl table list` tells ids.")
       .value_name("ID")
       .range(0, UINT32_MAX);
-  command.add_int("shard", &arguments->shard, "Of this shard of each table only.").value_name("N").range(0, UINT32_MAX);
-  add_start_options(command, arguments->start, "First key of each shard; default: the smallest.");
-  command.add_int("limit", &arguments->dump.limit, "Rows at most; 0: all.").unit("rows");
-  command.add_bool("salvage", &arguments->dump.selection.salvage,
+  command.add_int("shard", &arguments.shard, "Of this shard of each table only.").value_name("N").range(0, UINT32_MAX);
+  add_start_options(command, arguments.start, "First key of each shard; default: the smallest.");
+  command.add_int("limit", &arguments.dump.limit, "Rows at most; 0: all.").unit("rows");
+  command.add_bool("salvage", &arguments.dump.selection.salvage,
                    "Of a damaged shard, what its database holds; otherwise it is left out.");
-  command.add_bool("uncommitted", &arguments->dump.selection.uncommitted,
+  command.add_bool("uncommitted", &arguments.dump.selection.uncommitted,
                    "Of shards with replicas, entries too that are not known to be committed: the last writes before a "
                    "crash, which may never have been acknowledged.");
   command.example("skuactl store dump /var/lib/skua --table 7 --limit 20", "the first keys of table 7");
   command.example("skuactl store dump /var/lib/skua --values --output json > rows.jsonl", "everything, a row a line");
-  command.action([&globals, arguments] {
-    if (arguments->table >= 0) arguments->dump.selection.table_id = static_cast<uint32_t>(arguments->table);
-    if (arguments->shard >= 0) arguments->dump.selection.shard = static_cast<uint32_t>(arguments->shard);
-    arguments->dump.selection.start = start_of(globals, arguments->start);
-    return with_store(arguments->directory, [&](const OpenedStore& opened) {
-      arguments->dump.selection.now_ms = opened.now_ms;
-      return dump_store(globals, opened, arguments->dump);
-    });
-  });
 }
 
 }  // namespace
@@ -178,21 +182,12 @@ void add_store_commands(app::Program& program, const Globals& globals) {
   app::Command& store = program.add_command("store", "Looks into the data directory of a stopped node.");
   store.description("Without the control plane, and without changing anything. The node must be stopped.");
 
-  auto looked_at = std::make_shared<StoreArguments>();
-  app::Command& inspect_command = add_store_command(store, "inspect", "Says what is in it: logs, shards.", *looked_at);
-  inspect_command.example("skuactl store inspect /var/lib/skua", "");
-  inspect_command.action([&globals, looked_at] {
-    return with_store(looked_at->directory, [&](const OpenedStore& opened) { return inspect_store(globals, opened); });
-  });
+  add_store_command(store, "inspect", "Says what is in it: logs, shards.", globals, inspect)
+      .command.example("skuactl store inspect /var/lib/skua", "");
 
-  auto checked = std::make_shared<StoreArguments>();
-  app::Command& verify_command =
-      add_store_command(store, "verify", "Checks every checksum, and the logs against the databases.", *checked);
-  verify_command.description("Exit code 1 if anything is damaged; file and offset are named, and what to do.");
-  verify_command.example("skuactl store verify /var/lib/skua", "");
-  verify_command.action([&globals, checked] {
-    return with_store(checked->directory, [&](const OpenedStore& opened) { return verify_store(globals, opened); });
-  });
+  add_store_command(store, "verify", "Checks every checksum, and the logs against the databases.", globals, verify)
+      .command.description("Exit code 1 if anything is damaged; file and offset are named, and what to do.")
+      .example("skuactl store verify /var/lib/skua", "");
 
   add_dump_command(store, globals);
 }

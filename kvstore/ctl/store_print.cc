@@ -28,24 +28,6 @@ std::string message_of(const absl::Status& status) {
   return std::string(status.message());
 }
 
-struct LogTotals {
-  uint64_t bytes = 0;
-  uint64_t used_bytes = 0;
-  uint64_t groups = 0;
-  uint64_t records = 0;
-};
-
-LogTotals totals_of(const std::vector<LogSegmentInfo>& segments) {
-  LogTotals totals;
-  for (const LogSegmentInfo& segment : segments) {
-    totals.bytes += segment.bytes;
-    totals.used_bytes += segment.used_bytes;
-    totals.groups += segment.groups;
-    totals.records += segment.records;
-  }
-  return totals;
-}
-
 std::string shard_state(const OfflineShard& shard) {
   if (shard.directory.empty()) return "no database: dropped or lost";
   if (!shard.status.ok()) return message_of(shard.status);
@@ -116,26 +98,19 @@ std::string text_of(const std::map<ShardId, KeyCount>& counts, ShardId id) {
 nlohmann::json log_json(const OfflineLog& log) {
   nlohmann::json out = {{"worker", log.worker}, {"directory", log.directory}, {"error", message_of(log.status)}};
   if (log.recovery == nullptr) return out;
-  nlohmann::json segments = nlohmann::json::array();
-  for (const LogSegmentInfo& segment : log.recovery->segments()) {
-    segments.push_back({{"file", segment.path},
-                        {"sequence", segment.sequence},
-                        {"bytes", segment.bytes},
-                        {"used_bytes", segment.used_bytes},
-                        {"groups", segment.groups},
-                        {"records", segment.records},
-                        {"damaged", segment.damaged}});
-  }
-  nlohmann::json damages = nlohmann::json::array();
-  for (const LogDamage& damage : log.recovery->damages()) {
-    damages.push_back({{"file", damage.path},
-                       {"offset", damage.offset},
-                       {"first_group", damage.first_group},
-                       {"last_group", damage.last_group}});
-  }
+  out["segments"] = json_list(log.recovery->segments(), [](const LogSegmentInfo& segment) -> nlohmann::json {
+    return {{"file", segment.path},      {"sequence", segment.sequence},
+            {"bytes", segment.bytes},    {"used_bytes", segment.used_bytes},
+            {"groups", segment.groups},  {"records", segment.records},
+            {"damaged", segment.damaged}};
+  });
+  out["damage"] = json_list(log.recovery->damages(), [](const LogDamage& damage) -> nlohmann::json {
+    return {{"file", damage.path},
+            {"offset", damage.offset},
+            {"first_group", damage.first_group},
+            {"last_group", damage.last_group}};
+  });
   const LogTail& tail = log.recovery->tail();
-  out["segments"] = segments;
-  out["damage"] = damages;
   out["tail"] = {{"closed", tail.closed},
                  {"torn", tail.torn},
                  {"file", tail.path},
@@ -166,17 +141,14 @@ nlohmann::json shard_json(const OfflineShard& shard, const std::map<ShardId, Key
 }
 
 void inspect_json(const OpenedStore& opened) {
-  nlohmann::json logs = nlohmann::json::array();
-  for (const OfflineLog& log : opened.store->logs()) logs.push_back(log_json(log));
-  nlohmann::json shards = nlohmann::json::array();
   const std::map<ShardId, KeyCount> counts = count_keys(*opened.store, opened.now_ms);
-  for (const OfflineShard& shard : opened.store->shards()) shards.push_back(shard_json(shard, counts));
+  const auto with_counts = [&](const OfflineShard& shard) { return shard_json(shard, counts); };
   const nlohmann::json out = {{"directory", opened.directory},
                               {"cluster_id", opened.identity.cluster_id},
                               {"node_uuid", opened.identity.node_uuid},
                               {"format_version", opened.identity.format_version},
-                              {"logs", logs},
-                              {"shards", shards}};
+                              {"logs", json_list(opened.store->logs(), log_json)},
+                              {"shards", json_list(opened.store->shards(), with_counts)}};
   print_json(out);
 }
 
@@ -186,10 +158,14 @@ void print_log(const OfflineLog& log) {
     return;
   }
   const std::vector<LogSegmentInfo> segments = log.recovery->segments();
-  const LogTotals totals = totals_of(segments);
+  const auto total = [&](uint64_t LogSegmentInfo::*count) {
+    uint64_t sum = 0;
+    for (const LogSegmentInfo& segment : segments) sum += segment.*count;
+    return sum;
+  };
   absl::PrintF("log %d: %s, %s of %s bytes used, %s, %s\n", log.worker, counted(segments.size(), "segment"),
-               with_commas(totals.used_bytes), with_commas(totals.bytes), counted(totals.groups, "group"),
-               counted(totals.records, "record"));
+               with_commas(total(&LogSegmentInfo::used_bytes)), with_commas(total(&LogSegmentInfo::bytes)),
+               counted(total(&LogSegmentInfo::groups), "group"), counted(total(&LogSegmentInfo::records), "record"));
   const LogTail& tail = log.recovery->tail();
   if (tail.closed) {
     absl::PrintF("  closed in order\n");
@@ -215,8 +191,7 @@ int inspect_store(const Globals& globals, const OpenedStore& opened) {
                opened.identity.format_version, counted(opened.store->logs().size(), "worker log"));
   for (const OfflineLog& log : opened.store->logs()) print_log(log);
   const std::map<ShardId, KeyCount> counts = count_keys(*opened.store, opened.now_ms);
-  std::vector<std::vector<std::string>> rows = {
-      {"SHARD", "APPLIED", "LOG", "LAST IN LOG", "TO REPLAY", "KEYS", "BYTES", "FILES", "STATE"}};
+  TableRows rows = {{"SHARD", "APPLIED", "LOG", "LAST IN LOG", "TO REPLAY", "KEYS", "BYTES", "FILES", "STATE"}};
   for (const OfflineShard& shard : opened.store->shards()) {
     const FileTotals files = files_of(shard);
     rows.push_back({name_of(shard.id), absl::StrCat(shard.applied_index()),
@@ -260,11 +235,10 @@ int dump_store(const Globals& globals, const OpenedStore& opened, const DumpArgu
   bool complete = true;
   const auto show = [&](ShardId id, const ScanRow& row) {
     if (arguments.limit > 0 && rows == arguments.limit) {
-      std::fflush(stdout);
       const bool of_one_shard = arguments.selection.table_id && arguments.selection.shard;
-      absl::FPrintF(stderr, "%s: more rows follow; go on with --table %d --shard %d %s%s\n", kProgram, id.table_id,
-                    id.shard, start_option(globals, row.key),
-                    of_one_shard ? "" : ", and then with the shards behind this one");
+      print_notice(absl::StrCat("more rows follow; go on with --table ", id.table_id, " --shard ", id.shard, " ",
+                                start_option(globals, row.key),
+                                of_one_shard ? "" : ", and then with the shards behind this one"));
       return false;
     }
     ++rows;
@@ -297,12 +271,10 @@ int dump_store(const Globals& globals, const OpenedStore& opened, const DumpArgu
     absl::FPrintF(stderr, "%s: log %d cannot be read, so rows may be missing: %s\n", kProgram, log.worker,
                   message_of(log.status));
   }
-  const absl::StatusOr<uint64_t> uncommitted = opened.store->dump(arguments.selection, show, refused);
-  if (!uncommitted.ok()) return report_failure(uncommitted.status());
-  if (*uncommitted > 0) {
-    std::fflush(stdout);
-    absl::FPrintF(stderr, "%s: %d entries of shards with replicas are not known to be committed%s\n", kProgram,
-                  *uncommitted, arguments.selection.uncommitted ? "" : " and left out; --uncommitted shows them");
+  const uint64_t uncommitted = must(opened.store->dump(arguments.selection, show, refused));
+  if (uncommitted > 0) {
+    print_notice(absl::StrCat(uncommitted, " entries of shards with replicas are not known to be committed",
+                              arguments.selection.uncommitted ? "" : " and left out; --uncommitted shows them"));
   }
   return complete ? app::kExitOk : app::kExitFailure;
 }

@@ -27,6 +27,8 @@ using control::AdminClient;
 constexpr DurationNs kWaitReady = 5 * kSecond;
 constexpr DurationNs kWaitReadyMax = 60 * kSecond;
 
+constexpr char kLookAtTables[] = "skuactl table list";
+
 /// The longest time for which the first request lets the control plane wait, and the pause between later looks.
 /// Ctrl-C is checked between requests.
 constexpr DurationNs kWaitAtOnce = 200 * kMillisecond;
@@ -99,82 +101,79 @@ absl::Status await_ready(AdminClient& admin, control::CreatedTable& made, TimeNs
 }
 
 int create(const Globals& globals, const CreateArguments& arguments) {
-  const absl::StatusOr<std::unique_ptr<app::StopSignal>> stop = stop_signal_of_wait(arguments.wait_ns);
-  if (!stop.ok()) return report_failure(stop.status());
+  const std::unique_ptr<app::StopSignal> stop = stop_signal_of_wait(arguments.wait_ns);
   const TimeNs end = SteadyClock().now_ns() + arguments.wait_ns;
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
+  AdminClient admin = admin_of(globals);
   control::CreateTableOptions wanted = arguments.wanted;
   wanted.wait_ready_ms = wait_ms(arguments.wait_ns);
-  absl::StatusOr<control::CreatedTable> made = admin.create_table(wanted);
-  if (!made.ok()) return report_change_failure(made.status(), "skuactl table list");
+  control::CreatedTable made = must_change(admin.create_table(wanted), kLookAtTables);
   absl::Status ready;
-  if (*stop != nullptr) ready = await_ready(admin, *made, end, **stop);
-  const std::string& name = made->table.table.name;
+  if (stop != nullptr) ready = await_ready(admin, made, end, *stop);
+  const std::string& name = made.table.table.name;
   if (absl::IsNotFound(ready)) {
     return report_failure(
-        absl::AbortedError(absl::StrCat("table ", name, made->created ? " was made, and " : " existed, and ",
+        absl::AbortedError(absl::StrCat("table ", name, made.created ? " was made, and " : " existed, and ",
                                         "was dropped meanwhile: see skuactl table list")));
   }
-  print_created(globals, *made);
+  print_created(globals, made);
   if (ready.ok()) return app::kExitOk;
+  std::string why = absl::StrCat(" is made; whether it is served cannot be asked: ", ready.message());
   if (absl::IsDeadlineExceeded(ready)) {
-    ready = absl::DeadlineExceededError(absl::StrCat("table ", name, " is made, but not served yet after ",
-                                                     app::format_duration(arguments.wait_ns), waits_for(admin, *made)));
+    why = absl::StrCat(" is made, but not served yet after ", app::format_duration(arguments.wait_ns),
+                       waits_for(admin, made));
   } else if (absl::IsCancelled(ready)) {
-    ready = absl::CancelledError(
-        absl::StrCat("no longer waiting: table ", name, " is made, but not served yet", waits_for(admin, *made)));
-  } else {
-    ready =
-        absl::Status(ready.code(),
-                     absl::StrCat("table ", name, " is made; whether it is served cannot be asked: ", ready.message()));
+    why = absl::StrCat(" is made, but not served yet", waits_for(admin, made));
   }
-  return report_failure(ready);
+  const char* const before = absl::IsCancelled(ready) ? "no longer waiting: table " : "table ";
+  return report_failure(absl::Status(ready.code(), absl::StrCat(before, name, why)));
 }
 
 int list(const Globals& globals) {
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
-  const absl::StatusOr<std::vector<control::TableSummary>> tables = admin.list_tables();
-  if (!tables.ok()) return report_failure(tables.status());
-  return answer(globals, tables_json(*tables), table(table_rows(*tables)));
+  const std::vector<control::TableSummary> tables = must(admin_of(globals).list_tables());
+  return answer(globals, tables_json(tables), table(table_rows(tables)));
 }
 
-int drop(const Globals& globals, const std::string& name, bool yes) {
-  AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
-  const absl::StatusOr<std::vector<control::TableSummary>> tables = admin.list_tables();
-  if (!tables.ok()) return report_failure(tables.status());
-  if (const absl::Status known = check_table(admin, *tables, name); !known.ok()) return report_failure(known);
-  if (!confirmed(yes, absl::StrCat("Dropping table ", name, " deletes all its data"), name)) return app::kExitFailure;
-  const absl::StatusOr<uint64_t> dropped = admin.drop_table(name);
-  if (!dropped.ok()) return report_change_failure(dropped.status(), "skuactl table list");
+struct DropArguments {
+  std::string name;
+  bool yes = false;
+};
+
+int drop(const Globals& globals, const DropArguments& arguments) {
+  const std::string& name = arguments.name;
+  AdminClient admin = admin_of(globals);
+  must(check_table(admin, must(admin.list_tables()), name));
+  if (!confirmed(arguments.yes, absl::StrCat("Dropping table ", name, " deletes all its data"), name))
+    return app::kExitFailure;
+  must_change(admin.drop_table(name), kLookAtTables);
   return answer(globals, {{"dropped", name}}, absl::StrCat("table ", name, " dropped\n"));
 }
 
 void add_create_command(app::Command& tables, const Globals& globals) {
-  auto arguments = std::make_shared<CreateArguments>();
-  control::CreateTableOptions* const wanted = &arguments->wanted;
-  app::Command& command = tables.add_command("create", "Makes a table and waits until it is served.");
-  add_table_argument(command, "name", wanted->name);
-  command.add_int("shards", &wanted->shard_count, "Pieces the table is cut into, for good; 0: a few for each worker.")
+  const auto [command, arguments] =
+      add_command(tables, "create", "Makes a table and waits until it is served.", globals, create);
+  control::CreateTableOptions& wanted = arguments.wanted;
+  add_table_argument(command, "name", wanted.name);
+  command.add_int("shards", &wanted.shard_count, "Pieces the table is cut into, for good; 0: a few for each worker.")
       .range(0, control::kShardsPerTableMax)
       .unit("shards");
-  command.add_int("replicas", &wanted->replicas, "Copies of each shard, on as many nodes; 0: one, or what there is.")
+  command.add_int("replicas", &wanted.replicas, "Copies of each shard, on as many nodes; 0: one, or what there is.")
       .range(0, control::kReplicasMax)
       .unit("replicas");
   command
-      .add_int("min-insync", &wanted->min_insync,
+      .add_int("min-insync", &wanted.min_insync,
                "Members that a shard must have to take writes; each has every acknowledged write on its disk. 0: more "
                "than half of the replicas.")
       .range(0, control::kReplicasMax)
       .unit("replicas");
-  command.add_bool("read-anywhere", &wanted->read_anywhere,
+  command.add_bool("read-anywhere", &wanted.read_anywhere,
                    "Clients read from all replicas, not only from primaries; reads stay linearizable.");
   command.add_bool(
-      "hash-tags", &wanted->hash_tags,
+      "hash-tags", &wanted.hash_tags,
       "The part of a key in braces decides alone which shard has the key, for good: cart:{ada} and {ada}.total "
       "are in one shard, and can be written together.");
-  command.add_bool("if-not-exists", &wanted->if_not_exists, "An existing table is fine.");
+  command.add_bool("if-not-exists", &wanted.if_not_exists, "An existing table is fine.");
   command
-      .add_duration("wait", &arguments->wait_ns,
+      .add_duration("wait", &arguments.wait_ns,
                     "Until all nodes serve it, but no longer than this, or until Ctrl-C (exit code 1); 0: do not wait.")
       .range(0, kWaitReadyMax);
   command.example("skuactl table create notes --shards 6 --replicas 3",
@@ -182,7 +181,6 @@ void add_create_command(app::Command& tables, const Globals& globals) {
   command.example("skuactl table create carts --shards 6 --replicas 3 --hash-tags",
                   "keys with one tag can be in one batch or transaction");
   command.example("skuactl table create scratch --shards 6", "one copy: a node that is down takes its shards with it");
-  command.action([&globals, arguments] { return create(globals, *arguments); });
 }
 
 }  // namespace
@@ -194,19 +192,12 @@ void add_table_commands(app::Program& program, const Globals& globals) {
       tables.add_command("list", "Lists tables, and how many of their shards are available and settled.");
   list_command.description(
       "Available: the shard's primary is alive and serves its data. Settled: it has all its replicas, on live nodes "
-      "that are to keep them, "
-      "and nothing is under way.");
+      "that are to keep them, and nothing is under way.");
   list_command.action([&globals] { return list(globals); });
 
-  struct DropArguments {
-    std::string name;
-    bool yes = false;
-  };
-  auto target = std::make_shared<DropArguments>();
-  app::Command& drop_command = tables.add_command("drop", "Deletes a table and its data.");
-  add_table_argument(drop_command, "name", target->name);
-  drop_command.add_bool("yes", &target->yes, "Do not ask.");
-  drop_command.action([&globals, target] { return drop(globals, target->name, target->yes); });
+  const auto [drop_command, dropped] = add_command(tables, "drop", "Deletes a table and its data.", globals, drop);
+  add_table_argument(drop_command, "name", dropped.name);
+  drop_command.add_bool("yes", &dropped.yes, "Do not ask.");
 }
 
 }  // namespace skua::kv::ctl

@@ -9,8 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "app/exit.h"
+#include "app/file.h"
 #include "control/core/table_names.h"
+#include "control/security/certificates.h"
+#include "control/security/identity.h"
 #include "kvstore/codec/request.h"
 #include "kvstore/ctl/key_text.h"
 #include "rpc/base/clock.h"
@@ -30,12 +32,10 @@ absl::StatusOr<ClientOptions> client_options(const Globals& globals, const std::
   options.credentials = globals.credential_files;
   options.packets = globals.packets;
   if (globals.transport != TransportKind::kTcp) {
-    absl::StatusOr<TransportMaker> maker =
-        globals.transport == TransportKind::kDpdk ? dpdk_transports(globals.dpdk, 1) : verbs_transports(globals.verbs);
-    if (!maker.ok()) app::fail_usage(kProgram, std_view(maker.status().message()));
-    options.make_transport = *std::move(maker);
+    options.make_transport = must_be_valid(globals.transport == TransportKind::kDpdk ? dpdk_transports(globals.dpdk, 1)
+                                                                                     : verbs_transports(globals.verbs));
   }
-  control::AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
+  control::AdminClient admin = admin_of(globals);
   const auto tables = admin.list_tables();
   if (!tables.ok()) return tables.status();
   if (absl::Status known = check_table(admin, *tables, table); !known.ok()) return known;
@@ -43,32 +43,54 @@ absl::StatusOr<ClientOptions> client_options(const Globals& globals, const std::
   return options;
 }
 
+/// What has been begun is undone when this returns a failure.
+template <typename AnyClient>
+absl::StatusOr<std::unique_ptr<AnyClient>> make_client(const Globals& globals, const std::string& table) {
+  absl::StatusOr<ClientOptions> options = client_options(globals, table);
+  if (!options.ok()) return options.status();
+  return AnyClient::create(*std::move(options));
+}
+
+constexpr size_t kCertificateBytesMax = 1 << 20;
+
+/// `ours`: the id of the cluster that it must be of; empty: of any.
+std::string principal_of(const std::string& argument, const std::string& ours) {
+  const absl::StatusOr<std::string> text = app::read_file(argument, kCertificateBytesMax);
+  if (!text.ok()) {
+    // Without certificates the cluster's id does not matter: the control plane will say that names mean nothing there.
+    constexpr char kAnyCluster[] = "00000000-0000-0000-0000-000000000000";
+    const auto identity = control::parse_principal(argument, ours.empty() ? kAnyCluster : ours);
+    if (identity.ok()) return identity->principal();
+    fail_usage(absl::StrCat(argument, " is not a certificate's file (", text.status().message(),
+                            "), and not an identity: ", identity.status().message()));
+  }
+  const control::CertificateInfo info = must_be_valid(control::inspect_certificate(*text), argument + ": ");
+  if (!info.identity) {
+    fail_usage(absl::StrCat(argument,
+                            " is an authority, which is no identity: it is replaced, not revoked (docs/security.md)"));
+  }
+  if (!ours.empty() && info.cluster_id != ours) {
+    fail_usage(absl::StrCat(argument, " is of another cluster, ", info.cluster_id));
+  }
+  return info.identity->principal();
+}
+
 }  // namespace
 
-int with_client(const Globals& globals, const std::string& table, const std::function<int(Client&)>& use) {
-  absl::StatusOr<ClientOptions> options = client_options(globals, table);
-  if (!options.ok()) return report_failure(options.status());
-  absl::StatusOr<std::unique_ptr<Client>> client = Client::create(*std::move(options));
-  return client.ok() ? use(**client) : report_failure(client.status());
+std::unique_ptr<Client> open_client(const Globals& globals, const std::string& table) {
+  return must(make_client<Client>(globals, table));
 }
 
-int with_async_client(const Globals& globals, const std::string& table,
-                      const std::function<int(AsyncClient& client, app::StopSignal& stop)>& use) {
-  const absl::StatusOr<std::unique_ptr<app::StopSignal>> stop = app::StopSignal::install();
-  if (!stop.ok()) return report_failure(stop.status());
-  absl::StatusOr<ClientOptions> options = client_options(globals, table);
-  if (!options.ok()) return report_failure(options.status());
-  const absl::StatusOr<std::unique_ptr<AsyncClient>> client = AsyncClient::create(*std::move(options));
-  return client.ok() ? use(**client, **stop) : report_failure(client.status());
+AsyncSession open_async_client(const Globals& globals, const std::string& table) {
+  std::unique_ptr<app::StopSignal> stop = must(app::StopSignal::install());
+  return {std::move(stop), must(make_client<AsyncClient>(globals, table))};
 }
 
-absl::Status poll_until(AsyncClient& client, app::StopSignal& stop, const bool& done,
-                        const std::function<void()>& each_turn) {
-  // So often Ctrl-C is looked for.
-  constexpr std::chrono::milliseconds kLookPause(50);
+absl::Status poll_until(const AsyncSession& session, const bool& done, const std::function<void()>& each_turn) {
+  constexpr std::chrono::milliseconds kStopPause(50);  // so often Ctrl-C is looked for
   while (!done) {
-    if (stop.wait_for(0)) return absl::CancelledError("interrupted");
-    client.poll(kLookPause);
+    if (session.stop->wait_for(0)) return absl::CancelledError("interrupted");
+    session.client->poll(kStopPause);
     each_turn();
   }
   return absl::OkStatus();
@@ -76,15 +98,11 @@ absl::Status poll_until(AsyncClient& client, app::StopSignal& stop, const bool& 
 
 absl::Status with_timeout_hint(const absl::Status& status, std::string_view what) {
   if (!absl::IsDeadlineExceeded(status)) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(status.message(), "; ", absl_view(what), " needs a longer --timeout"));
+  return with_words("", status, absl::StrCat("; ", absl_view(what), " needs a longer --timeout"));
 }
 
-int with_status(const Globals& globals,
-                const std::function<int(control::AdminClient&, const control::ClusterStatus&)>& use) {
-  control::AdminClient admin(globals.control_address, globals.timeout_ns, credentials_of(globals));
-  const absl::StatusOr<control::ClusterStatus> status = admin.status();
-  return status.ok() ? use(admin, *status) : report_failure(status.status());
+control::AdminClient admin_of(const Globals& globals) {
+  return control::AdminClient(globals.control_address, globals.timeout_ns, credentials_of(globals));
 }
 
 absl::Status check_table(const std::vector<control::TableSummary>& tables, const std::string& name) {
@@ -92,8 +110,7 @@ absl::Status check_table(const std::vector<control::TableSummary>& tables, const
   names.reserve(tables.size());
   for (const control::TableSummary& summary : tables) names.push_back(summary.table.name);
   if (std::ranges::find(names, name) != names.end()) return absl::OkStatus();
-  const absl::Status none = control::no_such_table(name, "", names);
-  return absl::Status(none.code(), absl::StrCat(none.message(), ". Make one with skuactl table create NAME"));
+  return with_words("", control::no_such_table(name, "", names), ". Make one with skuactl table create NAME");
 }
 
 absl::Status check_table(control::AdminClient& admin, const std::vector<control::TableSummary>& tables,
@@ -102,18 +119,41 @@ absl::Status check_table(control::AdminClient& admin, const std::vector<control:
   if (known.ok() || !tables.empty()) return known;
   const absl::StatusOr<control::ClusterStatus> status = admin.status();
   if (!status.ok() || status->troubles.empty()) return known;
-  return absl::Status(known.code(),
-                      absl::StrCat(known.message(), ". TROUBLE: ", absl::StrJoin(status->troubles, "; TROUBLE: ")));
+  return with_words("", known, ". TROUBLE: " + absl::StrJoin(status->troubles, "; TROUBLE: "));
+}
+
+void must_have_key(const absl::Status& status, const std::string& table, std::string_view key,
+                   std::string_view remark) {
+  must(!absl::IsNotFound(status) ? status
+                                 : absl::NotFoundError(absl::StrCat("table ", table, " has no key ",
+                                                                    shell_word(key_text(key)), absl_view(remark))));
+}
+
+ReadResult read_key(const Globals& globals, const std::string& table, const std::string& key,
+                    const ReadOptions& options) {
+  ReadResult result = with_client(globals, table, [&](Client& client) { return client.get(table, key, options); });
+  must_have_key(result.status, table, key);
+  return result;
 }
 
 std::string key_of(const Globals& globals, const std::string& what, const std::string& text) {
-  absl::StatusOr<std::string> key = text;
-  if (!globals.raw_keys) key = parse_key(text);
-  if (!key.ok()) app::fail_usage(kProgram, absl::StrCat(what, " ", key.status().message()));
-  if (const absl::Status fits = check_key(*key); !fits.ok()) {
-    app::fail_usage(kProgram, absl::StrCat(what, ": ", fits.message()));
-  }
-  return *std::move(key);
+  if (!globals.raw_keys) return printed_key_of(what, text);
+  must_be_valid(check_key(text), what + ": ");
+  return text;
+}
+
+std::vector<std::string> keys_of(const Globals& globals, const std::string& what,
+                                 const std::vector<std::string>& texts) {
+  std::vector<std::string> keys;
+  keys.reserve(texts.size());
+  for (const std::string& text : texts) keys.push_back(key_of(globals, what, text));
+  return keys;
+}
+
+std::string printed_key_of(const std::string& what, const std::string& text) {
+  std::string key = must_be_valid(parse_key(text), what + " ");
+  must_be_valid(check_key(key), what + ": ");
+  return key;
 }
 
 void add_start_options(app::Command& command, StartArguments& arguments, const char* help) {
@@ -128,11 +168,8 @@ std::string start_of(const Globals& globals, const StartArguments& arguments) {
   if (arguments.cursor.empty()) {
     return arguments.start.empty() ? std::string() : key_of(globals, "--start", arguments.start);
   }
-  if (!arguments.start.empty())
-    app::fail_usage(kProgram, "--start and --cursor both say where to begin: leave one out");
-  Globals with_escapes = globals;
-  with_escapes.raw_keys = false;
-  return key_of(with_escapes, "--cursor", arguments.cursor);
+  if (!arguments.start.empty()) fail_usage("--start and --cursor both say where to begin: leave one out");
+  return printed_key_of("--cursor", arguments.cursor);
 }
 
 std::string start_option(const Globals& globals, std::string_view key) {
@@ -147,22 +184,30 @@ KeyRange prefix_range(const Globals& globals, const std::string& prefix) {
   return prefix.empty() ? KeyRange() : range_of_prefix(key_of(globals, "--prefix", prefix));
 }
 
-app::Command& add_key_command(app::Program& program, const char* name, const char* summary, std::string& table,
-                              std::string& key) {
-  app::Command& command = program.add_command(name, summary);
+void add_key_arguments(app::Command& command, std::string& table, std::string& key) {
   add_table_argument(command, "table", table);
   command.add_positional("key", &key, "The key, 1 to 1,024 bytes; \\xNN is a byte, \\\\ a backslash (see --raw-keys).");
-  return command;
 }
 
-std::optional<std::string> complaint_of_node(const std::string& text) {
-  return text.empty() ? std::optional<std::string>("must name a node") : std::nullopt;
+std::function<std::optional<std::string>(const std::string&)> not_empty(const char* complaint) {
+  return [complaint](const std::string& text) {
+    return text.empty() ? std::optional<std::string>(complaint) : std::nullopt;
+  };
+}
+
+void add_node_argument(app::Command& command, std::string& node) {
+  constexpr char kHelp[] = "By uuid, the beginning of its uuid (4 characters at least), or its gRPC address.";
+  command.add_positional("node", &node, kHelp).check(not_empty("must name a node"));
 }
 
 void add_table_argument(app::Command& command, const char* name, std::string& table) {
-  command.add_positional(name, &table, "The table's name.").check([](const std::string& text) {
-    return text.empty() ? std::optional<std::string>("must be a table's name") : std::nullopt;
-  });
+  command.add_positional(name, &table, "The table's name.").check(not_empty("must be a table's name"));
+}
+
+NamedIdentity named_identity(const Globals& globals, const std::string& argument) {
+  const control::CredentialsPtr credentials = credentials_of(globals);
+  return {principal_of(argument, credentials == nullptr ? "" : credentials->self().cluster_id),
+          control::AdminClient(globals.control_address, globals.timeout_ns, credentials)};
 }
 
 }  // namespace skua::kv::ctl

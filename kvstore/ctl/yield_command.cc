@@ -1,12 +1,10 @@
 // skuactl node yield.
-#include <chrono>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "app/exit.h"
 #include "app/signals.h"
 #include "app/value_text.h"
 #include "kvstore/codec/text.h"
@@ -14,6 +12,7 @@
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/lead_transfers.h"
 #include "kvstore/ctl/with_client.h"
+#include "rpc/base/clock.h"
 
 namespace skua::kv::ctl {
 namespace {
@@ -21,7 +20,6 @@ namespace {
 using control::AdminClient;
 using control::ClusterStatus;
 
-constexpr DurationNs kPauseNs = 200 * kMillisecond;
 constexpr DurationNs kWaitNs = 30 * kSecond;
 
 /// The shards of one node get other primaries. A transfer may be refused, or cross with a change of the control plane's
@@ -44,8 +42,7 @@ class Yielding {
       const absl::Status asked = admin_.transfer_primary(transfer.table, transfer.shard, transfer.to_uuid);
       asked_ = true;
       if (asked.ok()) continue;
-      refused = absl::Status(
-          asked.code(), absl::StrCat("shard ", transfer.shard, " of table ", transfer.table, ": ", asked.message()));
+      refused = with_words(absl::StrCat("shard ", transfer.shard, " of table ", transfer.table, ": "), asked);
     }
     return refused;
   }
@@ -77,55 +74,49 @@ class Yielding {
 };
 
 int yield_until(const Globals& globals, Yielding& yielding, app::StopSignal& stop, DurationNs wait_ns) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(wait_ns);
+  const SteadyClock clock;
+  const TimeNs end = clock.now_ns() + wait_ns;
   while (true) {
     const absl::Status round = yielding.round();
     if (round.ok() && yielding.left_count() == 0) return yielding.report(globals);
     const std::string left =
         round.ok() ? counted(yielding.left_count(), "shard") + " left" : std::string(round.message());
-    if (std::chrono::steady_clock::now() + std::chrono::nanoseconds(kPauseNs) >= end) {
+    if (clock.now_ns() + kLookPause >= end) {
       return report_failure(absl::DeadlineExceededError(
           absl::StrCat("the node still leads shards after ", app::format_duration(wait_ns), ": ", left,
                        ". Give it longer by --wait; skuactl status tells what the cluster is waiting for")));
     }
-    if (stop.wait_for(kPauseNs)) {
+    if (stop.wait_for(kLookPause)) {
       return report_failure(absl::CancelledError(absl::StrCat("no longer waiting: ", left)));
     }
   }
 }
 
-int yield(const Globals& globals, const std::string& name, DurationNs wait_ns) {
-  const absl::StatusOr<std::unique_ptr<app::StopSignal>> stop = stop_signal_of_wait(wait_ns);
-  if (!stop.ok()) return report_failure(stop.status());
-  return with_status(globals, [&](AdminClient& admin, const ClusterStatus& status) {
-    const absl::StatusOr<ClusterStatus::Node> node = find_node(status, name);
-    if (!node.ok()) return report_failure(node.status());
-    Yielding yielding(admin, *node);
-    return yield_until(globals, yielding, **stop, wait_ns);
-  });
+struct YieldArguments {
+  std::string node;
+  DurationNs wait_ns = kWaitNs;
+};
+
+int yield(const Globals& globals, const YieldArguments& arguments) {
+  const std::unique_ptr<app::StopSignal> stop = stop_signal_of_wait(arguments.wait_ns);
+  AdminClient admin = admin_of(globals);
+  Yielding yielding(admin, must(find_node(must(admin.status()), arguments.node)));
+  return yield_until(globals, yielding, *stop, arguments.wait_ns);
 }
 
 }  // namespace
 
 void add_yield_command(app::Command& nodes, const Globals& globals) {
-  struct Arguments {
-    std::string node;
-    DurationNs wait_ns = kWaitNs;
-  };
-  auto arguments = std::make_shared<Arguments>();
-  app::Command& command = nodes.add_command("yield", "Has other nodes lead the shards of a node.");
+  const auto [command, arguments] =
+      add_command(nodes, "yield", "Has other nodes lead the shards of a node.", globals, yield);
   command.description(
       "Clients then do not wait for another primary when the node is gone. A node that is asked to stop (SIGTERM) does "
       "so by itself: use this before it is killed, or cut off from the network. The node keeps its replicas, and may "
       "lead shards again later. Unlike drain, it changes nothing for good. Shards without another live member stay.");
-  command
-      .add_positional("node", &arguments->node,
-                      "By uuid, the beginning of its uuid (4 characters at least), or its gRPC address.")
-      .check(complaint_of_node);
-  command.add_duration("wait", &arguments->wait_ns, "How long it may take until the node leads no shard (exit code 1).")
+  add_node_argument(command, arguments.node);
+  command.add_duration("wait", &arguments.wait_ns, "How long it may take until the node leads no shard (exit code 1).")
       .range(kMillisecond, 3600 * kSecond);
   command.example("skuactl node yield 10.0.0.3:7500", "before work at the network of that machine");
-  command.action([&globals, arguments] { return yield(globals, arguments->node, arguments->wait_ns); });
 }
 
 }  // namespace skua::kv::ctl

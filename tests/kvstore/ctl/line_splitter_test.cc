@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "kvstore/ctl/line_ledger.h"
-
 namespace skua::kv::ctl {
 namespace {
 
