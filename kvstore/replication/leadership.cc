@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kvstore/replication/replication_mutants.h"
+#include "kvstore/types/mutants.h"
 
 namespace skua::kv {
 
@@ -13,7 +13,7 @@ void Leadership::start(ReplicaOutput& out) {
 }
 
 void Leadership::begin(ReplicaOutput& out) {
-  if (mutant(ReplicaMutant::kOpenBeforeBarrier)) is_open_ = true;
+  if (mutant(Mutant::kOpenBeforeBarrier)) is_open_ = true;
   state_.log.append(state_.view.epoch);
   state_.log.compact_runs();
   barrier_index_ = state_.log.last_index();
@@ -77,7 +77,7 @@ Append Leadership::make_append(uint64_t first, uint64_t last) const {
 bool Leadership::is_acked(const CommitQueue::Entry& entry) const {
   if (!state_.log.levels().reaches(entry.index, entry.level)) return false;
   const size_t missing = state_.peers.missing(entry);
-  if (mutant(ReplicaMutant::kCommitAtMajority)) return missing <= (state_.view.members.size() - 1) / 2;
+  if (mutant(Mutant::kCommitAtMajority)) return missing <= (state_.view.members.size() - 1) / 2;
   return missing == 0;
 }
 
@@ -88,7 +88,7 @@ bool Leadership::may_commit_oldest() const {
 
 void Leadership::advance_commit(TimeNs now) {
   if (!state_.has_durable_epoch() || !state_.leads()) return;
-  if (now < state_.promises.end_outside(state_.peers) && !mutant(ReplicaMutant::kNoPromiseWait)) return;
+  if (now < state_.promises.end_outside(state_.peers) && !mutant(Mutant::kNoPromiseWait)) return;
   const uint64_t before = state_.log.commit_index();
   while (may_commit_oldest()) {
     state_.log.commit(waiting_.oldest().index);
@@ -259,7 +259,7 @@ void Leadership::report_hung(TimeNs now, ReplicaOutput& out) {
 
 void Leadership::report_learners(TimeNs now, ReplicaOutput& out) const {
   if (!is_open_) return;
-  const bool hole = mutant(ReplicaMutant::kLearnerHole);
+  const bool hole = mutant(Mutant::kLearnerHole);
   for (const PeerReplica& peer : state_.peers) {
     if (peer.member || !peer.log.is_matched()) continue;
     const LogLevels& acked = peer.log.acked();

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <utility>
 
-#include "kvstore/replication/replication_mutants.h"
+#include "kvstore/types/mutants.h"
 
 namespace skua::kv {
 
 bool PeerReplica::is_required() const {
-  return member || (join != 0 && !mutant(ReplicaMutant::kLearnerHole));
+  return member || (join != 0 && !mutant(Mutant::kLearnerHole));
 }
 
 void PeerReplicas::match(const View& view, NodeId self, const Match& how) {
   PeerReplicas before;
   std::swap(before.peers_, peers_);
-  const bool keep = how.keep || mutant(ReplicaMutant::kKeepOldAcks);
+  const bool keep = how.keep || mutant(Mutant::kKeepOldAcks);
   const auto add = [&](const ReplicaId& id, bool member, uint64_t join) {
     if (id.node == self) return;
     PeerReplica peer;
@@ -106,7 +106,7 @@ TimeNs PeerReplicas::promised_until() const {
 }
 
 bool PeerReplicas::hold_promises(TimeNs now) const {
-  return promised_until() > now || mutant(ReplicaMutant::kServeAfterLease);
+  return promised_until() > now || mutant(Mutant::kServeAfterLease);
 }
 
 void PeerReplicas::forget_promises() {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "kvstore/replication/replication_mutants.h"
+#include "kvstore/types/mutants.h"
 
 namespace skua::kv {
 
@@ -39,7 +39,7 @@ PeerReplica* ReplicaState::admit(const ReplicaId& from, uint64_t epoch, TimeNs n
   }
   if (!has_durable_epoch()) return nullptr;
   PeerReplica* const sender = peers.find(from);
-  if (epoch < view.epoch && !(mutant(ReplicaMutant::kSkipEpochCheck) && sender != nullptr)) {
+  if (epoch < view.epoch && !(mutant(Mutant::kSkipEpochCheck) && sender != nullptr)) {
     out.messages.push_back({from.node, StaleEpoch{view}});
     return nullptr;
   }
