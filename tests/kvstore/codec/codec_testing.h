@@ -16,6 +16,7 @@
 #include "rpc/base/bytes.h"
 #include "rpc/base/check.h"
 #include "rpc/base/rng.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv::testing {
 
@@ -93,7 +94,7 @@ std::optional<std::string> recode_mutation(ByteSpan bytes) {
 
 /// The operations one by one, as they were understood: once by the decoder, and once more by the iterator.
 inline std::optional<std::string> recode_batch(ByteSpan bytes) {
-  std::vector<Mutation> ops(1, Mutation::put("left by the batch before", {}));
+  std::vector<Mutation> ops(1, mutations::put("left by the batch before", {}));
   const auto request = decode_batch(bytes, &ops);
   HeadBuffer head;
   if (decode_batch(bytes).ok() != request.ok()) return std::string("what has operations is a batch, and nothing else");

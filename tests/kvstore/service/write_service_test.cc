@@ -11,6 +11,7 @@
 #include "tests/kvstore/node/server_testing.h"
 #include "tests/kvstore/service/shard_server_fixture.h"
 #include "tests/kvstore/shard/engine_testing.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -26,7 +27,7 @@ using testing::LargeValuesServerTest;
 using testing::RocksdbServerTest;
 
 std::string encoded_add(std::string_view key, int64_t delta, const RequestId& id = {}) {
-  return encoded_mutation({kRoute, Mutation::add(key, delta), id});
+  return encoded_mutation({kRoute, mutations::add(key, delta), id});
 }
 
 std::string encoded_batch(std::span<const Mutation> ops, const RequestId& id) {
@@ -100,7 +101,7 @@ TEST_F(RocksdbServerTest, Patch_ReplacesAFieldAndRefusesWhatIsNoRow) {
 /// memory only.
 TEST_F(RocksdbServerTest, Edit_CountsOnceHoweverOftenItIsSent) {
   const auto edit = [&](const std::string& fields, const RequestId& id) {
-    Mutation mutation = Mutation::edit("row", as_byte_span(fields), true);
+    Mutation mutation = mutations::edit("row", as_byte_span(fields), true);
     mutation.mark.row = true;
     HeadBuffer buffer;
     const MutationRequest request{kRoute, mutation, id, Durability::kDefault};
@@ -181,7 +182,7 @@ TEST_F(RocksdbServerTest, Add_OfAFullDiskIsRefusedButWhatWasDoneIsAnsweredAgain)
 
 TEST_F(RocksdbServerTest, Put_TellsTheDurabilityThatItHas) {
   for (const Durability asked : {Durability::kDefault, Durability::kMemory, Durability::kFlush, Durability::kSync}) {
-    const MutationRequest request{kRoute, Mutation::put("key", as_byte_span("v")), {}, asked};
+    const MutationRequest request{kRoute, mutations::put("key", as_byte_span("v")), {}, asked};
     const Answer answer = world_->ask(Method::kPut, encoded_mutation(request));
     const auto reply = decode_write_reply(as_byte_span(answer.bytes));
     ASSERT_TRUE(reply.ok()) << reply.status();
