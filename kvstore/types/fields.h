@@ -1,0 +1,55 @@
+// Encodes integers, and structs of them, one after the other: little endian, without gaps. The fields of a struct are
+// listed once, in the order of their bytes, so that both directions agree:
+//
+//   template <>
+//   inline constexpr auto kFields<EntryId> = std::tuple(&EntryId::index, &EntryId::epoch);
+//
+//   write_fields(writer, id, count);
+//   read_fields(reader, id, count);
+#ifndef SKUA_KVSTORE_TYPES_FIELDS_H_
+#define SKUA_KVSTORE_TYPES_FIELDS_H_
+
+#include <tuple>
+#include <type_traits>
+
+#include "rpc/base/bytes.h"
+
+namespace skua::kv {
+
+/// The fields of a struct, as pointers to its members.
+template <typename T>
+inline constexpr std::tuple<> kFields;
+template <typename T>
+concept HasFields = !std::is_same_v<decltype(kFields<T>), const std::tuple<>>;
+
+template <typename... Ts>
+void write_fields(ByteWriter& writer, const Ts&... values) {
+  const auto write = [&]<typename T>(const T& value) {
+    if constexpr (HasFields<T>) {
+      std::apply([&](auto... fields) { write_fields(writer, value.*fields...); }, kFields<T>);
+    } else {
+      static_assert(!std::is_class_v<T>, "list its fields in kFields");
+      writer.write(value);
+    }
+  };
+  (write(values), ...);
+}
+
+/// Whoever calls it looks at reader.ok() afterwards. Values that the bytes do not have become 0.
+template <typename... Ts>
+void read_fields(ByteReader& reader, Ts&... values) {
+  const auto read = [&]<typename T>(T& value) {
+    if constexpr (HasFields<T>) {
+      std::apply([&](auto... fields) { read_fields(reader, value.*fields...); }, kFields<T>);
+    } else {
+      static_assert(!std::is_class_v<T>, "list its fields in kFields");
+      static_assert(!std::is_same_v<T, bool>, "a byte may be neither false nor true");
+      value = reader.template read<T>();
+    }
+  };
+  (read(values), ...);
+}
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_TYPES_FIELDS_H_
