@@ -85,21 +85,15 @@ void write_op(const Mutation& op, std::byte* at) {
 }
 
 absl::Status check_size(size_t ops, size_t bytes) {
-  if (ops < 1 || ops > kBatchOpsMax) {
-    return beyond_limit("a BATCH", "operation", ops, kBatchOpsMax, 1);
-  }
-  if (bytes > kBatchBytesMax) return beyond_limit("a BATCH", "byte", bytes, kBatchBytesMax);
-  return absl::OkStatus();
+  if (ops < 1 || ops > kBatchOpsMax) return beyond_limit("a BATCH", "operation", ops, kBatchOpsMax, 1);
+  return check_limit("a BATCH", "byte", bytes, kBatchBytesMax);
 }
 
 }  // namespace
 
-BatchOps::Iterator& BatchOps::Iterator::operator++() {
-  at_end_ = rest_.remaining() == 0;
-  if (at_end_) return *this;
-  op_ = Mutation();
-  static_cast<void>(read_op(rest_, op_));
-  return *this;
+void read_batch_op(ByteReader& reader, Mutation& op) {
+  op = Mutation();
+  static_cast<void>(read_op(reader, op));
 }
 
 absl::Status BatchOpsBuilder::add(const Mutation& op) {
@@ -132,24 +126,22 @@ absl::StatusOr<ByteSpan> encode_batch_head(const BatchRequest& request, HeadBuff
 }
 
 absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes, std::vector<Mutation>* ops) {
-  ByteReader reader(bytes);
-  RequestHeader header;
+  RequestReader reader(Method::kBatch, bytes);
   MutationHead head;
-  if (absl::Status status = read_mutation_head(Method::kBatch, bytes, 0, reader, header, head); !status.ok()) {
-    return status;
-  }
+  if (absl::Status status = reader.read_mutation_head(0, head); !status.ok()) return status;
+  const RequestHeader& header = reader.header();
   if (absl::Status status = check_rules(Method::kBatch, head.condition, head.ttl_ms); !status.ok()) return status;
-  if (header.key_bytes != 0) return malformed_request(Method::kBatch, "reserved bits are set", bytes.size());
+  if (header.key_bytes != 0) return reader.malformed("reserved bits are set");
   const ByteSpan encoded = bytes.subspan(kRequestHeaderBytes + kMutationHeadBytes);
   if (absl::Status status = check_size(header.count, encoded.size()); !status.ok()) return status;
   if (ops != nullptr) ops->clear();
   Mutation alone;
   for (uint32_t i = 0; i < header.count; ++i) {
     Mutation& op = ops != nullptr ? ops->emplace_back() : (alone = Mutation());
-    if (!read_op(reader, op)) return malformed_request(Method::kBatch, "one of its operations is none", bytes.size());
+    if (!read_op(reader, op)) return reader.malformed("one of its operations is none");
     if (absl::Status status = check_mutation(op); !status.ok()) return status;
   }
-  if (!reader.complete()) return malformed_request(Method::kBatch, "bytes follow its last operation", bytes.size());
+  if (!reader.complete()) return reader.malformed("bytes follow its last operation");
   return BatchRequest{header.route, BatchOps(encoded, header.count), head.id, head.durability};
 }
 

@@ -9,6 +9,8 @@
 #ifndef SKUA_KVSTORE_TYPES_FIELDS_H_
 #define SKUA_KVSTORE_TYPES_FIELDS_H_
 
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 
@@ -48,6 +50,19 @@ void read_fields(ByteReader& reader, Ts&... values) {
     }
   };
   (read(values), ...);
+}
+
+/// Appends integers to a string, as write_fields() writes them.
+template <typename... Ts>
+void append_le(std::string& to, Ts... values) {
+  (to.append(reinterpret_cast<const char*>(&values), sizeof values), ...);
+}
+
+/// Appends a length, as a `Length`, and then the bytes.
+template <typename Length>
+void append_prefixed(std::string& to, std::string_view bytes) {
+  append_le(to, static_cast<Length>(bytes.size()));
+  to.append(bytes);
 }
 
 }  // namespace skua::kv

@@ -77,7 +77,7 @@ inline std::optional<std::string> recode_get(ByteSpan bytes) {
   SKUA_CHECK(decode_plain_get(bytes, plain) == is_plain, "one decoder takes what the other one does not");
   HeadBuffer head;
   if (!request.ok()) return std::nullopt;
-  std::string all = joined(encode_get(*request, head).value(), request->fields.encoded());
+  std::string all = joined(encode_get(*request, head).value(), request->fields.bytes());
   if (is_plain) {
     SKUA_CHECK(as_string_view(encode_plain_get(plain.route, plain.key, head)) == all, "a plain GET is another request");
   }
