@@ -175,26 +175,23 @@ ByteSpan encode_batch_reply(const BatchReply& reply, std::span<const MutationRes
 }
 
 absl::StatusOr<BatchReply> decode_batch_reply(ByteSpan bytes) {
-  ByteReader reader(bytes);
+  ReplyReader reader(bytes);
   BatchReply reply;
-  uint16_t flags = 0;
-  uint32_t count = 0;
   constexpr uint16_t kAllowed = kAchievedBits | kFromRecordBit | kNotAppliedBit;
-  if (absl::Status status = read_reply_header(bytes, kAllowed, reader, reply.head, flags, count); !status.ok()) {
-    return status;
-  }
+  if (absl::Status status = reader.read_header(kAllowed, reply.head); !status.ok()) return status;
   if (reply.head.status != KvStatus::kOk) return reply;
-  reply.applied = (flags & kNotAppliedBit) == 0;
-  reply.durability = static_cast<Durability>(flags & kAchievedBits);
-  reply.from_record = (flags & kFromRecordBit) != 0;
+  reply.applied = !reader.has(kNotAppliedBit);
+  reply.durability = static_cast<Durability>(reader.flags() & kAchievedBits);
+  reply.from_record = reader.has(kFromRecordBit);
   if (reply.applied != (reply.durability != Durability::kDefault)) {
-    return malformed_reply("its durability disagrees with whether it was applied", bytes.size());
+    return reader.malformed("its durability disagrees with whether it was applied");
   }
-  if (count < 1 || count > kBatchOpsMax) return malformed_reply("it has 0 or too many entries", bytes.size());
+  const uint32_t count = reader.count();
+  if (count < 1 || count > kBatchOpsMax) return reader.malformed("it has 0 or too many entries");
   const ByteSpan table = reader.read_bytes(count * kBatchEntryBytes);
-  if (!reader.complete()) return malformed_reply("its length disagrees with its entries'", bytes.size());
+  if (!reader.complete()) return reader.malformed("its length disagrees with its entries'");
   for (size_t at = 0; at < table.size(); at += kBatchEntryBytes) {
-    if (load_le<uint64_t>(table.data() + at) > UINT8_MAX) return malformed_reply("reserved bits are set", bytes.size());
+    if (load_le<uint64_t>(table.data() + at) > UINT8_MAX) return reader.malformed("reserved bits are set");
   }
   reply.entries = BatchEntries(table);
   return reply;

@@ -146,7 +146,7 @@ absl::StatusOr<ByteSpan> encode_scan(const ScanRequest& request, MutableByteSpan
 }
 
 absl::StatusOr<Route> decode_route(ByteSpan bytes) {
-  if (bytes.size() < kRequestHeaderBytes) {
+  if (bytes.size() < kRequestHeaderBytes) [[unlikely]] {
     return absl::InvalidArgumentError(absl::StrCat("request of ", bytes.size(), " bytes is shorter than its header"));
   }
   return load_le<Route>(bytes.data());

@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/row.h"
-#include "kvstore/types/fields.h"
 
 namespace skua::kv {
 
@@ -27,17 +26,24 @@ absl::Status RequestReader::read_header(uint8_t flags_allowed) {
 }
 
 void write_mutation_head(ByteWriter& writer, RequestHeader header, const MutationHead& head) {
-  const bool has_version = head.condition.kind == Condition::Kind::kIfVersion;
   header.flags = static_cast<uint8_t>(header.flags | static_cast<uint8_t>(head.condition.kind) |
                                       (static_cast<uint8_t>(head.durability) << kDurabilityShift));
   writer.write(header);
-  write_fields(writer, head.id, has_version ? head.condition.version : uint64_t{0}, head.ttl_ms);
+  writer.write(head.id.client_id);
+  writer.write(head.id.seq);
+  writer.write(head.id.first_incomplete);
+  writer.write(head.condition.kind == Condition::Kind::kIfVersion ? head.condition.version : uint64_t{0});
+  writer.write(head.ttl_ms);
 }
 
 absl::Status RequestReader::read_mutation_head(uint8_t own_flags, MutationHead& head) {
   const auto allowed = static_cast<uint8_t>(kConditionBits | kDurabilityBits | own_flags);
   if (absl::Status status = read_header(allowed); !status.ok()) return status;
-  read_fields(*this, head.id, head.condition.version, head.ttl_ms);
+  head.id.client_id = read<uint64_t>();
+  head.id.seq = read<uint64_t>();
+  head.id.first_incomplete = read<uint64_t>();
+  head.condition.version = read<uint64_t>();
+  head.ttl_ms = read<uint64_t>();
   if (!ok()) return malformed("it ends inside its head");
   head.condition.kind = static_cast<Condition::Kind>(header_.flags & kConditionBits);
   head.durability = static_cast<Durability>((header_.flags & kDurabilityBits) >> kDurabilityShift);

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "absl/base/attributes.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {
@@ -25,8 +26,8 @@ template <typename T>
 concept HasFields = !std::is_same_v<decltype(kFields<T>), const std::tuple<>>;
 
 template <typename... Ts>
-void write_fields(ByteWriter& writer, const Ts&... values) {
-  const auto write = [&]<typename T>(const T& value) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void write_fields(ByteWriter& writer, const Ts&... values) {
+  const auto write = [&]<typename T>(const T& value) ABSL_ATTRIBUTE_ALWAYS_INLINE {
     if constexpr (HasFields<T>) {
       std::apply([&](auto... fields) { write_fields(writer, value.*fields...); }, kFields<T>);
     } else {
@@ -39,8 +40,8 @@ void write_fields(ByteWriter& writer, const Ts&... values) {
 
 /// Whoever calls it looks at reader.ok() afterwards. Values that the bytes do not have become 0.
 template <typename... Ts>
-void read_fields(ByteReader& reader, Ts&... values) {
-  const auto read = [&]<typename T>(T& value) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void read_fields(ByteReader& reader, Ts&... values) {
+  const auto read = [&]<typename T>(T& value) ABSL_ATTRIBUTE_ALWAYS_INLINE {
     if constexpr (HasFields<T>) {
       std::apply([&](auto... fields) { read_fields(reader, value.*fields...); }, kFields<T>);
     } else {

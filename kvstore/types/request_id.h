@@ -3,9 +3,6 @@
 #define SKUA_KVSTORE_TYPES_REQUEST_ID_H_
 
 #include <cstdint>
-#include <tuple>
-
-#include "kvstore/types/fields.h"
 
 namespace skua::kv {
 
@@ -23,10 +20,6 @@ struct RequestId {
 
   friend bool operator==(const RequestId&, const RequestId&) = default;
 };
-/// As requests and log records have it.
-template <>
-inline constexpr auto kFields<RequestId> = std::tuple(&RequestId::client_id, &RequestId::seq,
-                                                      &RequestId::first_incomplete);
 
 }  // namespace skua::kv
 
