@@ -15,14 +15,8 @@ void AckLatency::paused(const Pause& pause) {
 }
 
 bool AckLatency::is_slow_for_long(bool is_slow, TimeNs now, DurationNs time) {
-  if (!is_slow) {
-    slow_since_ = kTimeNever;
-  } else if (slow_since_ == kTimeNever) {
-    slow_since_ = now;
-  } else {
-    return now - slow_since_ > time;
-  }
-  return false;
+  slow_since_ = is_slow ? std::min(slow_since_, now) : kTimeNever;
+  return is_slow && now - slow_since_ > time;
 }
 
 }  // namespace skua::kv

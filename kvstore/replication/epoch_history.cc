@@ -1,7 +1,7 @@
 #include "kvstore/replication/epoch_history.h"
 
 #include <algorithm>
-#include <utility>
+#include <functional>
 
 #include "rpc/base/check.h"
 
@@ -99,11 +99,8 @@ bool are_runs_of_barrier(ByteSpan bytes, EntryId id) {
   const auto runs = decode_epoch_history(bytes);
   if (!runs || runs->last_index() != id.index || runs->base().index >= id.index) return false;
   if (id.epoch != 0 && runs->last().epoch != id.epoch) return false;
-  uint64_t before = runs->base().epoch;
-  for (const EntryId& run : runs->runs()) {
-    if (run.epoch < std::exchange(before, run.epoch)) return false;
-  }
-  return true;
+  const std::span<const EntryId> all = runs->runs();
+  return std::ranges::is_sorted(all, {}, &EntryId::epoch) && (all.empty() || all.front().epoch >= runs->base().epoch);
 }
 
 }  // namespace skua::kv

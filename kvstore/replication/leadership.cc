@@ -51,8 +51,7 @@ void Leadership::stream(PeerReplica& peer, TimeNs now, ReplicaOutput& out) {
   const uint64_t last = state_.log.last_index();
   if (peer.log.is_out_of_reach(state_.log.first_available(), last)) {
     peer.log.need_snapshot();
-    out.messages.push_back({peer.id.node, SnapshotNeeded{state_.view.epoch}});
-    return;
+    return out.messages.push_back({peer.id.node, SnapshotNeeded{state_.view.epoch}});
   }
   while (const auto range = peer.log.send_next(last, state_.options, now)) {
     out.sends.push_back({peer.id.node, range->first, range->last});
@@ -111,25 +110,18 @@ TimeNs Leadership::commits_at() const {
 
 void Leadership::on(const ReplicaId& from, const TailReport& tail, TimeNs now, ReplicaOutput& out) {
   if (tail.epoch < state_.view.epoch && state_.has_durable_epoch() && state_.leads()) {
-    out.messages.push_back({from.node, StartView{state_.view}});
-    return;
+    return out.messages.push_back({from.node, StartView{state_.view}});
   }
   PeerReplica* const sender = state_.admit(from, tail.epoch, now, out);
   if (sender == nullptr || !state_.leads()) return;
   const OwnLog& log = state_.log;
   const std::optional<EntryId> common = log.entries().last_common(tail.log);
   const PeerLog::Report report = sender->log.take_report(common, log.first_available(), sender->member);
-  switch (report) {
-    case PeerLog::Report::kHasLost: return state_.report(out, ReplicaReport::Kind::kSuspect, from.node);
-    case PeerLog::Report::kTooShort: out.messages.push_back({from.node, StartView{state_.view}}); return;
-    case PeerLog::Report::kTooFarBehind:
-    case PeerLog::Report::kAgrees: break;
-  }
+  if (report == PeerLog::Report::kHasLost) return state_.report(out, ReplicaReport::Kind::kSuspect, from.node);
+  if (report == PeerLog::Report::kTooShort) return out.messages.push_back({from.node, StartView{state_.view}});
   sender->note_doubt(tail.doubt, log.last_index());
-  if (report == PeerLog::Report::kTooFarBehind) {
-    out.messages.push_back({from.node, SnapshotNeeded{state_.view.epoch}});
-    return;
-  }
+  if (report == PeerLog::Report::kTooFarBehind)
+    return out.messages.push_back({from.node, SnapshotNeeded{state_.view.epoch}});
   sender->acknowledge(tail.levels.up_to(common->index), log.last_index(), now);
   tell_agreed(*sender, now, out);
   tell_restored(*sender, out);

@@ -54,10 +54,7 @@ const PeerReplica* PeerReplicas::find(NodeId node) const {
 }
 
 PeerReplica* PeerReplicas::find(NodeId node) {
-  for (PeerReplica& peer : peers_) {
-    if (peer.id.node == node) return &peer;
-  }
-  return nullptr;
+  return const_cast<PeerReplica*>(std::as_const(*this).find(node));  // the peers are this object's
 }
 
 PeerReplica* PeerReplicas::find(const ReplicaId& id) {
@@ -68,11 +65,9 @@ PeerReplica* PeerReplicas::find(const ReplicaId& id) {
 // --- Logs
 
 size_t PeerReplicas::missing(const CommitQueue::Entry& entry) const {
-  size_t count = 0;
-  for (const PeerReplica& peer : peers_) {
-    if (peer.is_required() && !peer.log.acked().reaches(entry.index, entry.level)) ++count;
-  }
-  return count;
+  return static_cast<size_t>(std::count_if(peers_.begin(), peers_.end(), [&](const PeerReplica& peer) {
+    return peer.is_required() && !peer.log.acked().reaches(entry.index, entry.level);
+  }));
 }
 
 NodeId PeerReplicas::only_one_behind(const CommitQueue::Entry& entry, NodeId self, const LogLevels& own) const {

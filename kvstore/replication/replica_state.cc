@@ -28,8 +28,7 @@ ReplicaRole ReplicaState::role_in(const View& other) const {
     if (other.primary != self.node) return ReplicaRole::kBackup;
     return other.epoch == given_up_epoch || doubt != 0 ? ReplicaRole::kInactive : ReplicaRole::kPrimary;
   }
-  const Learner* learner = other.learner(self.node);
-  return learner != nullptr && learner->id == self ? ReplicaRole::kLearner : ReplicaRole::kInactive;
+  return other.is_learner(self) ? ReplicaRole::kLearner : ReplicaRole::kInactive;
 }
 
 PeerReplica* ReplicaState::admit(const ReplicaId& from, uint64_t epoch, TimeNs now, ReplicaOutput& out) {
