@@ -145,13 +145,10 @@ absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes, std::vector<Mutation>*
   return BatchRequest{header.route, BatchOps(encoded, header.count), head.id, head.durability};
 }
 
-std::optional<MutationResult> BatchEntries::next() {
-  if (table_.remaining() == 0) return std::nullopt;
-  MutationResult entry;
-  entry.status = static_cast<KvStatus>(table_.read<uint64_t>());
-  entry.version = table_.read<uint64_t>();
-  entry.value = table_.read<int64_t>();
-  return entry;
+void read_batch_entry(ByteReader& reader, MutationResult& entry) {
+  entry.status = static_cast<KvStatus>(reader.read<uint64_t>());
+  entry.version = reader.read<uint64_t>();
+  entry.value = reader.read<int64_t>();
 }
 
 ByteSpan encode_batch_reply(const BatchReply& reply, std::span<const MutationResult> entries, MutableByteSpan buffer) {
@@ -193,7 +190,7 @@ absl::StatusOr<BatchReply> decode_batch_reply(ByteSpan bytes) {
   for (size_t at = 0; at < table.size(); at += kBatchEntryBytes) {
     if (load_le<uint64_t>(table.data() + at) > UINT8_MAX) return reader.malformed("reserved bits are set");
   }
-  reply.entries = BatchEntries(table);
+  reply.entries = BatchEntries(table, count);
   return reply;
 }
 

@@ -111,22 +111,12 @@ struct BatchRequest {
 /// again. After an error its contents mean nothing.
 [[nodiscard]] absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes, std::vector<Mutation>* ops = nullptr);
 
-/// The operations' results of a decoded BATCH reply, in the operations' order. Reading them allocates nothing. If the
-/// batch was not applied: kOk for an operation that could have been applied, with version and value 0.
-class BatchEntries {
- public:
-  BatchEntries() = default;
-  /// The next result; nullopt after the last.
-  std::optional<MutationResult> next();
-  [[nodiscard]] size_t size() const { return count_; }
+/// Reads a result of a BATCH reply that was checked.
+void read_batch_entry(ByteReader& reader, MutationResult& entry);
 
- private:
-  friend absl::StatusOr<struct BatchReply> decode_batch_reply(ByteSpan);
-  explicit BatchEntries(ByteSpan table) : table_(table), count_(table.size() / kBatchEntryBytes) {}
-
-  ByteReader table_{{}};
-  size_t count_ = 0;
-};
+/// The operations' results of a decoded BATCH reply, in the operations' order. If the batch was not applied: kOk for an
+/// operation that could have been applied, with version and value 0.
+using BatchEntries = EncodedItems<MutationResult, read_batch_entry>;
 
 struct BatchReply {
   ReplyHead head;  ///< version: that of the batch, which its operations share; 0: nothing was changed

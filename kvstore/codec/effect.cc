@@ -33,9 +33,9 @@ bool sound_results(ByteSpan results) {
   return true;
 }
 
-/// The completion that `payload` begins with; sets `bytes` to its size. nullopt if the payload begins with none.
-std::optional<Completion> read_completion(ByteSpan payload, size_t& bytes) {
-  ByteReader reader(payload);
+/// The completion that `rest` begins with, which it loses. nullopt if it begins with none.
+std::optional<Completion> read_completion(ByteSpan& rest) {
+  ByteReader reader(rest);
   if (reader.read<uint8_t>() != kCompletion || reader.read<uint8_t>() != 0) return std::nullopt;
   uint16_t results = 0;
   uint32_t zeros = 0;
@@ -45,16 +45,18 @@ std::optional<Completion> read_completion(ByteSpan payload, size_t& bytes) {
   const bool sound = reader.ok() && zeros == 0 && results <= kBatchOpsMax && out.id.client_id != 0 && out.id.seq != 0 &&
                      out.id.first_incomplete <= out.id.seq && sound_results(out.batch_results);
   if (!sound) return std::nullopt;
-  bytes = payload.size() - reader.remaining();
+  rest = reader.read_rest();
   return out;
 }
 
-std::optional<EntryHead> read_entry_head(ByteSpan payload) {
-  ByteReader reader(payload);
+/// As read_completion(), for the head of an entry.
+std::optional<EntryHead> read_entry_head(ByteSpan& rest) {
+  ByteReader reader(rest);
   if (reader.read<uint64_t>() != kEntry) return std::nullopt;
   EntryHead out;
   read_fields(reader, out.epoch, out.commit_index);
   if (!reader.ok()) return std::nullopt;
+  rest = reader.read_rest();
   return out;
 }
 
@@ -146,12 +148,9 @@ MutationResult batch_result(ByteSpan results, size_t at, uint64_t version) {
 
 EffectReader::EffectReader(ByteSpan payload) : rest_(payload) {
   entry_ = read_entry_head(rest_);
-  if (entry_) rest_ = rest_.subspan(kEntryHeadBytes);
   barrier_ = read_barrier(rest_);
   if (barrier_) rest_ = {};
-  size_t bytes = 0;
-  completion_ = read_completion(rest_, bytes);
-  rest_ = rest_.subspan(bytes);
+  completion_ = read_completion(rest_);
 }
 
 std::optional<Effect> EffectReader::next() {

@@ -69,14 +69,13 @@ absl::Status check_value(ByteSpan value) {
 
 absl::Status encode_field_names(std::span<const std::string_view> names, std::string& encoded) {
   encoded.clear();
-  if (names.empty() || names.size() > kFieldsMax) {
-    return beyond_limit("a GET of fields", "name", names.size(), kFieldsMax, 1);
-  }
+  absl::Status status = check_limit("a GET of fields", "name", names.size(), kFieldsMax, 1);
+  if (!status.ok()) return status;
   size_t bytes = names.size() * sizeof(uint16_t);
   for (const std::string_view name : names) bytes += name.size();
   encoded.reserve(std::min(bytes, kFieldsMax * (sizeof(uint16_t) + kFieldNameBytesMax)));
   for (const std::string_view name : names) {
-    if (absl::Status status = check_field_name(name); !status.ok()) return status;
+    if (status = check_field_name(name); !status.ok()) return status;
     append_prefixed<uint16_t>(encoded, name);
   }
   return absl::OkStatus();
@@ -113,14 +112,13 @@ size_t scan_bytes(const ScanRequest& request) {
 
 absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const std::string_view> keys,
                                           MutableByteSpan buffer, const MultiGetWishes& wishes) {
-  if (keys.empty() || keys.size() > kBatchOpsMax) {
-    return beyond_limit("a MULTI_GET", "key", keys.size(), kBatchOpsMax, 1);
-  }
+  absl::Status status = check_limit("a MULTI_GET", "key", keys.size(), kBatchOpsMax, 1);
+  if (!status.ok()) return status;
   ByteWriter writer(buffer);
   const auto flags = static_cast<uint8_t>(marks_flag(wishes.marks) | (wishes.memory_only ? kMultiGetMemoryOnly : 0));
   writer.write(RequestHeader{.route = route, .flags = flags, .count = static_cast<uint32_t>(keys.size())});
   for (std::string_view key : keys) {
-    if (absl::Status status = check_key(key); !status.ok()) return status;
+    if (status = check_key(key); !status.ok()) return status;
     writer.write_prefixed<uint16_t>(as_byte_span(key));
   }
   if (!writer.ok()) return buffer_too_small(Method::kMultiGet, buffer.size());

@@ -166,10 +166,9 @@ bool write(ByteWriter& writer, const TailReport& m) {
          (m.doubt == 0 || write(writer, m.doubt));
 }
 bool read(ByteReader& reader, TailReport& m) {
-  if (!read(reader, m.epoch) || !read(reader, m.log) || !read(reader, m.levels)) return false;
-  if (!read(reader, m.commit_index)) return false;
   m.doubt = 0;
-  return reader.remaining() == 0 || (read(reader, m.doubt) && m.doubt != 0);
+  return read(reader, m.epoch) && read(reader, m.log) && read(reader, m.levels) && read(reader, m.commit_index) &&
+         (reader.remaining() == 0 || (read(reader, m.doubt) && m.doubt != 0));
 }
 
 /// Reads an Append up to its first entry. `count` becomes the number of entries.

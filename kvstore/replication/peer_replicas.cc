@@ -17,13 +17,9 @@ void PeerReplicas::match(const View& view, NodeId self, const Match& how) {
   const bool keep = how.keep || mutant(Mutant::kKeepOldAcks);
   const auto add = [&](const ReplicaId& id, bool member, uint64_t join) {
     if (id.node == self) return;
-    PeerReplica peer;
-    if (const PeerReplica* const known = before.find(id); known != nullptr) {
-      peer = *known;
-      if (!keep) peer.start_anew(how.now + how.first_word_ns);
-    } else {
-      peer.heard_ns = how.now + how.first_word_ns;
-    }
+    const PeerReplica* const known = before.find(id);
+    PeerReplica peer = known != nullptr ? *known : PeerReplica();
+    if (known == nullptr || !keep) peer.start_anew(how.now + how.first_word_ns);
     peer.id = id;
     // Its silence as a learner does not count against it, because nobody waited for it then.
     if (member != peer.member || join != peer.join) peer.give_time(how.now);

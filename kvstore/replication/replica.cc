@@ -293,8 +293,7 @@ uint64_t Replica::needed_from() const {
 
 std::optional<LogLevels> Replica::peer_levels(NodeId node) const {
   const PeerReplica* const peer = state_.peers.find(node);
-  if (peer == nullptr) return std::nullopt;
-  return peer->log.acked();
+  return peer == nullptr ? std::nullopt : std::optional(peer->log.acked());
 }
 
 // --- Reads
@@ -305,10 +304,6 @@ bool Replica::may_serve_read(TimeNs now) const {
   // A doubtful backup may lack writes of any key.
   if (state_.role != ReplicaRole::kBackup || state_.doubt != 0 || !state_.view.read_anywhere) return false;
   return state_.has_durable_epoch() && state_.peers.hold_promises(now);
-}
-
-TimeNs Replica::lease_until() const {
-  return open() && state_.options.leases ? state_.peers.promised_until() : 0;
 }
 
 uint64_t Replica::begin_confirm(ReplicaOutput& out) {

@@ -153,7 +153,7 @@ inline std::optional<std::string> recode_batch_reply(ByteSpan bytes) {
   if (!reply.ok()) return std::nullopt;
   if (reply->head.status != KvStatus::kOk) return recode_error(reply->head);
   std::vector<MutationResult> entries;
-  while (auto entry = reply->entries.next()) entries.push_back(*entry);
+  for (const MutationResult& entry : reply->entries) entries.push_back(entry);
   std::vector<std::byte> buffer(batch_reply_bytes(entries.size()));
   return std::string(as_string_view(encode_batch_reply(*reply, entries, buffer)));
 }

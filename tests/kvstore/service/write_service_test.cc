@@ -264,16 +264,18 @@ TEST_F(RocksdbServerTest, Batch_AllOrNothing) {
     EXPECT_TRUE(reply->applied);
     EXPECT_EQ(reply->from_record, i > 0);
     EXPECT_EQ(reply->head.version, 1u);
-    EXPECT_EQ(reply->entries.next()->version, 1u);
-    EXPECT_EQ(reply->entries.next()->value, 5);
+    auto entry = reply->entries.begin();
+    EXPECT_EQ(entry->version, 1u);
+    EXPECT_EQ((++entry)->value, 5);
   }
   const Mutation bad[] = {add_op, absent_op};
   const Answer answer = ask(bad, {4, 2, 2});
   auto reply = decode_batch_reply(as_byte_span(answer.bytes));
   ASSERT_TRUE(reply.ok()) << reply.status();
   EXPECT_FALSE(reply->applied);
-  EXPECT_EQ(reply->entries.next()->status, KvStatus::kOk);
-  EXPECT_EQ(reply->entries.next()->status, KvStatus::kAlreadyExists);
+  auto entry = reply->entries.begin();
+  EXPECT_EQ(entry->status, KvStatus::kOk);
+  EXPECT_EQ((++entry)->status, KvStatus::kAlreadyExists);
   EXPECT_EQ(get("a").value(), "5");
 }
 
