@@ -38,10 +38,6 @@ absl::Status check_scan(const ScanRequest& request) {
   return status;
 }
 
-uint8_t marks_flag(bool wants_marks) {
-  return wants_marks ? kWantsMarks : uint8_t{0};
-}
-
 absl::Status check_get_wishes(const GetWishes& wishes) {
   if (!wishes.fields || !wishes.size_only) return absl::OkStatus();
   return absl::InvalidArgumentError("a GET asks for fields or for the value's size, not for both");
@@ -86,9 +82,9 @@ absl::StatusOr<ByteSpan> encode_get(const GetRequest& request, HeadBuffer& buffe
   if (absl::Status status = check_get_wishes(request.wishes); !status.ok()) return status;
   const bool at_least = request.at_least_index != 0;
   const GetWishes& wishes = request.wishes;
-  const auto flags =
-      static_cast<uint8_t>((at_least ? kGetAtLeast : 0) | (wishes.ttl ? kGetWantsTtl : 0) | marks_flag(wishes.mark) |
-                           (wishes.size_only ? kGetSizeOnly : 0) | (wishes.fields ? kGetFields : 0));
+  const auto flags = static_cast<uint8_t>((at_least ? kGetAtLeast : 0) | (wishes.ttl ? kGetWantsTtl : 0) |
+                                          (wishes.mark ? kWantsMarks : 0) | (wishes.size_only ? kGetSizeOnly : 0) |
+                                          (wishes.fields ? kGetFields : 0));
   ByteWriter writer(buffer);
   writer.write(RequestHeader{.route = request.route,
                              .flags = flags,
@@ -115,7 +111,8 @@ absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const st
   absl::Status status = check_limit("a MULTI_GET", "key", keys.size(), kBatchOpsMax, 1);
   if (!status.ok()) return status;
   ByteWriter writer(buffer);
-  const auto flags = static_cast<uint8_t>(marks_flag(wishes.marks) | (wishes.memory_only ? kMultiGetMemoryOnly : 0));
+  const auto flags =
+      static_cast<uint8_t>((wishes.marks ? kWantsMarks : 0) | (wishes.memory_only ? kMultiGetMemoryOnly : 0));
   writer.write(RequestHeader{.route = route, .flags = flags, .count = static_cast<uint32_t>(keys.size())});
   for (std::string_view key : keys) {
     if (status = check_key(key); !status.ok()) return status;
@@ -128,8 +125,9 @@ absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const st
 absl::StatusOr<ByteSpan> encode_scan(const ScanRequest& request, MutableByteSpan buffer) {
   if (absl::Status status = check_scan(request); !status.ok()) return status;
   ByteWriter writer(buffer);
-  const auto flags = static_cast<uint8_t>(marks_flag(request.wants_marks) | (request.keys_only ? kScanKeysOnly : 0) |
-                                          (request.count_only ? kScanCountOnly : 0));
+  const auto flags =
+      static_cast<uint8_t>((request.wants_marks ? kWantsMarks : 0) | (request.keys_only ? kScanKeysOnly : 0) |
+                           (request.count_only ? kScanCountOnly : 0));
   writer.write(RequestHeader{.route = request.route,
                              .flags = flags,
                              .key_bytes = static_cast<uint16_t>(request.start_key.size()),

@@ -213,11 +213,10 @@ absl::Status decode_body<Append>(ByteReader reader, ReplicaFrame& frame, ByteSpa
 
 using Decode = absl::Status (*)(ByteReader, ReplicaFrame&, ByteSpan);
 constexpr size_t kKinds = std::variant_size_v<ReplicaMessage>;
-template <size_t... kPlaces>
-constexpr std::array<Decode, kKinds> decoders(std::index_sequence<kPlaces...> /*places*/) {
-  return {decode_body<std::variant_alternative_t<kPlaces, ReplicaMessage>>...};
+constexpr auto kDecoders = []<size_t... kPlaces>(std::index_sequence<kPlaces...> /*places*/) {
+  return std::array<Decode, kKinds>{decode_body<std::variant_alternative_t<kPlaces, ReplicaMessage>>...};
 }
-constexpr std::array<Decode, kKinds> kDecoders = decoders(std::make_index_sequence<kKinds>());
+(std::make_index_sequence<kKinds>());
 
 }  // namespace
 
