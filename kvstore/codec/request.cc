@@ -71,7 +71,7 @@ absl::Status encode_field_names(std::span<const std::string_view> names, std::st
   for (const std::string_view name : names) bytes += name.size();
   encoded.reserve(std::min(bytes, kFieldsMax * (sizeof(uint16_t) + kFieldNameBytesMax)));
   for (const std::string_view name : names) {
-    if (status = check_field_name(name); !status.ok()) return status;
+    if (absl::Status sound = check_field_name(name); !sound.ok()) return sound;
     append_prefixed<uint16_t>(encoded, name);
   }
   return absl::OkStatus();
@@ -115,7 +115,7 @@ absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const st
       static_cast<uint8_t>((wishes.marks ? kWantsMarks : 0) | (wishes.memory_only ? kMultiGetMemoryOnly : 0));
   writer.write(RequestHeader{.route = route, .flags = flags, .count = static_cast<uint32_t>(keys.size())});
   for (std::string_view key : keys) {
-    if (status = check_key(key); !status.ok()) return status;
+    if (absl::Status sound = check_key(key); !sound.ok()) return sound;
     writer.write_prefixed<uint16_t>(as_byte_span(key));
   }
   if (!writer.ok()) return buffer_too_small(Method::kMultiGet, buffer.size());

@@ -11,6 +11,7 @@
 
 namespace skua::kv {
 
+/// Reads a string of a list.
 inline void read_string(ByteReader& reader, std::string_view& string) {
   string = as_string_view(reader.read_prefixed<uint16_t>());
 }

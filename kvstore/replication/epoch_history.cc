@@ -1,7 +1,6 @@
 #include "kvstore/replication/epoch_history.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "rpc/base/check.h"
 

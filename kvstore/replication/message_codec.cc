@@ -213,10 +213,10 @@ absl::Status decode_body<Append>(ByteReader reader, ReplicaFrame& frame, ByteSpa
 
 using Decode = absl::Status (*)(ByteReader, ReplicaFrame&, ByteSpan);
 constexpr size_t kKinds = std::variant_size_v<ReplicaMessage>;
-constexpr auto kDecoders = []<size_t... kPlaces>(std::index_sequence<kPlaces...> /*places*/) {
+constexpr auto kDecodersOf = []<size_t... kPlaces>(std::index_sequence<kPlaces...> /*places*/) {
   return std::array<Decode, kKinds>{decode_body<std::variant_alternative_t<kPlaces, ReplicaMessage>>...};
-}
-(std::make_index_sequence<kKinds>());
+};
+constexpr auto kDecoders = kDecodersOf(std::make_index_sequence<kKinds>());
 
 }  // namespace
 

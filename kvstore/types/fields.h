@@ -22,9 +22,11 @@ namespace skua::kv {
 /// The fields of a struct, as pointers to its members.
 template <typename T>
 inline constexpr std::tuple<> kFields;
+/// Whether the fields of T are listed.
 template <typename T>
 concept HasFields = !std::is_same_v<decltype(kFields<T>), const std::tuple<>>;
 
+/// Whoever calls it looks at writer.ok() afterwards, unless there is room. It is as fast as a call of write() for each.
 template <typename... Ts>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void write_fields(ByteWriter& writer, const Ts&... values) {
   const auto write = [&]<typename T>(const T& value) ABSL_ATTRIBUTE_ALWAYS_INLINE {
