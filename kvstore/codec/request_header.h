@@ -22,8 +22,8 @@ inline constexpr int kDurabilityShift = 4;
 inline constexpr uint8_t kDurabilityBits = 3 << kDurabilityShift;
 inline constexpr uint8_t kMarkFollowsBit = 64;
 
-/// The 32 bytes that every request starts with, as they lie in it (little endian, no gaps). They are read and written in
-/// one go, because every request has them.
+/// The 32 bytes that every request starts with, as they lie in it (little endian, no gaps). They are read and written
+/// in one go, because every request has them.
 struct RequestHeader {
   Route route{};
   uint8_t format = kRequestFormat;
