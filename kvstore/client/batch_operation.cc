@@ -94,8 +94,9 @@ void BatchOperation::read_entries(BatchReply& reply, BatchResult& result) const 
   result.ops.resize(reply.entries.size());
   std::optional<BatchOps::Iterator> op;
   size_t op_at = 0;
-  for (size_t i = 0; i < result.ops.size(); ++i) {
-    const MutationResult entry = *reply.entries.next();
+  auto next = reply.entries.begin();
+  for (size_t i = 0; i < result.ops.size(); ++i, ++next) {
+    const MutationResult& entry = *next;
     result.ops[i].version = entry.version;
     result.ops[i].value = entry.value;
     if (entry.status == KvStatus::kOk) continue;

@@ -81,7 +81,7 @@ absl::StatusOr<CallOperation::Request> GetOperation::encode(const Route& route, 
   if (wishes_.fields) request.fields = StringList(as_byte_span(field_names_), field_count_);
   const absl::StatusOr<ByteSpan> head = encode_get(request, buffer);
   if (!head.ok()) return head.status();
-  return Request{*head, request.fields.encoded()};
+  return Request{*head, request.fields.bytes()};
 }
 
 void GetOperation::on_reply(rpc::Lease&& lease) {

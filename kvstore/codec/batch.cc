@@ -85,21 +85,15 @@ void write_op(const Mutation& op, std::byte* at) {
 }
 
 absl::Status check_size(size_t ops, size_t bytes) {
-  if (ops < 1 || ops > kBatchOpsMax) {
-    return beyond_limit("a BATCH", "operation", ops, kBatchOpsMax, 1);
-  }
-  if (bytes > kBatchBytesMax) return beyond_limit("a BATCH", "byte", bytes, kBatchBytesMax);
-  return absl::OkStatus();
+  if (ops < 1 || ops > kBatchOpsMax) return beyond_limit("a BATCH", "operation", ops, kBatchOpsMax, 1);
+  return check_limit("a BATCH", "byte", bytes, kBatchBytesMax);
 }
 
 }  // namespace
 
-BatchOps::Iterator& BatchOps::Iterator::operator++() {
-  at_end_ = rest_.remaining() == 0;
-  if (at_end_) return *this;
-  op_ = Mutation();
-  static_cast<void>(read_op(rest_, op_));
-  return *this;
+void read_batch_op(ByteReader& reader, Mutation& op) {
+  op = Mutation();
+  static_cast<void>(read_op(reader, op));
 }
 
 absl::Status BatchOpsBuilder::add(const Mutation& op) {
@@ -132,34 +126,29 @@ absl::StatusOr<ByteSpan> encode_batch_head(const BatchRequest& request, HeadBuff
 }
 
 absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes, std::vector<Mutation>* ops) {
-  ByteReader reader(bytes);
-  RequestHeader header;
+  RequestReader reader(Method::kBatch, bytes);
   MutationHead head;
-  if (absl::Status status = read_mutation_head(Method::kBatch, bytes, 0, reader, header, head); !status.ok()) {
-    return status;
-  }
+  if (absl::Status status = reader.read_mutation_head(0, head); !status.ok()) return status;
+  const RequestHeader& header = reader.header();
   if (absl::Status status = check_rules(Method::kBatch, head.condition, head.ttl_ms); !status.ok()) return status;
-  if (header.key_bytes != 0) return malformed_request(Method::kBatch, "reserved bits are set", bytes.size());
+  if (header.key_bytes != 0) return reader.malformed("reserved bits are set");
   const ByteSpan encoded = bytes.subspan(kRequestHeaderBytes + kMutationHeadBytes);
   if (absl::Status status = check_size(header.count, encoded.size()); !status.ok()) return status;
   if (ops != nullptr) ops->clear();
   Mutation alone;
   for (uint32_t i = 0; i < header.count; ++i) {
     Mutation& op = ops != nullptr ? ops->emplace_back() : (alone = Mutation());
-    if (!read_op(reader, op)) return malformed_request(Method::kBatch, "one of its operations is none", bytes.size());
+    if (!read_op(reader, op)) return reader.malformed("one of its operations is none");
     if (absl::Status status = check_mutation(op); !status.ok()) return status;
   }
-  if (!reader.complete()) return malformed_request(Method::kBatch, "bytes follow its last operation", bytes.size());
+  if (!reader.complete()) return reader.malformed("bytes follow its last operation");
   return BatchRequest{header.route, BatchOps(encoded, header.count), head.id, head.durability};
 }
 
-std::optional<MutationResult> BatchEntries::next() {
-  if (table_.remaining() == 0) return std::nullopt;
-  MutationResult entry;
-  entry.status = static_cast<KvStatus>(table_.read<uint64_t>());
-  entry.version = table_.read<uint64_t>();
-  entry.value = table_.read<int64_t>();
-  return entry;
+void read_batch_entry(ByteReader& reader, MutationResult& entry) {
+  entry.status = static_cast<KvStatus>(reader.read<uint64_t>());
+  entry.version = reader.read<uint64_t>();
+  entry.value = reader.read<int64_t>();
 }
 
 ByteSpan encode_batch_reply(const BatchReply& reply, std::span<const MutationResult> entries, MutableByteSpan buffer) {
@@ -183,28 +172,25 @@ ByteSpan encode_batch_reply(const BatchReply& reply, std::span<const MutationRes
 }
 
 absl::StatusOr<BatchReply> decode_batch_reply(ByteSpan bytes) {
-  ByteReader reader(bytes);
+  ReplyReader reader(bytes);
   BatchReply reply;
-  uint16_t flags = 0;
-  uint32_t count = 0;
   constexpr uint16_t kAllowed = kAchievedBits | kFromRecordBit | kNotAppliedBit;
-  if (absl::Status status = read_reply_header(bytes, kAllowed, reader, reply.head, flags, count); !status.ok()) {
-    return status;
-  }
+  if (absl::Status status = reader.read_header(kAllowed, reply.head); !status.ok()) return status;
   if (reply.head.status != KvStatus::kOk) return reply;
-  reply.applied = (flags & kNotAppliedBit) == 0;
-  reply.durability = static_cast<Durability>(flags & kAchievedBits);
-  reply.from_record = (flags & kFromRecordBit) != 0;
+  reply.applied = !reader.has(kNotAppliedBit);
+  reply.durability = static_cast<Durability>(reader.flags() & kAchievedBits);
+  reply.from_record = reader.has(kFromRecordBit);
   if (reply.applied != (reply.durability != Durability::kDefault)) {
-    return malformed_reply("its durability disagrees with whether it was applied", bytes.size());
+    return reader.malformed("its durability disagrees with whether it was applied");
   }
-  if (count < 1 || count > kBatchOpsMax) return malformed_reply("it has 0 or too many entries", bytes.size());
+  const uint32_t count = reader.count();
+  if (count < 1 || count > kBatchOpsMax) return reader.malformed("it has 0 or too many entries");
   const ByteSpan table = reader.read_bytes(count * kBatchEntryBytes);
-  if (!reader.complete()) return malformed_reply("its length disagrees with its entries'", bytes.size());
+  if (!reader.complete()) return reader.malformed("its length disagrees with its entries'");
   for (size_t at = 0; at < table.size(); at += kBatchEntryBytes) {
-    if (load_le<uint64_t>(table.data() + at) > UINT8_MAX) return malformed_reply("reserved bits are set", bytes.size());
+    if (load_le<uint64_t>(table.data() + at) > UINT8_MAX) return reader.malformed("reserved bits are set");
   }
-  reply.entries = BatchEntries(table);
+  reply.entries = BatchEntries(table, count);
   return reply;
 }
 

@@ -32,7 +32,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,6 +42,7 @@
 #include "absl/status/statusor.h"
 #include "kvstore/codec/reply.h"
 #include "kvstore/codec/request.h"
+#include "kvstore/types/encoded_items.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {
@@ -51,45 +51,22 @@ inline constexpr size_t kBatchOpHeaderBytes = 28;
 inline constexpr std::byte kBatchOpMarkFollows{4};  ///< a flag of the head
 inline constexpr size_t kBatchEntryBytes = 24;
 
-/// A view of encoded operations, which were checked. Iterating over them allocates nothing, and decodes each of them.
-class BatchOps {
+/// Reads an operation that was checked.
+void read_batch_op(ByteReader& reader, Mutation& op);
+
+/// A view of encoded operations, which were checked.
+class BatchOps : public EncodedItems<Mutation, read_batch_op> {
  public:
-  class Iterator {
-   public:
-    explicit Iterator(ByteReader rest) : rest_(rest) { ++*this; }
-    const Mutation& operator*() const { return op_; }
-    const Mutation* operator->() const { return &op_; }
-    Iterator& operator++();
-    friend bool operator==(const Iterator& it, std::default_sentinel_t) { return it.at_end_; }
-
-   private:
-    ByteReader rest_;
-    Mutation op_;
-    bool at_end_ = false;
-  };
-
-  BatchOps() = default;
-  [[nodiscard]] Iterator begin() const { return Iterator(ByteReader(encoded_)); }
-  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
-  [[nodiscard]] size_t size() const { return count_; }
-  [[nodiscard]] ByteSpan bytes() const { return encoded_; }
+  using EncodedItems::EncodedItems;
   /// Calls `use` with the key of each operation. Reads no more than that takes.
   template <typename Use>
   void for_each_key(Use use) const;
-
- private:
-  friend class BatchOpsBuilder;
-  friend absl::StatusOr<struct BatchRequest> decode_batch(ByteSpan, std::vector<Mutation>*);
-  BatchOps(ByteSpan encoded, size_t count) : encoded_(encoded), count_(count) {}
-
-  ByteSpan encoded_;
-  size_t count_ = 0;
 };
 
 template <typename Use>
 void BatchOps::for_each_key(Use use) const {
-  const std::byte* at = encoded_.data();
-  for (size_t i = 0; i < count_; ++i) {
+  const std::byte* at = bytes().data();
+  for (size_t i = 0; i < size(); ++i) {
     const size_t mark_bytes = (at[2] & kBatchOpMarkFollows) != std::byte{0} ? sizeof(uint64_t) : 0;
     const size_t key_bytes = load_le<uint16_t>(at + 4);
     const size_t value_bytes = load_le<uint32_t>(at + 8);
@@ -134,22 +111,12 @@ struct BatchRequest {
 /// again. After an error its contents mean nothing.
 [[nodiscard]] absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes, std::vector<Mutation>* ops = nullptr);
 
-/// The operations' results of a decoded BATCH reply, in the operations' order. Reading them allocates nothing. If the
-/// batch was not applied: kOk for an operation that could have been applied, with version and value 0.
-class BatchEntries {
- public:
-  BatchEntries() = default;
-  /// The next result; nullopt after the last.
-  std::optional<MutationResult> next();
-  [[nodiscard]] size_t size() const { return count_; }
+/// Reads a result of a BATCH reply that was checked.
+void read_batch_entry(ByteReader& reader, MutationResult& entry);
 
- private:
-  friend absl::StatusOr<struct BatchReply> decode_batch_reply(ByteSpan);
-  explicit BatchEntries(ByteSpan table) : table_(table), count_(table.size() / kBatchEntryBytes) {}
-
-  ByteReader table_{{}};
-  size_t count_ = 0;
-};
+/// The operations' results of a decoded BATCH reply, in the operations' order. If the batch was not applied: kOk for an
+/// operation that could have been applied, with version and value 0.
+using BatchEntries = EncodedItems<MutationResult, read_batch_entry>;
 
 struct BatchReply {
   ReplyHead head;  ///< version: that of the batch, which its operations share; 0: nothing was changed

@@ -1,6 +1,7 @@
 #include "kvstore/codec/effect.h"
 
 #include "kvstore/codec/size_limits.h"
+#include "kvstore/types/fields.h"
 
 namespace skua::kv {
 namespace {
@@ -32,32 +33,30 @@ bool sound_results(ByteSpan results) {
   return true;
 }
 
-/// The completion that `payload` begins with; sets `bytes` to its size. nullopt if the payload begins with none.
-std::optional<Completion> read_completion(ByteSpan payload, size_t& bytes) {
-  ByteReader reader(payload);
+/// The completion that `rest` begins with, which it loses. nullopt if it begins with none.
+std::optional<Completion> read_completion(ByteSpan& rest) {
+  ByteReader reader(rest);
   if (reader.read<uint8_t>() != kCompletion || reader.read<uint8_t>() != 0) return std::nullopt;
-  const size_t results = reader.read<uint16_t>();
-  const auto zeros = reader.read<uint32_t>();
+  uint16_t results = 0;
+  uint32_t zeros = 0;
   Completion out;
-  out.id.client_id = reader.read<uint64_t>();
-  out.id.seq = reader.read<uint64_t>();
-  out.id.first_incomplete = reader.read<uint64_t>();
-  out.value = reader.read<int64_t>();
+  read_fields(reader, results, zeros, out.id.client_id, out.id.seq, out.id.first_incomplete, out.value);
   out.batch_results = reader.read_bytes(results * kBatchResultBytes);
   const bool sound = reader.ok() && zeros == 0 && results <= kBatchOpsMax && out.id.client_id != 0 && out.id.seq != 0 &&
                      out.id.first_incomplete <= out.id.seq && sound_results(out.batch_results);
   if (!sound) return std::nullopt;
-  bytes = payload.size() - reader.remaining();
+  rest = reader.read_rest();
   return out;
 }
 
-std::optional<EntryHead> read_entry_head(ByteSpan payload) {
-  ByteReader reader(payload);
+/// As read_completion(), for the head of an entry.
+std::optional<EntryHead> read_entry_head(ByteSpan& rest) {
+  ByteReader reader(rest);
   if (reader.read<uint64_t>() != kEntry) return std::nullopt;
   EntryHead out;
-  out.epoch = reader.read<uint64_t>();
-  out.commit_index = reader.read<uint64_t>();
+  read_fields(reader, out.epoch, out.commit_index);
   if (!reader.ok()) return std::nullopt;
+  rest = reader.read_rest();
   return out;
 }
 
@@ -90,18 +89,13 @@ std::optional<ByteSpan> read_barrier(ByteSpan payload) {
 }
 
 void encode_entry_head(const EntryHead& entry, ByteWriter& out) {
-  out.write(uint64_t{kEntry});
-  out.write(entry.epoch);
-  out.write(entry.commit_index);
+  write_fields(out, uint64_t{kEntry}, entry.epoch, entry.commit_index);
 }
 
 std::string encode_barrier(ByteSpan bytes) {
-  std::array<std::byte, kHeadBytes> head;
-  ByteWriter writer(head);
-  writer.write(uint32_t{kBarrier});
-  writer.write(static_cast<uint32_t>(bytes.size()));
-  std::string out(as_string_view(head));
-  out.append(as_string_view(bytes));
+  std::string out;
+  append_le(out, uint32_t{kBarrier});
+  append_prefixed<uint32_t>(out, as_string_view(bytes));
   return out;
 }
 
@@ -129,14 +123,9 @@ std::byte* encode_effect(Effect& effect, std::byte* to) {
 }
 
 void encode_completion_head(const Completion& completion, ByteWriter& out) {
-  out.write(kCompletion);
-  out.write(uint8_t{0});
-  out.write(static_cast<uint16_t>(completion.batch_results.size() / kBatchResultBytes));
-  out.write(uint32_t{0});
-  out.write(completion.id.client_id);
-  out.write(completion.id.seq);
-  out.write(completion.id.first_incomplete);
-  out.write(completion.value);
+  write_fields(out, kCompletion, uint8_t{0}, static_cast<uint16_t>(completion.batch_results.size() / kBatchResultBytes),
+               uint32_t{0}, completion.id.client_id, completion.id.seq, completion.id.first_incomplete,
+               completion.value);
 }
 
 void encode_batch_results(std::span<const MutationResult> results, MutableByteSpan to) {
@@ -159,12 +148,9 @@ MutationResult batch_result(ByteSpan results, size_t at, uint64_t version) {
 
 EffectReader::EffectReader(ByteSpan payload) : rest_(payload) {
   entry_ = read_entry_head(rest_);
-  if (entry_) rest_ = rest_.subspan(kEntryHeadBytes);
   barrier_ = read_barrier(rest_);
   if (barrier_) rest_ = {};
-  size_t bytes = 0;
-  completion_ = read_completion(rest_, bytes);
-  rest_ = rest_.subspan(bytes);
+  completion_ = read_completion(rest_);
 }
 
 std::optional<Effect> EffectReader::next() {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/reply_header.h"
+#include "kvstore/types/fields.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -66,18 +67,14 @@ ScanRow read_row(ByteReader& rows, bool has_marks, bool& sound) {
 }
 
 /// Reads the part that all replies to single writes have.
-absl::Status read_write(ByteSpan bytes, ByteReader& reader, WriteReply& reply) {
-  uint16_t flags = 0;
-  uint32_t count = 0;
-  if (absl::Status status = read_reply_header(bytes, kAchievedBits | kFromRecordBit, reader, reply.head, flags, count);
-      !status.ok()) {
-    return status;
-  }
+absl::Status read_write(ReplyReader& reader, WriteReply& reply) {
+  constexpr uint16_t kAllowed = kAchievedBits | kFromRecordBit;
+  if (absl::Status status = reader.read_header(kAllowed, reply.head); !status.ok()) return status;
   if (reply.head.status != KvStatus::kOk) return absl::OkStatus();
-  reply.durability = static_cast<Durability>(flags & kAchievedBits);
-  reply.from_record = (flags & kFromRecordBit) != 0;
-  if (reply.durability == Durability::kDefault || count != 0) {
-    return malformed_reply("it does not say what durability it has, or has a count", bytes.size());
+  reply.durability = static_cast<Durability>(reader.flags() & kAchievedBits);
+  reply.from_record = reader.has(kFromRecordBit);
+  if (reply.durability == Durability::kDefault || reader.count() != 0) {
+    return reader.malformed("it does not say what durability it has, or has a count");
   }
   return absl::OkStatus();
 }
@@ -100,33 +97,28 @@ void write_reply_header(ByteWriter& writer, const ReplyHead& head, uint16_t flag
   writer.write(std::array{first, head.version, head.epoch, head.map_revision, head.index});
 }
 
-absl::Status malformed_reply(const char* what, size_t size) {
-  return absl::InternalError(absl::StrCat("reply of ", size, " bytes is malformed: ", what));
+absl::Status ReplyReader::malformed(const char* what) const {
+  return absl::InternalError(absl::StrCat("reply of ", size_, " bytes is malformed: ", what));
 }
 
-absl::Status read_reply_header(ByteSpan bytes, uint16_t flags_allowed, ByteReader& reader, ReplyHead& head,
-                               uint16_t& flags, uint32_t& count) {
-  const auto read = reader.read<HeaderBytes>();
-  if (!reader.ok()) return malformed_reply("shorter than its header", bytes.size());
-  if (read.format != kReplyFormat) {
+absl::Status ReplyReader::read_header(uint16_t flags_allowed, ReplyHead& head) {
+  const auto header = read<HeaderBytes>();
+  if (!ok()) return malformed("shorter than its header");
+  if (header.format != kReplyFormat) {
     return absl::InternalError(
-        absl::StrCat("reply has format ", read.format, "; this build reads format ", kReplyFormat));
+        absl::StrCat("reply has format ", header.format, "; this build reads format ", kReplyFormat));
   }
-  head.status = read.status;
-  head.version = read.version;
-  head.epoch = read.epoch;
-  head.map_revision = read.map_revision;
-  head.index = read.index;
-  flags = read.flags;
-  count = read.count;
-  if ((flags & ~(head.status == KvStatus::kOk ? flags_allowed : 0)) != 0) {
-    return malformed_reply("unknown flags", bytes.size());
-  }
+  head.status = header.status;
+  head.version = header.version;
+  head.epoch = header.epoch;
+  head.map_revision = header.map_revision;
+  head.index = header.index;
+  flags_ = header.flags;
+  count_ = header.count;
+  if ((flags_ & ~(head.status == KvStatus::kOk ? flags_allowed : 0)) != 0) return malformed("unknown flags");
   if (head.status == KvStatus::kOk) return absl::OkStatus();
-  head.text = as_string_view(reader.read_bytes(count));
-  if (!reader.complete() || count > kErrorTextBytesMax) {
-    return malformed_reply("its length disagrees with its text's", bytes.size());
-  }
+  head.text = as_string_view(read_bytes(count_));
+  if (!complete() || count_ > kErrorTextBytesMax) return malformed("its length disagrees with its text's");
   return absl::OkStatus();
 }
 
@@ -185,11 +177,8 @@ ByteSpan encode_multi_get_reply_head(const ReplyHead& head, std::span<const Mult
   ByteWriter writer(buffer);
   write_reply_header(writer, head, with_marks ? kHasMarks : uint16_t{0}, entries.size());
   for (const MultiGetEntry& entry : entries) {
-    writer.write(entry.status);
-    writer.write(uint8_t{0});
-    writer.write(uint16_t{0});
-    writer.write(static_cast<uint32_t>(entry.value.size()));
-    writer.write(entry.version);
+    write_fields(writer, entry.status, uint8_t{0}, uint16_t{0}, static_cast<uint32_t>(entry.value.size()),
+                 entry.version);
   }
   for (size_t i = 0; with_marks && i < entries.size(); ++i) writer.write(entries[i].mark.word());
   return writer.written();
@@ -218,10 +207,8 @@ bool ScanReplyBuilder::add(const ScanRow& row) {
   if (row_count_ > 0 && payload_bytes_ + row_bytes > bytes_max_) return false;
   std::array<std::byte, kScanRowHeaderBytes + kMarkBytes> header;
   ByteWriter writer(header);
-  writer.write(static_cast<uint16_t>(row.key.size()));
-  writer.write(uint16_t{0});
-  writer.write(static_cast<uint32_t>(row.value.size()));
-  writer.write(row.version);
+  write_fields(writer, static_cast<uint16_t>(row.key.size()), uint16_t{0}, static_cast<uint32_t>(row.value.size()),
+               row.version);
   if (with_marks_) writer.write(row.mark.word());
   bytes_.append(as_string_view(writer.written()));
   last_key_.assign(row.key);
@@ -260,9 +247,8 @@ ByteSpan ScanReplyBuilder::finish(const ReplyHead& head, bool has_more) {
   const auto flags = static_cast<uint16_t>((has_more ? kScanHasMore : 0) | (with_marks_ ? kHasMarks : 0) |
                                            (is_count_ ? kScanIsCount : 0));
   write_reply_header(writer, head, flags, row_count_);
-  writer.write(static_cast<uint32_t>(rows_bytes));
-  writer.write(static_cast<uint16_t>(has_more ? 1 + last_key_.size() : 0));
-  writer.write(uint16_t{0});
+  write_fields(writer, static_cast<uint32_t>(rows_bytes), static_cast<uint16_t>(has_more ? 1 + last_key_.size() : 0),
+               uint16_t{0});
   return as_byte_span(bytes_);
 }
 
@@ -275,70 +261,63 @@ absl::StatusOr<std::string_view> decode_resume_token(std::string_view token) {
 }
 
 absl::StatusOr<WriteReply> decode_write_reply(ByteSpan bytes) {
-  ByteReader reader(bytes);
+  ReplyReader reader(bytes);
   WriteReply reply;
-  if (absl::Status status = read_write(bytes, reader, reply); !status.ok()) return status;
-  if (!reader.complete()) return malformed_reply("bytes follow its header", bytes.size());
+  if (absl::Status status = read_write(reader, reply); !status.ok()) return status;
+  if (!reader.complete()) return reader.malformed("bytes follow its header");
   return reply;
 }
 
 absl::StatusOr<AddReply> decode_add_reply(ByteSpan bytes) {
-  ByteReader reader(bytes);
+  ReplyReader reader(bytes);
   AddReply reply;
-  if (absl::Status status = read_write(bytes, reader, reply.write); !status.ok()) return status;
+  if (absl::Status status = read_write(reader, reply.write); !status.ok()) return status;
   if (reply.write.head.status != KvStatus::kOk) return reply;
   reply.value = reader.read<int64_t>();
-  if (!reader.complete()) return malformed_reply("its length is not that of a header and a number", bytes.size());
+  if (!reader.complete()) return reader.malformed("its length is not that of a header and a number");
   return reply;
 }
 
 absl::StatusOr<GetReply> decode_get_reply(ByteSpan bytes) {
-  ByteReader reader(bytes);
+  ReplyReader reader(bytes);
   GetReply reply;
-  uint16_t flags = 0;
-  uint32_t count = 0;
-  if (absl::Status status =
-          read_reply_header(bytes, kGetHasTtl | kHasMarks | kGetIsSize, reader, reply.head, flags, count);
-      !status.ok()) {
-    return status;
-  }
+  constexpr uint16_t kAllowed = kGetHasTtl | kHasMarks | kGetIsSize;
+  if (absl::Status status = reader.read_header(kAllowed, reply.head); !status.ok()) return status;
+  const uint32_t count = reader.count();
   if (reply.head.status != KvStatus::kOk) return reply;
-  if ((flags & kGetHasTtl) != 0) {
+  if (reader.has(kGetHasTtl)) {
     reply.ttl_ms = reader.read<uint64_t>();
-    if (reply.ttl_ms == 0) return malformed_reply("a key that has expired", bytes.size());
+    if (reply.ttl_ms == 0) return reader.malformed("a key that has expired");
   }
-  if ((flags & kHasMarks) != 0) {
+  if (reader.has(kHasMarks)) {
     const auto mark = RecordMark::of_word(reader.read<uint64_t>());
-    if (!mark.has_value() || mark->empty()) return malformed_reply("its mark is none", bytes.size());
+    if (!mark.has_value() || mark->empty()) return reader.malformed("its mark is none");
     reply.mark = *mark;
   }
-  reply.size_only = (flags & kGetIsSize) != 0;
+  reply.size_only = reader.has(kGetIsSize);
   if (reply.size_only) {
     reply.value_bytes = count;
   } else {
     reply.value = reader.read_bytes(count);
   }
   if (!reader.complete() || count > kValueBytesMax) {
-    return malformed_reply("its length disagrees with its value's", bytes.size());
+    return reader.malformed("its length disagrees with its value's");
   }
   return reply;
 }
 
 absl::StatusOr<MultiGetReply> decode_multi_get_reply(ByteSpan bytes) {
-  ByteReader reader(bytes);
+  ReplyReader reader(bytes);
   MultiGetReply reply;
-  uint16_t flags = 0;
-  uint32_t count = 0;
-  if (absl::Status status = read_reply_header(bytes, kHasMarks, reader, reply.head, flags, count); !status.ok()) {
-    return status;
-  }
+  if (absl::Status status = reader.read_header(kHasMarks, reply.head); !status.ok()) return status;
+  const uint32_t count = reader.count();
   if (reply.head.status != KvStatus::kOk) return reply;
-  if (count > kBatchOpsMax) return malformed_reply("more entries than kBatchOpsMax", bytes.size());
+  if (count > kBatchOpsMax) return reader.malformed("more entries than kBatchOpsMax");
   const ByteSpan table = reader.read_bytes(count * kMultiGetEntryBytes);
-  reply.has_marks = (flags & kHasMarks) != 0;
+  reply.has_marks = reader.has(kHasMarks);
   const ByteSpan marks = reader.read_bytes(reply.has_marks ? count * kMarkBytes : 0);
   const ByteSpan values = reader.read_rest();
-  if (!reader.ok()) return malformed_reply("it ends inside its entries", bytes.size());
+  if (!reader.ok()) return reader.malformed("it ends inside its entries");
 
   ByteReader table_reader(table);
   ByteReader mark_reader(marks);
@@ -347,45 +326,41 @@ absl::StatusOr<MultiGetReply> decode_multi_get_reply(ByteSpan bytes) {
     bool sound = false;
     const MultiGetEntry entry = read_entry(table_reader, mark_reader, value_reader, sound);
     if (!sound || (entry.status != KvStatus::kOk && !entry.value.empty())) {
-      return malformed_reply("reserved bits are set, or an error has a value", bytes.size());
+      return reader.malformed("reserved bits are set, or an error has a value");
     }
   }
   if (!value_reader.complete()) {
-    return malformed_reply("its length disagrees with its values'", bytes.size());
+    return reader.malformed("its length disagrees with its values'");
   }
   reply.entries = MultiGetEntries(table, marks, values);
   return reply;
 }
 
 absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
-  ByteReader reader(bytes);
+  ReplyReader reader(bytes);
   ScanReply reply;
-  uint16_t flags = 0;
-  uint32_t count = 0;
-  if (absl::Status status =
-          read_reply_header(bytes, kScanHasMore | kHasMarks | kScanIsCount, reader, reply.head, flags, count);
-      !status.ok()) {
-    return status;
-  }
+  constexpr uint16_t kAllowed = kScanHasMore | kHasMarks | kScanIsCount;
+  if (absl::Status status = reader.read_header(kAllowed, reply.head); !status.ok()) return status;
+  const uint32_t count = reader.count();
   if (reply.head.status != KvStatus::kOk) return reply;
   const auto rows_bytes = reader.read<uint32_t>();
   const auto token_bytes = reader.read<uint16_t>();
   const auto reserved = reader.read<uint16_t>();
   const ByteSpan rows = reader.read_bytes(rows_bytes);
   reply.resume_token = as_string_view(reader.read_bytes(token_bytes));
-  reply.has_more = (flags & kScanHasMore) != 0;
-  reply.has_marks = (flags & kHasMarks) != 0;
+  reply.has_more = reader.has(kScanHasMore);
+  reply.has_marks = reader.has(kHasMarks);
   if (!reader.complete() || reserved != 0) {
-    return malformed_reply("its length disagrees with its rows' and token's", bytes.size());
+    return reader.malformed("its length disagrees with its rows' and token's");
   }
   if (reply.has_more != decode_resume_token(reply.resume_token).ok() || reply.has_more != (token_bytes != 0)) {
-    return malformed_reply("its resume token disagrees with its flags", bytes.size());
+    return reader.malformed("its resume token disagrees with its flags");
   }
 
-  reply.is_count = (flags & kScanIsCount) != 0;
+  reply.is_count = reader.has(kScanIsCount);
   if (reply.is_count) {
     if (count == 0 || count > kScanRowsMax || rows_bytes != 0 || reply.has_marks) {
-      return malformed_reply("a count is 0, or beyond kScanRowsMax, or has rows or marks", bytes.size());
+      return reader.malformed("a count is 0, or beyond kScanRowsMax, or has rows or marks");
     }
     reply.counted = count;
     return reply;
@@ -395,11 +370,11 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
   for (uint32_t i = 0; i < count; ++i) {
     bool sound = false;
     const ScanRow row = read_row(row_reader, reply.has_marks, sound);
-    if (!row_reader.ok() || !sound) return malformed_reply("it ends inside a row", bytes.size());
-    if (row.key <= previous) return malformed_reply("its rows are not in key order", bytes.size());
+    if (!row_reader.ok() || !sound) return reader.malformed("it ends inside a row");
+    if (row.key <= previous) return reader.malformed("its rows are not in key order");
     previous = row.key;
   }
-  if (!row_reader.complete()) return malformed_reply("bytes follow its last row", bytes.size());
+  if (!row_reader.complete()) return reader.malformed("bytes follow its last row");
   reply.rows = ScanRows(rows, count, reply.has_marks);
   return reply;
 }

@@ -106,15 +106,14 @@ struct MultiGetEntry {
 class MultiGetEntries {
  public:
   MultiGetEntries() = default;
+  /// What stands in the reply; `marks` may be empty (not checked: the decoder does).
+  MultiGetEntries(ByteSpan table, ByteSpan marks, ByteSpan values)
+      : table_(table), marks_(marks), values_(values), count_(table.size() / kMultiGetEntryBytes) {}
   /// The next entry; nullopt after the last.
   std::optional<MultiGetEntry> next();
   [[nodiscard]] size_t size() const { return count_; }
 
  private:
-  friend absl::StatusOr<struct MultiGetReply> decode_multi_get_reply(ByteSpan);
-  MultiGetEntries(ByteSpan table, ByteSpan marks, ByteSpan values)
-      : table_(table), marks_(marks), values_(values), count_(table.size() / kMultiGetEntryBytes) {}
-
   ByteReader table_{{}};
   ByteReader marks_{{}};  // empty: the reply has none
   ByteReader values_{{}};
@@ -138,14 +137,13 @@ struct ScanRow {
 class ScanRows {
  public:
   ScanRows() = default;
+  /// `rows` has `count` rows and nothing else (not checked: the decoder does).
+  ScanRows(ByteSpan rows, size_t count, bool has_marks) : rows_(rows), count_(count), has_marks_(has_marks) {}
   /// The next row; nullopt after the last.
   std::optional<ScanRow> next();
   [[nodiscard]] size_t size() const { return count_; }
 
  private:
-  friend absl::StatusOr<struct ScanReply> decode_scan_reply(ByteSpan);
-  ScanRows(ByteSpan rows, size_t count, bool has_marks) : rows_(rows), count_(count), has_marks_(has_marks) {}
-
   ByteReader rows_{{}};
   size_t count_ = 0;
   bool has_marks_ = false;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/request_header.h"
+#include "kvstore/types/fields.h"
 
 namespace skua::kv {
 namespace {
@@ -29,26 +30,12 @@ absl::Status check_scan(const ScanRequest& request) {
   if (request.count_only && (request.keys_only || request.wants_marks)) {
     return absl::InvalidArgumentError("a SCAN that counts has neither keys nor marks");
   }
-  if (request.start_key.size() > kKeyBytesMax) {
-    return beyond_limit("the start key", "byte", request.start_key.size(), kKeyBytesMax);
-  }
-  if (request.end_key.size() > kKeyBytesMax) {
-    return beyond_limit("the end key", "byte", request.end_key.size(), kKeyBytesMax);
-  }
-  if (request.resume_token.size() > kResumeTokenBytesMax) {
-    return beyond_limit("the resume token", "byte", request.resume_token.size(), kResumeTokenBytesMax);
-  }
-  if (request.rows_max < 1 || request.rows_max > kScanRowsMax) {
-    return beyond_limit("a SCAN page", "row", request.rows_max, kScanRowsMax, 1);
-  }
-  if (request.bytes_max < 1 || request.bytes_max > kScanBytesMax) {
-    return beyond_limit("a SCAN page", "byte", request.bytes_max, kScanBytesMax, 1);
-  }
-  return absl::OkStatus();
-}
-
-uint8_t marks_flag(bool wants_marks) {
-  return wants_marks ? kWantsMarks : uint8_t{0};
+  absl::Status status = check_limit("the start key", "byte", request.start_key.size(), kKeyBytesMax);
+  if (status.ok()) status = check_limit("the end key", "byte", request.end_key.size(), kKeyBytesMax);
+  if (status.ok()) status = check_limit("the resume token", "byte", request.resume_token.size(), kResumeTokenBytesMax);
+  if (status.ok()) status = check_limit("a SCAN page", "row", request.rows_max, kScanRowsMax, 1);
+  if (status.ok()) status = check_limit("a SCAN page", "byte", request.bytes_max, kScanBytesMax, 1);
+  return status;
 }
 
 absl::Status check_get_wishes(const GetWishes& wishes) {
@@ -57,8 +44,7 @@ absl::Status check_get_wishes(const GetWishes& wishes) {
 }
 
 absl::Status check_field_name(std::string_view name) {
-  if (!name.empty() && name.size() <= kFieldNameBytesMax) return absl::OkStatus();
-  return beyond_limit("a field's name", "byte", name.size(), kFieldNameBytesMax, 1);
+  return check_limit("a field's name", "byte", name.size(), kFieldNameBytesMax, 1);
 }
 
 absl::Status buffer_too_small(Method method, size_t size) {
@@ -70,28 +56,23 @@ absl::Status buffer_too_small(Method method, size_t size) {
 
 absl::Status check_key(std::string_view key) {
   if (key.empty()) return absl::InvalidArgumentError("the key is empty; it must have 1 byte at least");
-  if (key.size() > kKeyBytesMax) return beyond_limit("the key", "byte", key.size(), kKeyBytesMax);
-  return absl::OkStatus();
+  return check_limit("the key", "byte", key.size(), kKeyBytesMax);
 }
 
 absl::Status check_value(ByteSpan value) {
-  if (value.size() <= kValueBytesMax) return absl::OkStatus();
-  return beyond_limit("the value", "byte", value.size(), kValueBytesMax);
+  return check_limit("the value", "byte", value.size(), kValueBytesMax);
 }
 
 absl::Status encode_field_names(std::span<const std::string_view> names, std::string& encoded) {
   encoded.clear();
-  if (names.empty() || names.size() > kFieldsMax) {
-    return beyond_limit("a GET of fields", "name", names.size(), kFieldsMax, 1);
-  }
+  absl::Status status = check_limit("a GET of fields", "name", names.size(), kFieldsMax, 1);
+  if (!status.ok()) return status;
   size_t bytes = names.size() * sizeof(uint16_t);
   for (const std::string_view name : names) bytes += name.size();
   encoded.reserve(std::min(bytes, kFieldsMax * (sizeof(uint16_t) + kFieldNameBytesMax)));
   for (const std::string_view name : names) {
-    if (absl::Status status = check_field_name(name); !status.ok()) return status;
-    std::array<std::byte, sizeof(uint16_t)> length;
-    store_le(length.data(), static_cast<uint16_t>(name.size()));
-    encoded.append(as_string_view(length)).append(name);
+    if (absl::Status sound = check_field_name(name); !sound.ok()) return sound;
+    append_prefixed<uint16_t>(encoded, name);
   }
   return absl::OkStatus();
 }
@@ -101,14 +82,14 @@ absl::StatusOr<ByteSpan> encode_get(const GetRequest& request, HeadBuffer& buffe
   if (absl::Status status = check_get_wishes(request.wishes); !status.ok()) return status;
   const bool at_least = request.at_least_index != 0;
   const GetWishes& wishes = request.wishes;
-  const auto flags =
-      static_cast<uint8_t>((at_least ? kGetAtLeast : 0) | (wishes.ttl ? kGetWantsTtl : 0) | marks_flag(wishes.mark) |
-                           (wishes.size_only ? kGetSizeOnly : 0) | (wishes.fields ? kGetFields : 0));
+  const auto flags = static_cast<uint8_t>((at_least ? kGetAtLeast : 0) | (wishes.ttl ? kGetWantsTtl : 0) |
+                                          (wishes.mark ? kWantsMarks : 0) | (wishes.size_only ? kGetSizeOnly : 0) |
+                                          (wishes.fields ? kGetFields : 0));
   ByteWriter writer(buffer);
-  write_request_header(writer, {.route = request.route,
-                                .flags = flags,
-                                .key_bytes = static_cast<uint16_t>(request.key.size()),
-                                .count = static_cast<uint32_t>(wishes.fields ? request.fields.size() : 0)});
+  writer.write(RequestHeader{.route = request.route,
+                             .flags = flags,
+                             .key_bytes = static_cast<uint16_t>(request.key.size()),
+                             .count = static_cast<uint32_t>(wishes.fields ? request.fields.size() : 0)});
   if (at_least) writer.write(request.at_least_index);
   writer.write_bytes(as_byte_span(request.key));
   return writer.written();
@@ -127,14 +108,14 @@ size_t scan_bytes(const ScanRequest& request) {
 
 absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const std::string_view> keys,
                                           MutableByteSpan buffer, const MultiGetWishes& wishes) {
-  if (keys.empty() || keys.size() > kBatchOpsMax) {
-    return beyond_limit("a MULTI_GET", "key", keys.size(), kBatchOpsMax, 1);
-  }
+  absl::Status status = check_limit("a MULTI_GET", "key", keys.size(), kBatchOpsMax, 1);
+  if (!status.ok()) return status;
   ByteWriter writer(buffer);
-  const auto flags = static_cast<uint8_t>(marks_flag(wishes.marks) | (wishes.memory_only ? kMultiGetMemoryOnly : 0));
-  write_request_header(writer, {.route = route, .flags = flags, .count = static_cast<uint32_t>(keys.size())});
+  const auto flags =
+      static_cast<uint8_t>((wishes.marks ? kWantsMarks : 0) | (wishes.memory_only ? kMultiGetMemoryOnly : 0));
+  writer.write(RequestHeader{.route = route, .flags = flags, .count = static_cast<uint32_t>(keys.size())});
   for (std::string_view key : keys) {
-    if (absl::Status status = check_key(key); !status.ok()) return status;
+    if (absl::Status sound = check_key(key); !sound.ok()) return sound;
     writer.write_prefixed<uint16_t>(as_byte_span(key));
   }
   if (!writer.ok()) return buffer_too_small(Method::kMultiGet, buffer.size());
@@ -144,15 +125,15 @@ absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const st
 absl::StatusOr<ByteSpan> encode_scan(const ScanRequest& request, MutableByteSpan buffer) {
   if (absl::Status status = check_scan(request); !status.ok()) return status;
   ByteWriter writer(buffer);
-  const auto flags = static_cast<uint8_t>(marks_flag(request.wants_marks) | (request.keys_only ? kScanKeysOnly : 0) |
-                                          (request.count_only ? kScanCountOnly : 0));
-  write_request_header(writer, {.route = request.route,
-                                .flags = flags,
-                                .key_bytes = static_cast<uint16_t>(request.start_key.size()),
-                                .count = request.rows_max});
-  writer.write(request.bytes_max);
-  writer.write(static_cast<uint16_t>(request.end_key.size()));
-  writer.write(static_cast<uint16_t>(request.resume_token.size()));
+  const auto flags =
+      static_cast<uint8_t>((request.wants_marks ? kWantsMarks : 0) | (request.keys_only ? kScanKeysOnly : 0) |
+                           (request.count_only ? kScanCountOnly : 0));
+  writer.write(RequestHeader{.route = request.route,
+                             .flags = flags,
+                             .key_bytes = static_cast<uint16_t>(request.start_key.size()),
+                             .count = request.rows_max});
+  write_fields(writer, request.bytes_max, static_cast<uint16_t>(request.end_key.size()),
+               static_cast<uint16_t>(request.resume_token.size()));
   writer.write_bytes(as_byte_span(request.start_key));
   writer.write_bytes(as_byte_span(request.end_key));
   writer.write_bytes(as_byte_span(request.resume_token));
@@ -161,56 +142,49 @@ absl::StatusOr<ByteSpan> encode_scan(const ScanRequest& request, MutableByteSpan
 }
 
 absl::StatusOr<Route> decode_route(ByteSpan bytes) {
-  if (bytes.size() < kRequestHeaderBytes) {
+  if (bytes.size() < kRequestHeaderBytes) [[unlikely]] {
     return absl::InvalidArgumentError(absl::StrCat("request of ", bytes.size(), " bytes is shorter than its header"));
   }
-  ByteReader reader(bytes);
-  Route route;
-  route.table_id = reader.read<uint32_t>();
-  route.shard = reader.read<uint32_t>();
-  route.epoch = reader.read<uint64_t>();
-  route.map_revision = reader.read<uint64_t>();
-  return route;
+  return load_le<Route>(bytes.data());
 }
 
 namespace {
 
 /// `reader` is behind the key.
-absl::Status read_field_names(ByteSpan bytes, uint32_t count, ByteReader& reader, GetRequest& request) {
+absl::Status read_field_names(ByteSpan bytes, RequestReader& reader, GetRequest& request) {
+  const uint32_t count = reader.header().count;
   if (absl::Status status = check_get_wishes(request.wishes); !status.ok()) return status;
   if (count < 1 || count > kFieldsMax) return beyond_limit("a GET of fields", "name", count, kFieldsMax, 1);
   const ByteSpan encoded = bytes.last(reader.remaining());
   for (uint32_t i = 0; i < count; ++i) {
     const std::string_view name = as_string_view(reader.read_prefixed<uint16_t>());
-    if (!reader.ok()) return malformed_request(Method::kGet, "it ends inside the names of fields", bytes.size());
+    if (!reader.ok()) return reader.malformed("it ends inside the names of fields");
     if (absl::Status status = check_field_name(name); !status.ok()) return status;
   }
-  if (!reader.complete()) return malformed_request(Method::kGet, "bytes follow its last name", bytes.size());
+  if (!reader.complete()) return reader.malformed("bytes follow its last name");
   request.fields = StringList(encoded, count);
   return absl::OkStatus();
 }
 
 absl::Status read_get(ByteSpan bytes, GetRequest& request) {
-  ByteReader reader(bytes);
-  RequestHeader header;
+  RequestReader reader(Method::kGet, bytes);
   constexpr uint8_t kAllowed = kGetAtLeast | kGetWantsTtl | kWantsMarks | kGetSizeOnly | kGetFields;
-  if (absl::Status status = read_request_header(Method::kGet, bytes, kAllowed, reader, header); !status.ok()) {
-    return status;
-  }
+  if (absl::Status status = reader.read_header(kAllowed); !status.ok()) return status;
+  const RequestHeader& header = reader.header();
   request.route = header.route;
-  request.wishes = {.ttl = (header.flags & kGetWantsTtl) != 0,
-                    .mark = (header.flags & kWantsMarks) != 0,
-                    .size_only = (header.flags & kGetSizeOnly) != 0,
-                    .fields = (header.flags & kGetFields) != 0};
-  if ((header.flags & kGetAtLeast) != 0) {
+  request.wishes = {.ttl = reader.has(kGetWantsTtl),
+                    .mark = reader.has(kWantsMarks),
+                    .size_only = reader.has(kGetSizeOnly),
+                    .fields = reader.has(kGetFields)};
+  if (reader.has(kGetAtLeast)) {
     request.at_least_index = reader.read<uint64_t>();
-    if (request.at_least_index == 0) return malformed_request(Method::kGet, "it asks for index 0", bytes.size());
+    if (request.at_least_index == 0) return reader.malformed("it asks for index 0");
   }
   request.key = as_string_view(reader.read_bytes(header.key_bytes));
   if (request.wishes.fields) {
-    if (absl::Status status = read_field_names(bytes, header.count, reader, request); !status.ok()) return status;
+    if (absl::Status status = read_field_names(bytes, reader, request); !status.ok()) return status;
   } else if (!reader.complete() || header.count != 0) {
-    return malformed_request(Method::kGet, "its length disagrees with its key's", bytes.size());
+    return reader.malformed("its length disagrees with its key's");
   }
   return check_key(request.key);
 }
@@ -226,40 +200,36 @@ absl::StatusOr<GetRequest> decode_get(ByteSpan bytes) {
 }
 
 absl::StatusOr<MultiGetRequest> decode_multi_get(ByteSpan bytes) {
-  ByteReader reader(bytes);
-  RequestHeader header;
+  RequestReader reader(Method::kMultiGet, bytes);
   constexpr uint8_t kAllowed = kWantsMarks | kMultiGetMemoryOnly;
-  if (absl::Status status = read_request_header(Method::kMultiGet, bytes, kAllowed, reader, header); !status.ok()) {
-    return status;
-  }
-  if (header.key_bytes != 0) return malformed_request(Method::kMultiGet, "reserved bits are set", bytes.size());
+  if (absl::Status status = reader.read_header(kAllowed); !status.ok()) return status;
+  const RequestHeader& header = reader.header();
+  if (header.key_bytes != 0) return reader.malformed("reserved bits are set");
   if (header.count < 1 || header.count > kBatchOpsMax) {
     return beyond_limit("a MULTI_GET", "key", header.count, kBatchOpsMax, 1);
   }
   const MultiGetRequest request{
       .route = header.route,
       .keys = StringList(bytes.subspan(kRequestHeaderBytes), header.count),
-      .wishes = {.marks = (header.flags & kWantsMarks) != 0, .memory_only = (header.flags & kMultiGetMemoryOnly) != 0}};
+      .wishes = {.marks = reader.has(kWantsMarks), .memory_only = reader.has(kMultiGetMemoryOnly)}};
   for (uint32_t i = 0; i < header.count; ++i) {
     const std::string_view key = as_string_view(reader.read_prefixed<uint16_t>());
-    if (!reader.ok()) return malformed_request(Method::kMultiGet, "it ends inside its keys", bytes.size());
+    if (!reader.ok()) return reader.malformed("it ends inside its keys");
     if (absl::Status status = check_key(key); !status.ok()) return status;
   }
-  if (!reader.complete()) return malformed_request(Method::kMultiGet, "bytes follow its last key", bytes.size());
+  if (!reader.complete()) return reader.malformed("bytes follow its last key");
   return request;
 }
 
 absl::StatusOr<ScanRequest> decode_scan(ByteSpan bytes) {
-  ByteReader reader(bytes);
-  RequestHeader header;
+  RequestReader reader(Method::kScan, bytes);
   constexpr uint8_t kAllowed = kWantsMarks | kScanKeysOnly | kScanCountOnly;
-  if (absl::Status status = read_request_header(Method::kScan, bytes, kAllowed, reader, header); !status.ok()) {
-    return status;
-  }
+  if (absl::Status status = reader.read_header(kAllowed); !status.ok()) return status;
+  const RequestHeader& header = reader.header();
   ScanRequest request{.route = header.route, .rows_max = header.count};
-  request.wants_marks = (header.flags & kWantsMarks) != 0;
-  request.keys_only = (header.flags & kScanKeysOnly) != 0;
-  request.count_only = (header.flags & kScanCountOnly) != 0;
+  request.wants_marks = reader.has(kWantsMarks);
+  request.keys_only = reader.has(kScanKeysOnly);
+  request.count_only = reader.has(kScanCountOnly);
   request.bytes_max = reader.read<uint32_t>();
   const auto end_bytes = reader.read<uint16_t>();
   const auto token_bytes = reader.read<uint16_t>();
@@ -267,7 +237,7 @@ absl::StatusOr<ScanRequest> decode_scan(ByteSpan bytes) {
   request.end_key = as_string_view(reader.read_bytes(end_bytes));
   request.resume_token = as_string_view(reader.read_bytes(token_bytes));
   if (!reader.complete()) {
-    return malformed_request(Method::kScan, "its length disagrees with its keys' and token's", bytes.size());
+    return reader.malformed("its length disagrees with its keys' and token's");
   }
   if (absl::Status status = check_scan(request); !status.ok()) return status;
   return request;

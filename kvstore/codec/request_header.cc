@@ -1,65 +1,34 @@
 #include "kvstore/codec/request_header.h"
 
-#include <cstddef>
-
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/row.h"
 
 namespace skua::kv {
-namespace {
 
-/// The header as it lies in the request (little endian, no gaps). It is read and written in one go, because every
-/// request has it.
-struct HeaderBytes {
-  Route route;
-  uint8_t format;
-  uint8_t flags;
-  uint16_t key_bytes;
-  uint32_t count;
-};
-static_assert(sizeof(HeaderBytes) == kRequestHeaderBytes);
-static_assert(offsetof(HeaderBytes, format) == offsetof(Route, map_revision) + sizeof(uint64_t));
-
-}  // namespace
-
-absl::Status malformed_request(Method method, const char* what, size_t size) {
+absl::Status RequestReader::malformed(const char* what) const {
   return absl::InvalidArgumentError(
-      absl::StrCat(method_name(method), " request of ", size, " bytes is malformed: ", what));
+      absl::StrCat(method_name(method_), " request of ", size_, " bytes is malformed: ", what));
 }
 
-MutationRules rules_of(Method method) {
-  switch (method) {
-    case Method::kPut: return {.ttl = true};
-    case Method::kDelete: return {.if_absent = false};
-    case Method::kExpire: return {.if_absent = false, .ttl = true};
-    default: return {};
-  }
-}
-
-void write_request_header(ByteWriter& writer, const RequestHeader& header) {
-  writer.write(HeaderBytes{header.route, kRequestFormat, header.flags, header.key_bytes, header.count});
-}
-
-absl::Status read_request_header(Method method, ByteSpan bytes, uint8_t flags_allowed, ByteReader& reader,
-                                 RequestHeader& header) {
-  if (bytes.size() < kRequestHeaderBytes) return malformed_request(method, "shorter than its header", bytes.size());
-  const auto read = reader.read<HeaderBytes>();
-  header.route = read.route;  // field by field, for the reason in decode_get()
-  header.flags = read.flags;
-  header.key_bytes = read.key_bytes;
-  header.count = read.count;
-  if (read.format != kRequestFormat) {
-    return absl::InvalidArgumentError(absl::StrCat(method_name(method), " request has format ", read.format,
+absl::Status RequestReader::read_header(uint8_t flags_allowed) {
+  if (size_ < kRequestHeaderBytes) return malformed("shorter than its header");
+  const auto header = read<RequestHeader>();
+  header_.route = header.route;  // field by field, for the reason in decode_get()
+  header_.flags = header.flags;
+  header_.key_bytes = header.key_bytes;
+  header_.count = header.count;
+  if (header.format != kRequestFormat) {
+    return absl::InvalidArgumentError(absl::StrCat(method_name(method_), " request has format ", header.format,
                                                    "; this build reads format ", kRequestFormat));
   }
-  if ((header.flags & ~flags_allowed) != 0) return malformed_request(method, "unknown flags", bytes.size());
+  if (has(static_cast<uint8_t>(~flags_allowed))) return malformed("unknown flags");
   return absl::OkStatus();
 }
 
 void write_mutation_head(ByteWriter& writer, RequestHeader header, const MutationHead& head) {
   header.flags = static_cast<uint8_t>(header.flags | static_cast<uint8_t>(head.condition.kind) |
                                       (static_cast<uint8_t>(head.durability) << kDurabilityShift));
-  write_request_header(writer, header);
+  writer.write(header);
   writer.write(head.id.client_id);
   writer.write(head.id.seq);
   writer.write(head.id.first_incomplete);
@@ -67,20 +36,19 @@ void write_mutation_head(ByteWriter& writer, RequestHeader header, const Mutatio
   writer.write(head.ttl_ms);
 }
 
-absl::Status read_mutation_head(Method method, ByteSpan bytes, uint8_t own_flags, ByteReader& reader,
-                                RequestHeader& header, MutationHead& head) {
+absl::Status RequestReader::read_mutation_head(uint8_t own_flags, MutationHead& head) {
   const auto allowed = static_cast<uint8_t>(kConditionBits | kDurabilityBits | own_flags);
-  if (absl::Status status = read_request_header(method, bytes, allowed, reader, header); !status.ok()) return status;
-  head.id.client_id = reader.read<uint64_t>();
-  head.id.seq = reader.read<uint64_t>();
-  head.id.first_incomplete = reader.read<uint64_t>();
-  head.condition.version = reader.read<uint64_t>();
-  head.ttl_ms = reader.read<uint64_t>();
-  if (!reader.ok()) return malformed_request(method, "it ends inside its head", bytes.size());
-  head.condition.kind = static_cast<Condition::Kind>(header.flags & kConditionBits);
-  head.durability = static_cast<Durability>((header.flags & kDurabilityBits) >> kDurabilityShift);
+  if (absl::Status status = read_header(allowed); !status.ok()) return status;
+  head.id.client_id = read<uint64_t>();
+  head.id.seq = read<uint64_t>();
+  head.id.first_incomplete = read<uint64_t>();
+  head.condition.version = read<uint64_t>();
+  head.ttl_ms = read<uint64_t>();
+  if (!ok()) return malformed("it ends inside its head");
+  head.condition.kind = static_cast<Condition::Kind>(header_.flags & kConditionBits);
+  head.durability = static_cast<Durability>((header_.flags & kDurabilityBits) >> kDurabilityShift);
   if (head.condition.kind != Condition::Kind::kIfVersion && head.condition.version != 0) {
-    return malformed_request(method, "a version without if_version", bytes.size());
+    return malformed("a version without if_version");
   }
   return check_request_id(head.id);
 }
@@ -97,20 +65,20 @@ absl::Status check_request_id(const RequestId& id) {
 }
 
 absl::Status check_rules(Method method, const Condition& condition, uint64_t ttl_ms) {
-  const MutationRules rules = rules_of(method);
+  const bool may_be_if_absent = method != Method::kDelete && method != Method::kExpire;
+  const bool has_ttl = method == Method::kPut || method == Method::kExpire;
   if (method == Method::kBatch && condition.kind != Condition::Kind::kNone) {
     return absl::InvalidArgumentError("BATCH has no condition of its own; its operations have");
   }
-  if (condition.kind == Condition::Kind::kIfAbsent && !rules.if_absent) {
+  if (condition.kind == Condition::Kind::kIfAbsent && !may_be_if_absent) {
     return absl::InvalidArgumentError(
         absl::StrCat(method_name(method), " if_absent would never do anything; use none or if_version"));
   }
-  if (ttl_ms != 0 && !rules.ttl) {
+  if (ttl_ms != 0 && !has_ttl) {
     return absl::InvalidArgumentError(
         absl::StrCat(method_name(method), " has no time to live; a key keeps the one it has, and EXPIRE sets it"));
   }
-  if (ttl_ms > kTtlMsMax) return beyond_limit("the time to live", "millisecond", ttl_ms, kTtlMsMax);
-  return absl::OkStatus();
+  return check_limit("the time to live", "millisecond", ttl_ms, kTtlMsMax);
 }
 
 absl::Status check_patch(const Mutation& patch) {

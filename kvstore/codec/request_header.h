@@ -22,13 +22,17 @@ inline constexpr int kDurabilityShift = 4;
 inline constexpr uint8_t kDurabilityBits = 3 << kDurabilityShift;
 inline constexpr uint8_t kMarkFollowsBit = 64;
 
-/// The 32 bytes that every request starts with.
+/// The 32 bytes that every request starts with, as they lie in it (little endian, no gaps). They are read and written
+/// in one go, because every request has them.
 struct RequestHeader {
   Route route{};
+  uint8_t format = kRequestFormat;
   uint8_t flags = 0;
   uint16_t key_bytes = 0;
   uint32_t count = 0;
 };
+static_assert(sizeof(RequestHeader) == kRequestHeaderBytes);
+static_assert(offsetof(RequestHeader, format) == offsetof(Route, map_revision) + sizeof(uint64_t));
 
 /// The 40 bytes that follow the header in a mutation. The kind of the condition and the durability are in the flags of
 /// the header.
@@ -39,26 +43,30 @@ struct MutationHead {
   uint64_t ttl_ms = 0;
 };
 
-/// Which conditions a mutation may have, and whether it may have a time to live.
-struct MutationRules {
-  bool if_absent = true;
-  bool ttl = false;
+/// Reads a request: first its header, then what follows.
+class RequestReader : public ByteReader {
+ public:
+  RequestReader(Method method, ByteSpan bytes) : ByteReader(bytes), method_(method), size_(bytes.size()) {}
+
+  /// Reads the header. Refuses what no encoder writes: another format, and flags outside of `flags_allowed`.
+  [[nodiscard]] absl::Status read_header(uint8_t flags_allowed);
+  /// Reads header and mutation head. `own_flags` are allowed besides those of condition and durability. Does not check
+  /// the rules of the method.
+  [[nodiscard]] absl::Status read_mutation_head(uint8_t own_flags, MutationHead& head);
+
+  [[nodiscard]] const RequestHeader& header() const { return header_; }
+  [[nodiscard]] bool has(uint8_t flag) const { return (header_.flags & flag) != 0; }
+  /// INVALID_ARGUMENT that says what is wrong with the request.
+  [[nodiscard]] absl::Status malformed(const char* what) const;
+
+ private:
+  const Method method_;
+  const size_t size_;
+  RequestHeader header_;
 };
-
-/// The rules of a method, which a request or an operation of a batch names.
-[[nodiscard]] MutationRules rules_of(Method method);
-
-void write_request_header(ByteWriter& writer, const RequestHeader& header);
-/// Reads the header. Refuses what no encoder writes: another format, and flags outside of `flags_allowed`.
-[[nodiscard]] absl::Status read_request_header(Method method, ByteSpan bytes, uint8_t flags_allowed, ByteReader& reader,
-                                               RequestHeader& header);
 
 /// Writes header and mutation head. Adds condition and durability to `header.flags`.
 void write_mutation_head(ByteWriter& writer, RequestHeader header, const MutationHead& head);
-/// Reads header and mutation head. `own_flags` are allowed besides those of condition and durability. Does not check
-/// the rules of the method.
-[[nodiscard]] absl::Status read_mutation_head(Method method, ByteSpan bytes, uint8_t own_flags, ByteReader& reader,
-                                              RequestHeader& header, MutationHead& head);
 
 /// INVALID_ARGUMENT for an id whose fields contradict each other.
 [[nodiscard]] absl::Status check_request_id(const RequestId& id);
@@ -66,8 +74,6 @@ void write_mutation_head(ByteWriter& writer, RequestHeader header, const Mutatio
 /// kTtlMsMax.
 [[nodiscard]] absl::Status check_rules(Method method, const Condition& condition, uint64_t ttl_ms);
 [[nodiscard]] absl::Status check_patch(const Mutation& patch);
-
-[[nodiscard]] absl::Status malformed_request(Method method, const char* what, size_t size);
 
 }  // namespace skua::kv
 

@@ -121,34 +121,31 @@ absl::StatusOr<ByteSpan> encode_mutation_head(const MutationRequest& request, He
 absl::StatusOr<MutationRequest> decode_mutation(Method method, ByteSpan bytes) {
   const std::optional<Kind> kind = kind_of(method);
   SKUA_CHECK(kind.has_value(), "a method of one mutation");
-  ByteReader reader(bytes);
-  RequestHeader header;
+  RequestReader reader(method, bytes);
   MutationHead head;
-  if (absl::Status status = read_mutation_head(method, bytes, flags_allowed(*kind), reader, header, head);
-      !status.ok()) {
-    return status;
-  }
+  if (absl::Status status = reader.read_mutation_head(flags_allowed(*kind), head); !status.ok()) return status;
+  const RequestHeader& header = reader.header();
   absl::StatusOr<MutationRequest> request(absl::in_place);  // decoded into its place: it is large
   request->route = header.route;
   request->id = head.id;
   request->durability = head.durability;
   Mutation& mutation = request->mutation;
   mutation.kind = *kind;
-  mutation.create_if_missing = (header.flags & kCreateIfMissingBit) != 0;
-  mutation.keep_ttl = *kind == Kind::kPut && (header.flags & kKeepTtlBit) != 0;
-  mutation.edits_row = *kind == Kind::kPatch && (header.flags & kEditsRowBit) != 0;
+  mutation.create_if_missing = reader.has(kCreateIfMissingBit);
+  mutation.keep_ttl = *kind == Kind::kPut && reader.has(kKeepTtlBit);
+  mutation.edits_row = *kind == Kind::kPatch && reader.has(kEditsRowBit);
   mutation.condition = head.condition;
   mutation.ttl_ms = head.ttl_ms;
   if (*kind == Kind::kAdd) mutation.delta = reader.read<int64_t>();
-  if ((header.flags & kMarkFollowsBit) != 0) {
+  if (reader.has(kMarkFollowsBit)) {
     const auto mark = RecordMark::of_word(reader.read<uint64_t>());
-    if (!mark.has_value() || mark->empty()) return malformed_request(method, "its mark is none", bytes.size());
+    if (!mark.has_value() || mark->empty()) return reader.malformed("its mark is none");
     mutation.mark = *mark;
   }
   mutation.key = as_string_view(reader.read_bytes(header.key_bytes));
   if (has_value(*kind)) mutation.value = reader.read_bytes(header.count);
   if (!reader.complete() || (!has_value(*kind) && header.count != 0)) {
-    return malformed_request(method, "its length disagrees with its key's and value's", bytes.size());
+    return reader.malformed("its length disagrees with its key's and value's");
   }
   if (absl::Status status = check_mutation(mutation); !status.ok()) return status;
   return request;

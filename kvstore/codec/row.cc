@@ -1,7 +1,6 @@
 #include "kvstore/codec/row.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <tuple>
 
@@ -10,20 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/codec/text.h"
+#include "kvstore/types/fields.h"
 
 namespace skua::kv {
 namespace {
-
-void append_length(std::string& to, uint32_t bytes) {
-  std::array<std::byte, sizeof(uint32_t)> length;
-  store_le(length.data(), bytes);
-  to.append(as_string_view(length));
-}
-
-void append_prefixed(std::string& to, std::string_view bytes) {
-  append_length(to, static_cast<uint32_t>(bytes.size()));
-  to.append(bytes);
-}
 
 /// A field of a patch, and its position, by which fields of the same name are ordered.
 struct PatchField {
@@ -56,9 +45,7 @@ class PatchIndex {
 };
 
 absl::Status check_fields(ByteSpan row, RowReader::Form form) {
-  if (row.size() > kValueBytesMax) {
-    return beyond_limit("the row", "byte", row.size(), kValueBytesMax);
-  }
+  if (row.size() > kValueBytesMax) return beyond_limit("the row", "byte", row.size(), kValueBytesMax);
   RowReader reader(row, form);
   size_t count = 0;
   while (count <= kFieldsMax && reader.next()) ++count;  // a row of 16 MiB may have two million fields
@@ -67,10 +54,7 @@ absl::Status check_fields(ByteSpan row, RowReader::Form form) {
                                                    " a length runs past the end, or a name is not of 1..",
                                                    kFieldNameBytesMax, " bytes"));
   }
-  if (count > kFieldsMax) {
-    return beyond_limit("the row", "field", count, kFieldsMax);
-  }
-  return absl::OkStatus();
+  return check_limit("the row", "field", count, kFieldsMax);
 }
 
 /// Writes the patched row. The inputs were checked; `index` is of `patch`. The result may be beyond the limits by what
@@ -150,9 +134,9 @@ std::optional<ByteSpan> find_field(ByteSpan row, std::string_view name) {
 }
 
 void append_field(std::string& row, const Field& field) {
-  append_prefixed(row, field.name);
-  if (field.is_removed) return append_length(row, kRemovedField);
-  append_prefixed(row, as_string_view(field.value));
+  append_prefixed<uint32_t>(row, field.name);
+  if (field.is_removed) return append_le(row, kRemovedField);
+  append_prefixed<uint32_t>(row, as_string_view(field.value));
 }
 
 absl::Status patch_row(ByteSpan row, ByteSpan patch, std::string& patched) {

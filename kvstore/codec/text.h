@@ -1,4 +1,4 @@
-// Formats numbers for messages to people.
+// Formats numbers for messages to people, and checks them against limits.
 #ifndef SKUA_KVSTORE_CODEC_TEXT_H_
 #define SKUA_KVSTORE_CODEC_TEXT_H_
 
@@ -21,6 +21,12 @@ namespace skua::kv {
 /// `least`, `a BATCH has 0 operations; 1 to 1,024 are allowed`.
 [[nodiscard]] absl::Status beyond_limit(const char* whose, std::string_view noun, size_t size, size_t limit,
                                         size_t least = 0);
+
+/// OK if `size` is from `least` to `limit`; else beyond_limit().
+[[nodiscard]] inline absl::Status check_limit(const char* whose, std::string_view noun, size_t size, size_t limit,
+                                              size_t least = 0) {
+  return size >= least && size <= limit ? absl::OkStatus() : beyond_limit(whose, noun, size, limit, least);
+}
 
 }  // namespace skua::kv
 

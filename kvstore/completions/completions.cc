@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kvstore/completions/completion_limits.h"
-#include "kvstore/types/engine_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -97,7 +97,7 @@ void CompletionTable::finish(const RequestId& id, size_t batch_bytes) {
 }
 
 void CompletionTable::refuse(const RequestId& id, Result result, uint64_t now_ms) {
-  if (mutant(EngineMutant::kForgetRefusals)) return;
+  if (mutant(Mutant::kForgetRefusals)) return;
   Client* client = find_client(id.client_id);
   if (client == nullptr) client = &add(id.client_id, Kind::kVisitor, now_ms, floor_.at(now_ms));
   client->heard_ms = std::max(client->heard_ms, now_ms);
@@ -145,7 +145,7 @@ CompletionTable::Client& CompletionTable::recorded(const RequestId& id, uint64_t
 }
 
 void CompletionTable::record(const Completion& completion, uint64_t index, uint64_t time_ms, Changed changed) {
-  if (mutant(EngineMutant::kDropDedupRecord)) return;
+  if (mutant(Mutant::kDropDedupRecord)) return;
   const RequestId& id = completion.id;
   if (id.client_id == kFloorClient || id.seq > kSeqMax) return;
   forget_silent(time_ms, changed);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/log/log_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -77,7 +77,7 @@ absl::Status Log::append(const RecordHeader& header, std::span<const ByteSpan> p
   if (header.index <= shard.last_index) {
     replaced_.push_back({header.shard, header.index});
     shard.replaced_epoch = header.epoch;
-    if (!mutant(LogMutant::kKeepReplaced)) shard.durable_index = std::min(shard.durable_index, header.index - 1);
+    if (!mutant(Mutant::kKeepReplaced)) shard.durable_index = std::min(shard.durable_index, header.index - 1);
   }
   shard.last_index = header.index;
   shard.last_epoch = header.epoch;
@@ -214,7 +214,7 @@ absl::Status Log::make_room(uint64_t bytes) {
 }
 
 absl::StatusOr<Durability> Log::write_group(uint32_t flags) {
-  const bool early = mutant(LogMutant::kAcknowledgeEarly);
+  const bool early = mutant(Mutant::kAcknowledgeEarly);
   if (early && unsynced_bytes_ > 0) {
     if (absl::Status synced = sync_active(); !synced.ok()) return synced;
   }
@@ -237,11 +237,11 @@ absl::StatusOr<Durability> Log::write_group(uint32_t flags) {
 }
 
 absl::Status Log::write_bytes(ByteSpan bytes, bool sync) {
-  if (sync && mutant(LogMutant::kSkipSync)) return active_->write(offset_, bytes, WriteMode::kBuffered);
+  if (sync && mutant(Mutant::kSkipSync)) return active_->write(offset_, bytes, WriteMode::kBuffered);
   if (!sync) return active_->write(offset_, bytes, WriteMode::kBuffered);
   ++counters_.syncs;
   // A durable write makes only its own bytes durable. If earlier groups are unsynced, the whole file must be synced.
-  if (unsynced_bytes_ == 0 || mutant(LogMutant::kSyncOwnOnly)) {
+  if (unsynced_bytes_ == 0 || mutant(Mutant::kSyncOwnOnly)) {
     return active_->write(offset_, bytes, WriteMode::kDurable);
   }
   if (absl::Status written = active_->write(offset_, bytes, WriteMode::kBuffered); !written.ok()) return written;
@@ -342,7 +342,7 @@ absl::Status Log::write_header(SegmentPool::Spare& spare, uint64_t sequence) {
   }
   for (const auto& [id, position] : positions) header.shards.push_back(position);
   std::ranges::sort(header.shards, {}, &ShardPosition::shard);
-  if (mutant(LogMutant::kForgetTable)) header.shards.clear();
+  if (mutant(Mutant::kForgetTable)) header.shards.clear();
   encode_segment_header(header, header_bytes_);
   if (header_bytes_.size() + options_.group_bytes_max + kPageBytes > options_.segment_bytes) {
     return absl::ResourceExhaustedError(
@@ -377,14 +377,14 @@ void Log::set_durable(LogShard shard, uint64_t index) {
 void Log::set_kept(LogShard shard, uint64_t index, uint64_t epoch) {
   const auto found = shards_.find(shard);
   if (found == shards_.end()) return;
-  if (found->second.replaced_epoch > epoch && !mutant(LogMutant::kKeepReplaced)) return;
+  if (found->second.replaced_epoch > epoch && !mutant(Mutant::kKeepReplaced)) return;
   found->second.durable_index = std::max(found->second.durable_index, std::min(index, found->second.last_index));
 }
 
 bool Log::pins_segment(const LastRecord& last) const {
   const auto found = shards_.find(last.shard);
   if (found == shards_.end()) return false;
-  const uint64_t tolerance = mutant(LogMutant::kTruncateTooFar) ? 3 : 0;
+  const uint64_t tolerance = mutant(Mutant::kTruncateTooFar) ? 3 : 0;
   return last.index > found->second.durable_index + tolerance;
 }
 

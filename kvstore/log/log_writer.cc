@@ -15,7 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "kvstore/log/gather_policy.h"
-#include "kvstore/log/log_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/clock.h"
 #include "rpc/base/mpsc_ring.h"
 #include "rpc/base/short_slices.h"
@@ -168,7 +168,7 @@ class LogWriter::Impl {
     if (sync && !all) sync_wanted_.store(true, std::memory_order_release);
     const uint64_t syncs = log_->counters().syncs;
     const TimeNs started = clock_.now_ns();
-    const bool early = mutant(LogMutant::kReportBeforeCommit);
+    const bool early = mutant(Mutant::kReportBeforeCommit);
     if (!early) commit(sync);
     const TimeNs committed = clock_.now_ns();
     const auto records = static_cast<int64_t>(group_.size());

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "kvstore/log/log_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/crc32c.h"
 
 namespace skua::kv {
@@ -61,7 +61,7 @@ std::optional<RecordView> decode_record(ByteSpan bytes, uint32_t seed, size_t& c
   if (!view) return std::nullopt;
   const ByteSpan covered = bytes.subspan(kCrcBytes, kRecordHeaderBytes - kCrcBytes + view->payload.size());
   const bool sound = crc32c_extend(seed, covered) == load_le<uint32_t>(bytes.data());
-  return sound || mutant(LogMutant::kAcceptBadCrc) ? view : std::nullopt;
+  return sound || mutant(Mutant::kAcceptBadCrc) ? view : std::nullopt;
 }
 
 std::optional<RecordView> decode_sound_record(ByteSpan bytes, size_t& consumed) {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "kvstore/log/log_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/crc32c.h"
 
 namespace skua::kv {
@@ -59,7 +59,7 @@ std::optional<uint64_t> parse_spare_name(std::string_view name) {
 }
 
 uint32_t segment_seed(const LogIdentity& identity, uint64_t sequence) {
-  if (mutant(LogMutant::kSameSeed)) return 0;
+  if (mutant(Mutant::kSameSeed)) return 0;
   uint32_t seed = crc32c_extend(crc32c(identity.cluster_id), identity.node_id);
   std::array<std::byte, sizeof(uint32_t) + sizeof(uint64_t)> rest;
   store_le(rest.data(), identity.log_number);
@@ -150,7 +150,7 @@ SegmentReader::Event SegmentReader::bad_place(const GroupHeader* header) {
   const std::vector<Found> later = headers_after(offset_);
   uint64_t synced = next_first_group_ ? *next_first_group_ - 1 : 0;
   for (const Found& found : later) synced = std::max(synced, found.header.synced_number);
-  if (synced < expected_ || mutant(LogMutant::kCutInTheMiddle)) return cut(header, later);
+  if (synced < expected_ || mutant(Mutant::kCutInTheMiddle)) return cut(header, later);
   damaged_ = true;
   first_lost_ = expected_;
   if (header != nullptr) {

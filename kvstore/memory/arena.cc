@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/memory/memory_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -157,7 +157,7 @@ void ItemArena::remove_dirty_segment(Region& region) {
 }
 
 Region* ItemArena::next_victim(size_t steps_max) {
-  if (clean_count_ == 0 && !mutant(MemoryMutant::kEvictDirty)) return nullptr;
+  if (clean_count_ == 0 && !mutant(Mutant::kEvictDirty)) return nullptr;
   for (size_t step = 0; step < std::min(steps_max, region_count_); ++step) {
     Region& region = regions_[hand_];
     hand_ = (hand_ + 1) % region_count_;

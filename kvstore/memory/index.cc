@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "kvstore/memory/memory_mutants.h"
 #include "kvstore/memory/prefetch.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -271,7 +271,7 @@ void Index::split_next() {
     Bucket& link = pool_[overflow - 1];
     slots = link.slots;
     link.slots = {};
-    if (mutant(MemoryMutant::kLoseItemOnSplit)) slots[0].word_ = 0;
+    if (mutant(Mutant::kLoseItemOnSplit)) slots[0].word_ = 0;
     const uint32_t after = link.overflow;
     give_overflow(overflow);
     overflow = after;

@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "kvstore/memory/memory_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -186,7 +186,7 @@ bool MemoryRoom::forward(const Item& item, Index::Slot& slot) {
   if (head == nullptr) return false;
   Item* const copy = arena_.item_in(*head, head->used_bytes);
   copy_bytes(copy->start(), {item.start(), bytes});
-  if (mutant(MemoryMutant::kForwardDropsExpiry) && copy->is(Item::kHasExpiry)) copy->set_expiry(UINT64_MAX);
+  if (mutant(Mutant::kForwardDropsExpiry) && copy->is(Item::kHasExpiry)) copy->set_expiry(UINT64_MAX);
   head->add_item(bytes);
   slot.set_place(arena_.place_of(copy));
   slot.clear_used();

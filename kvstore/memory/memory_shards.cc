@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kvstore/memory/memory_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -19,7 +19,7 @@ uint32_t MemoryShards::add(uint64_t applied_index) {
   if (slot == shards_.size()) {
     SKUA_CHECK(slot <= kShardSlotMask, "more shards on one worker than their numbers have room for");
     shards_.push_back({.number = static_cast<uint32_t>(slot)});
-  } else if (!mutant(MemoryMutant::kKeepDroppedShard)) {
+  } else if (!mutant(Mutant::kKeepDroppedShard)) {
     shards_[slot].number += kShardSlotMask + 1;
     SKUA_CHECK(shards_[slot].number > kShardSlotMask, "shards were dropped too often to tell them apart");
   }
@@ -47,7 +47,7 @@ void MemoryShards::mark_clean(uint32_t shard, uint64_t index) {
   cleaned.clean_index = std::max(cleaned.clean_index, index);
   while (!segments_.empty(cleaned.dirty)) {
     const DirtySegment& segment = segments_.oldest(cleaned.dirty);
-    const bool first_counts = mutant(MemoryMutant::kMarkCleanTooFar);
+    const bool first_counts = mutant(Mutant::kMarkCleanTooFar);
     if ((first_counts ? segment.first_version : segment.last_version) > cleaned.clean_index) return;
     arena_.remove_dirty_segment(arena_.region(segment.region));
     segments_.pop_oldest(cleaned.dirty);

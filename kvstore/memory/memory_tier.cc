@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "kvstore/codec/size_limits.h"
-#include "kvstore/memory/memory_mutants.h"
 #include "kvstore/memory/prefetch.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -58,7 +58,7 @@ MemoryTier::Put MemoryTier::put(const ItemKey& key, ByteSpan value, const Versio
 MemoryTier::Put MemoryTier::erase(const ItemKey& key, const Version& version) {
   ++counters_.puts;
   const bool dirty = version.dirty && shards_.lacks(key.shard, version.index);
-  if (!dirty || mutant(MemoryMutant::kDropTombstone)) return erase_clean(key, version.index);
+  if (!dirty || mutant(Mutant::kDropTombstone)) return erase_clean(key, version.index);
   return write(tombstone_of(key, version.index), true);
 }
 
@@ -117,15 +117,15 @@ bool MemoryTier::fill_from_disk(const ItemKey& key, ByteSpan value, const Versio
   ++counters_.fills_refused;
   if (!shards_.is_live(key.shard)) return false;
   if (value.size() > fill_value_bytes_max_ || bytes > arena_->region_bytes() / 2) return false;
-  if (index_.write_count(key.hash) != ticket.write_count && !mutant(MemoryMutant::kIgnoreTicket) &&
-      !mutant(MemoryMutant::kStaleFill)) {
+  if (index_.write_count(key.hash) != ticket.write_count && !mutant(Mutant::kIgnoreTicket) &&
+      !mutant(Mutant::kStaleFill)) {
     return false;
   }
   room_.pace(bytes);
   Region* region = room_.open_head(bytes, MemoryRoom::kCleanHead);
   if (region == nullptr) return false;
   Index::Slot* slot = index_.find(key);
-  if (slot != nullptr && !mutant(MemoryMutant::kStaleFill)) return false;
+  if (slot != nullptr && !mutant(Mutant::kStaleFill)) return false;
   if (!enter(key, slot, write_item(*region, draft))) return false;
   region->add_item(bytes);
   --counters_.fills_refused;

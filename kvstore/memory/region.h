@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kvstore/memory/memory_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/thread_mark.h"
 
 namespace skua::kv {
@@ -60,10 +60,10 @@ struct alignas(64) Region {
   [[nodiscard]] uint64_t pins() const {
     return pins_taken - pins_returned_here - returned_elsewhere.load(std::memory_order_acquire);
   }
-  [[nodiscard]] bool is_unpinned() const { return pins() == 0 || mutant(MemoryMutant::kReuseRegionEarly); }
+  [[nodiscard]] bool is_unpinned() const { return pins() == 0 || mutant(Mutant::kReuseRegionEarly); }
   /// True: all of its items may leave the index now.
   [[nodiscard]] bool is_evictable() const {
-    const bool clean = dirty_segments == 0 || mutant(MemoryMutant::kEvictDirty);
+    const bool clean = dirty_segments == 0 || mutant(Mutant::kEvictDirty);
     return state == State::kSealed && clean && is_unpinned();
   }
 };

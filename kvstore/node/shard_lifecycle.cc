@@ -10,7 +10,7 @@
 #include "kvstore/peers/peer_identity.h"
 #include "kvstore/storage/shard_files.h"
 #include "kvstore/storage/shard_life.h"
-#include "kvstore/types/worker_mutants.h"
+#include "kvstore/types/mutants.h"
 
 namespace skua::kv {
 namespace {
@@ -78,7 +78,7 @@ absl::Status ShardLifecycle::finish_replacing(ShardId id) {
   if (it == replacements_.end()) return absl::OkStatus();
   if (absl::Status destroyed = engine_.destroy_shard(options_.shards_dir, id); !destroyed.ok()) return destroyed;
   absl::Status ingested;
-  if (!mutant(WorkerMutant::kOpenAnewForCopy)) ingested = node_.ingest_copy(id, it->second);
+  if (!mutant(Mutant::kOpenAnewForCopy)) ingested = node_.ingest_copy(id, it->second);
   if (!ingested.ok()) return ingested;
   if (absl::Status removed = node_.discard_copy(it->second); !removed.ok()) {
     log(LogSeverity::kWarning, absl::StrCat("a copy that was taken stays: ", removed.message()));
@@ -169,7 +169,7 @@ absl::Status ShardLifecycle::take_fork(const WantedShard& shard) {
                                             "), because an operator recovered it from there, or all members lost power "
                                             "and that log was the longest; it is copied from there"));
     absl::Status destroyed;
-    if (!mutant(WorkerMutant::kKeepGivenUpData)) destroyed = destroy(shard.id);
+    if (!mutant(Mutant::kKeepGivenUpData)) destroyed = destroy(shard.id);
     if (!destroyed.ok()) return destroyed;
     // A fetched copy that waits to replace the data is of the old fork too.
     if (const auto copy = replacements_.find(shard.id); copy != replacements_.end()) {
@@ -279,7 +279,7 @@ bool ShardLifecycle::write_down_unsynced(UnsyncedNews arrived) {
   if (news.empty()) return true;
   UnsyncedShards& unsynced = *options_.unsynced;
   absl::Status written = unsynced.forget(news.restored);
-  if (written.ok() && !mutant(WorkerMutant::kSkipUnsyncedFile)) written = unsynced.allow(news.allowed);
+  if (written.ok() && !mutant(Mutant::kSkipUnsyncedFile)) written = unsynced.allow(news.allowed);
   if (written.ok()) written = unsynced.put_in_doubt(news.doubted);
   if (!written.ok()) {
     log(LogSeverity::kError, absl::StrCat("replicas cannot write down what they have not synced: ", written.message()));
@@ -287,7 +287,7 @@ bool ShardLifecycle::write_down_unsynced(UnsyncedNews arrived) {
   }
   for (const ShardId id : std::exchange(news, {}).allowed) {
     const auto local = local_.find(id);
-    const bool is_allowed = unsynced.is_allowed(id) || mutant(WorkerMutant::kSkipUnsyncedFile);
+    const bool is_allowed = unsynced.is_allowed(id) || mutant(Mutant::kSkipUnsyncedFile);
     if (local != local_.end() && is_allowed) workers_[local->second.worker]->unsynced_allowed(id);
   }
   return true;
@@ -305,7 +305,7 @@ bool ShardLifecycle::write_down(ShardViews adopted) {
     next[id].fork = fork;
   }
   absl::Status written;
-  if (!mutant(WorkerMutant::kSkipViewFile)) written = write_views(*options_.files, next);
+  if (!mutant(Mutant::kSkipViewFile)) written = write_views(*options_.files, next);
   if (!written.ok()) {
     log(LogSeverity::kError, absl::StrCat("views cannot be made durable, replicas wait: ", written.message()));
     for (const auto& [id, view] : adopted) note_waiting(id, written);

@@ -30,17 +30,28 @@ class AckLatency {
     since_ = now;
   }
   /// What the peer has acknowledged by now.
-  void acked(const LogLevels& levels, TimeNs now);
+  void acked(const LogLevels& levels, TimeNs now) {
+    if (!is_measuring() || !levels.reaches(index_, level_)) return;
+    const DurationNs sample = now - since_;
+    smoothed_ = smoothed_ == 0 ? sample : smoothed_ + (sample - smoothed_) / 8;
+    index_ = 0;
+  }
   /// The entry that is measured does not count.
   void abandon() { index_ = 0; }
-  void paused(const Pause& pause);
+  void paused(const Pause& pause) {
+    if (is_measuring()) since_ = pause.moved(since_);
+    slow_since_ = kTimeNever;
+  }
 
   /// The smoothed latency, or the time of the entry that is measured if that is longer. 0: nothing is known.
   [[nodiscard]] DurationNs at(TimeNs now) const {
     return is_measuring() ? std::max(smoothed_, now - since_) : smoothed_;
   }
   /// To be called with each check's result. Whether the peer was slow at all checks of more than the last `time`.
-  [[nodiscard]] bool is_slow_for_long(bool is_slow, TimeNs now, DurationNs time);
+  [[nodiscard]] bool is_slow_for_long(bool is_slow, TimeNs now, DurationNs time) {
+    slow_since_ = is_slow ? std::min(slow_since_, now) : kTimeNever;
+    return is_slow && now - slow_since_ > time;
+  }
 
  private:
   uint64_t index_ = 0;

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "kvstore/replication/log_levels.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
@@ -60,7 +61,11 @@ class Agreement {
   /// What a follower whose log has written the entries up to `written` may commit.
   [[nodiscard]] uint64_t commit_index(uint64_t written) const { return std::min({known_commit_, verified_, written}); }
   /// The levels that may be acknowledged, of a log with these levels.
-  [[nodiscard]] LogLevels acknowledged(const LogLevels& levels) const;
+  [[nodiscard]] LogLevels acknowledged(const LogLevels& levels) const {
+    LogLevels agreed = levels.up_to(verified_);
+    if (mutant(Mutant::kAckBeforeDurable)) agreed.durable = agreed.written = agreed.received;
+    return agreed;
+  }
 
   /// Whether to report a gap before received entries: once per `again_ns`. Every Append behind a gap has the gap before
   /// it, and each report makes the primary send its whole window again.

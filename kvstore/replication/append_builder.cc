@@ -16,11 +16,7 @@ AppendBuffers::~AppendBuffers() {
 
 AppendBuffers::Buffer* AppendBuffers::take() {
   ++outstanding_count_;
-  if (free_.empty()) {
-    auto* made = new Buffer;
-    made->owner = this;
-    return made;
-  }
+  if (free_.empty()) return new Buffer{.owner = this};
   Buffer* buffer = free_.back();
   free_.pop_back();
   buffer->bytes.clear();

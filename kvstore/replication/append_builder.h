@@ -38,7 +38,7 @@ class AppendBuffers {
  private:
   friend class AppendBuilder;
   struct Buffer {
-    std::vector<std::byte> bytes;
+    std::vector<std::byte> bytes{};
     AppendBuffers* owner = nullptr;
   };
   static constexpr size_t kKeptMax = 32;

@@ -1,9 +1,23 @@
 #include "kvstore/replication/copy_codec.h"
 
+#include <tuple>
+
 #include "absl/strings/str_cat.h"
+#include "kvstore/types/fields.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
+
+template <>
+constexpr auto kFields<FetchChunk> = std::tuple(&FetchChunk::table, &FetchChunk::shard, &FetchChunk::snapshot,
+                                                &FetchChunk::file, &FetchChunk::offset, &FetchChunk::bytes_max);
+template <>
+constexpr auto kFields<FetchTail> = std::tuple(&FetchTail::table, &FetchTail::shard, &FetchTail::after,
+                                               &FetchTail::bytes_max);
+/// Those before the name and the data.
+template <>
+constexpr auto kFields<Chunk> = std::tuple(&Chunk::snapshot, &Chunk::end, &Chunk::files, &Chunk::file_bytes,
+                                           &Chunk::offset, &Chunk::crc32c);
 
 namespace {
 
@@ -33,12 +47,7 @@ bool is_plain_file_name(std::string_view name) {
 absl::StatusOr<ByteSpan> encode_fetch_chunk(const FetchChunk& fetch, MutableByteSpan buffer) {
   if (!is_sound(fetch)) return absl::InvalidArgumentError("no such part of a snapshot can be asked for");
   ByteWriter writer(buffer);
-  writer.write(fetch.table);
-  writer.write(fetch.shard);
-  writer.write(fetch.snapshot);
-  writer.write(fetch.file);
-  writer.write(fetch.offset);
-  writer.write(fetch.bytes_max);
+  write_fields(writer, fetch);
   SKUA_CHECK(writer.ok(), "size the buffer with kFetchChunkBytes");
   return writer.written();
 }
@@ -46,12 +55,7 @@ absl::StatusOr<ByteSpan> encode_fetch_chunk(const FetchChunk& fetch, MutableByte
 absl::StatusOr<FetchChunk> decode_fetch_chunk(ByteSpan bytes) {
   ByteReader reader(bytes);
   FetchChunk fetch;
-  fetch.table = reader.read<uint32_t>();
-  fetch.shard = reader.read<uint32_t>();
-  fetch.snapshot = reader.read<uint64_t>();
-  fetch.file = reader.read<uint32_t>();
-  fetch.offset = reader.read<uint64_t>();
-  fetch.bytes_max = reader.read<uint32_t>();
+  read_fields(reader, fetch);
   if (!reader.complete()) return malformed_copy("a request for a chunk has 32 bytes", bytes.size());
   if (!is_sound(fetch)) return malformed_copy("no such part of a snapshot can be asked for", bytes.size());
   return fetch;
@@ -59,10 +63,7 @@ absl::StatusOr<FetchChunk> decode_fetch_chunk(ByteSpan bytes) {
 
 ByteSpan encode_fetch_tail(const FetchTail& fetch, MutableByteSpan buffer) {
   ByteWriter writer(buffer);
-  writer.write(fetch.table);
-  writer.write(fetch.shard);
-  writer.write(fetch.after);
-  writer.write(fetch.bytes_max);
+  write_fields(writer, fetch);
   SKUA_CHECK(writer.ok(), "size the buffer with kFetchTailBytes");
   return writer.written();
 }
@@ -70,10 +71,7 @@ ByteSpan encode_fetch_tail(const FetchTail& fetch, MutableByteSpan buffer) {
 absl::StatusOr<FetchTail> decode_fetch_tail(ByteSpan bytes) {
   ByteReader reader(bytes);
   FetchTail fetch;
-  fetch.table = reader.read<uint32_t>();
-  fetch.shard = reader.read<uint32_t>();
-  fetch.after = reader.read<uint64_t>();
-  fetch.bytes_max = reader.read<uint32_t>();
+  read_fields(reader, fetch);
   if (!reader.complete()) return malformed_copy("a request for a tail has 20 bytes", bytes.size());
   if (fetch.bytes_max < 1 || fetch.bytes_max > kChunkBytesMax) {
     return malformed_copy("so much cannot be asked for at once", bytes.size());
@@ -84,13 +82,7 @@ absl::StatusOr<FetchTail> decode_fetch_tail(ByteSpan bytes) {
 absl::StatusOr<ByteSpan> encode_chunk_head(const Chunk& chunk, MutableByteSpan buffer) {
   if (!is_sound(chunk)) return absl::InvalidArgumentError("a snapshot's file has no such part");
   ByteWriter writer(buffer);
-  writer.write(chunk.snapshot);
-  writer.write(chunk.end.index);
-  writer.write(chunk.end.epoch);
-  writer.write(chunk.files);
-  writer.write(chunk.file_bytes);
-  writer.write(chunk.offset);
-  writer.write(chunk.crc32c);
+  write_fields(writer, chunk);
   writer.write_prefixed<uint8_t>(as_byte_span(chunk.name));
   SKUA_CHECK(writer.ok(), "size the buffer with kChunkHeadBytesMax");
   return writer.written();
@@ -99,13 +91,7 @@ absl::StatusOr<ByteSpan> encode_chunk_head(const Chunk& chunk, MutableByteSpan b
 absl::StatusOr<Chunk> decode_chunk(ByteSpan bytes) {
   ByteReader reader(bytes);
   Chunk chunk;
-  chunk.snapshot = reader.read<uint64_t>();
-  chunk.end.index = reader.read<uint64_t>();
-  chunk.end.epoch = reader.read<uint64_t>();
-  chunk.files = reader.read<uint32_t>();
-  chunk.file_bytes = reader.read<uint64_t>();
-  chunk.offset = reader.read<uint64_t>();
-  chunk.crc32c = reader.read<uint32_t>();
+  read_fields(reader, chunk);
   chunk.name = as_string_view(reader.read_prefixed<uint8_t>());
   if (!reader.ok()) return malformed_copy("a chunk of a snapshot is cut off", bytes.size());
   chunk.data = reader.read_rest();

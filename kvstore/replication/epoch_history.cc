@@ -1,7 +1,6 @@
 #include "kvstore/replication/epoch_history.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "rpc/base/check.h"
 
@@ -20,11 +19,16 @@ std::optional<EpochHistory> EpochHistory::from_parts(EntryId base, std::span<con
   return made;
 }
 
-std::optional<uint64_t> EpochHistory::epoch_of(uint64_t index) const {
-  if (index < base_.index || index > last_) return std::nullopt;
+size_t EpochHistory::runs_up_to(uint64_t index) const {
   const auto after = std::upper_bound(runs_.begin(), runs_.end(), index,
                                       [](uint64_t at, const EntryId& run) { return at < run.index; });
-  return after == runs_.begin() ? base_.epoch : std::prev(after)->epoch;
+  return static_cast<size_t>(after - runs_.begin());
+}
+
+std::optional<uint64_t> EpochHistory::epoch_of(uint64_t index) const {
+  if (index < base_.index || index > last_) return std::nullopt;
+  const size_t runs = runs_up_to(index);
+  return runs == 0 ? base_.epoch : runs_[runs - 1].epoch;
 }
 
 void EpochHistory::append(uint64_t epoch) {
@@ -42,9 +46,7 @@ void EpochHistory::compact(uint64_t index) {
   index = std::min(index, last_);
   if (index <= base_.index) return;
   base_ = {index, *epoch_of(index)};
-  const auto after = std::upper_bound(runs_.begin(), runs_.end(), index,
-                                      [](uint64_t at, const EntryId& run) { return at < run.index; });
-  runs_.erase(runs_.begin(), after);
+  runs_.erase(runs_.begin(), runs_.begin() + static_cast<ptrdiff_t>(runs_up_to(index)));
 }
 
 void EpochHistory::compact_to(size_t runs_max, uint64_t limit) {
@@ -58,9 +60,8 @@ std::optional<EntryId> EpochHistory::last_common(const EpochHistory& other) cons
   uint64_t at = std::min(last_, other.last_);
   const uint64_t lowest = std::max(base_.index, other.base_.index);
   const auto begin_of_run = [](const EpochHistory& log, uint64_t index) {
-    const auto after = std::upper_bound(log.runs_.begin(), log.runs_.end(), index,
-                                        [](uint64_t i, const EntryId& run) { return i < run.index; });
-    return after == log.runs_.begin() ? log.base_.index : std::prev(after)->index;
+    const size_t runs = log.runs_up_to(index);
+    return runs == 0 ? log.base_.index : log.runs_[runs - 1].index;
   };
   while (at >= lowest) {
     const uint64_t epoch = *epoch_of(at);
@@ -75,31 +76,21 @@ std::optional<EntryId> EpochHistory::last_common(const EpochHistory& other) cons
 std::string encode_epoch_history(const EpochHistory& runs) {
   std::string out((4 + 2 * runs.runs().size()) * sizeof(uint64_t), '\0');
   ByteWriter writer(std::as_writable_bytes(std::span(out)));
-  writer.write(runs.base().index);
-  writer.write(runs.base().epoch);
-  writer.write(runs.last_index());
-  writer.write(uint64_t{runs.runs().size()});
-  for (const EntryId& run : runs.runs()) {
-    writer.write(run.index);
-    writer.write(run.epoch);
-  }
+  write_fields(writer, runs.base(), runs.last_index(), uint64_t{runs.runs().size()});
+  for (const EntryId& run : runs.runs()) write_fields(writer, run);
   return out;
 }
 
 std::optional<EpochHistory> decode_epoch_history(ByteSpan bytes) {
   ByteReader reader(bytes);
   EntryId base;
-  base.index = reader.read<uint64_t>();
-  base.epoch = reader.read<uint64_t>();
-  const auto last = reader.read<uint64_t>();
-  const auto count = reader.read<uint64_t>();
+  uint64_t last = 0;
+  uint64_t count = 0;
+  read_fields(reader, base, last, count);
   if (!reader.ok() || count > EpochHistory::kRunsStoredMax) return std::nullopt;
   if (reader.remaining() != count * 2 * sizeof(uint64_t)) return std::nullopt;
   std::vector<EntryId> runs(count);
-  for (EntryId& run : runs) {
-    run.index = reader.read<uint64_t>();
-    run.epoch = reader.read<uint64_t>();
-  }
+  for (EntryId& run : runs) read_fields(reader, run);
   return EpochHistory::from_parts(base, runs, last);
 }
 
@@ -107,11 +98,8 @@ bool are_runs_of_barrier(ByteSpan bytes, EntryId id) {
   const auto runs = decode_epoch_history(bytes);
   if (!runs || runs->last_index() != id.index || runs->base().index >= id.index) return false;
   if (id.epoch != 0 && runs->last().epoch != id.epoch) return false;
-  uint64_t before = runs->base().epoch;
-  for (const EntryId& run : runs->runs()) {
-    if (run.epoch < std::exchange(before, run.epoch)) return false;
-  }
-  return true;
+  const std::span<const EntryId> all = runs->runs();
+  return std::ranges::is_sorted(all, {}, &EntryId::epoch) && (all.empty() || all.front().epoch >= runs->base().epoch);
 }
 
 }  // namespace skua::kv

@@ -16,8 +16,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "kvstore/types/fields.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {
@@ -29,6 +31,9 @@ struct EntryId {
 
   friend bool operator==(const EntryId&, const EntryId&) = default;
 };
+/// As all encodings have it.
+template <>
+inline constexpr auto kFields<EntryId> = std::tuple(&EntryId::index, &EntryId::epoch);
 
 class EpochHistory {
  public:
@@ -78,6 +83,9 @@ class EpochHistory {
   friend bool operator==(const EpochHistory&, const EpochHistory&) = default;
 
  private:
+  /// How many runs begin at or before `index`.
+  [[nodiscard]] size_t runs_up_to(uint64_t index) const;
+
   EntryId base_{};
   std::vector<EntryId> runs_;  // sorted by index; above the base
   uint64_t last_ = 0;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "kvstore/replication/replication_mutants.h"
+#include "kvstore/types/mutants.h"
 
 namespace skua::kv {
 namespace {
@@ -45,7 +45,7 @@ void Follower::send_tail(ReplicaOutput& out) const {
 
 void Follower::on(const ReplicaId& from, const Append& append, TimeNs now, ReplicaOutput& out) {
   if (state_.admit(from, append.epoch, now, out) == nullptr) return;
-  if (from.node != state_.view.primary && !mutant(ReplicaMutant::kSkipEpochCheck)) return;
+  if (from.node != state_.view.primary && !mutant(Mutant::kSkipEpochCheck)) return;
   if (!state_.follows() || !can_follow(append)) return;
   if (!state_.log.continues(append)) {
     if (state_.agreement.may_tell_gap(now, state_.options.tail_again_ns)) send_tail(out);

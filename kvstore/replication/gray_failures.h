@@ -24,10 +24,22 @@ class GrayFailures {
   /// Whether the member `peer` has been slow for longer than slow_after_ns. The group must have another member besides
   /// it.
   [[nodiscard]] static bool is_slow(PeerReplica& peer, const PeerReplicas& all, const ReplicaOptions& options,
-                                    TimeNs now);
+                                    TimeNs now) {
+    const DurationNs fastest = all.fastest_without(peer.id.node, now);
+    const bool is_slow = peer.latency.at(now) > std::max(options.slow_floor_ns, fastest * options.slow_ratio);
+    return peer.latency.is_slow_for_long(is_slow, now, options.slow_after_ns);
+  }
   /// `node` alone is behind with the entry `index` (0: no such node). Whether this was so at all checks of more than
   /// the last hung_after_ns.
-  [[nodiscard]] bool is_hung(NodeId node, uint64_t index, const ReplicaOptions& options, TimeNs now);
+  [[nodiscard]] bool is_hung(NodeId node, uint64_t index, const ReplicaOptions& options, TimeNs now) {
+    if (node == 0 || node != behind_ || index != index_) {
+      behind_ = node;
+      index_ = index;
+      since_ = now;
+      return false;
+    }
+    return now - since_ > options.hung_after_ns;
+  }
   /// The time of the pause does not count.
   void paused(const Pause& pause) { since_ = std::max(since_, pause.until); }
 

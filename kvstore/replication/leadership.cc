@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kvstore/replication/replication_mutants.h"
+#include "kvstore/types/mutants.h"
 
 namespace skua::kv {
 
@@ -13,7 +13,7 @@ void Leadership::start(ReplicaOutput& out) {
 }
 
 void Leadership::begin(ReplicaOutput& out) {
-  if (mutant(ReplicaMutant::kOpenBeforeBarrier)) is_open_ = true;
+  if (mutant(Mutant::kOpenBeforeBarrier)) is_open_ = true;
   state_.log.append(state_.view.epoch);
   state_.log.compact_runs();
   barrier_index_ = state_.log.last_index();
@@ -51,8 +51,7 @@ void Leadership::stream(PeerReplica& peer, TimeNs now, ReplicaOutput& out) {
   const uint64_t last = state_.log.last_index();
   if (peer.log.is_out_of_reach(state_.log.first_available(), last)) {
     peer.log.need_snapshot();
-    out.messages.push_back({peer.id.node, SnapshotNeeded{state_.view.epoch}});
-    return;
+    return out.messages.push_back({peer.id.node, SnapshotNeeded{state_.view.epoch}});
   }
   while (const auto range = peer.log.send_next(last, state_.options, now)) {
     out.sends.push_back({peer.id.node, range->first, range->last});
@@ -77,7 +76,7 @@ Append Leadership::make_append(uint64_t first, uint64_t last) const {
 bool Leadership::is_acked(const CommitQueue::Entry& entry) const {
   if (!state_.log.levels().reaches(entry.index, entry.level)) return false;
   const size_t missing = state_.peers.missing(entry);
-  if (mutant(ReplicaMutant::kCommitAtMajority)) return missing <= (state_.view.members.size() - 1) / 2;
+  if (mutant(Mutant::kCommitAtMajority)) return missing <= (state_.view.members.size() - 1) / 2;
   return missing == 0;
 }
 
@@ -88,7 +87,7 @@ bool Leadership::may_commit_oldest() const {
 
 void Leadership::advance_commit(TimeNs now) {
   if (!state_.has_durable_epoch() || !state_.leads()) return;
-  if (now < state_.promises.end_outside(state_.peers) && !mutant(ReplicaMutant::kNoPromiseWait)) return;
+  if (now < state_.promises.end_outside(state_.peers) && !mutant(Mutant::kNoPromiseWait)) return;
   const uint64_t before = state_.log.commit_index();
   while (may_commit_oldest()) {
     state_.log.commit(waiting_.oldest().index);
@@ -111,25 +110,18 @@ TimeNs Leadership::commits_at() const {
 
 void Leadership::on(const ReplicaId& from, const TailReport& tail, TimeNs now, ReplicaOutput& out) {
   if (tail.epoch < state_.view.epoch && state_.has_durable_epoch() && state_.leads()) {
-    out.messages.push_back({from.node, StartView{state_.view}});
-    return;
+    return out.messages.push_back({from.node, StartView{state_.view}});
   }
   PeerReplica* const sender = state_.admit(from, tail.epoch, now, out);
   if (sender == nullptr || !state_.leads()) return;
   const OwnLog& log = state_.log;
   const std::optional<EntryId> common = log.entries().last_common(tail.log);
   const PeerLog::Report report = sender->log.take_report(common, log.first_available(), sender->member);
-  switch (report) {
-    case PeerLog::Report::kHasLost: return state_.report(out, ReplicaReport::Kind::kSuspect, from.node);
-    case PeerLog::Report::kTooShort: out.messages.push_back({from.node, StartView{state_.view}}); return;
-    case PeerLog::Report::kTooFarBehind:
-    case PeerLog::Report::kAgrees: break;
-  }
+  if (report == PeerLog::Report::kHasLost) return state_.report(out, ReplicaReport::Kind::kSuspect, from.node);
+  if (report == PeerLog::Report::kTooShort) return out.messages.push_back({from.node, StartView{state_.view}});
   sender->note_doubt(tail.doubt, log.last_index());
-  if (report == PeerLog::Report::kTooFarBehind) {
-    out.messages.push_back({from.node, SnapshotNeeded{state_.view.epoch}});
-    return;
-  }
+  if (report == PeerLog::Report::kTooFarBehind)
+    return out.messages.push_back({from.node, SnapshotNeeded{state_.view.epoch}});
   sender->acknowledge(tail.levels.up_to(common->index), log.last_index(), now);
   tell_agreed(*sender, now, out);
   tell_restored(*sender, out);
@@ -259,7 +251,7 @@ void Leadership::report_hung(TimeNs now, ReplicaOutput& out) {
 
 void Leadership::report_learners(TimeNs now, ReplicaOutput& out) const {
   if (!is_open_) return;
-  const bool hole = mutant(ReplicaMutant::kLearnerHole);
+  const bool hole = mutant(Mutant::kLearnerHole);
   for (const PeerReplica& peer : state_.peers) {
     if (peer.member || !peer.log.is_matched()) continue;
     const LogLevels& acked = peer.log.acked();

@@ -23,13 +23,8 @@ struct LogLevels {
 
   /// Whether the entry `index` is as safe as `level` asks. kDefault counts as kSync.
   [[nodiscard]] bool reaches(uint64_t index, Durability level) const {
-    switch (level) {
-      case Durability::kMemory: return received >= index;
-      case Durability::kFlush: return written >= index;
-      case Durability::kDefault:
-      case Durability::kSync: return durable >= index;
-    }
-    return false;
+    if (level == Durability::kMemory) return received >= index;
+    return (level == Durability::kFlush ? written : durable) >= index;
   }
   /// The levels of the same log without its entries behind `index`.
   [[nodiscard]] LogLevels up_to(uint64_t index) const {

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/types/fields.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -20,7 +21,7 @@ static_assert(std::is_same_v<std::variant_alternative_t<kAppendKind - 1, Replica
 
 constexpr size_t kKindAt = kEnvelopeBytes - 1;
 constexpr uint8_t kReadAnywhere = 1;
-constexpr uint8_t kAcknowledgeReceived = 1;
+constexpr uint32_t kAcknowledgeReceived = 1;  // with the reserved bytes behind the flags
 constexpr size_t kAppendCountAt = kEnvelopeBytes + 32;
 constexpr size_t kAppendEntriesAt = kAppendCountAt + 8;
 
@@ -30,44 +31,42 @@ absl::Status malformed(const char* what, size_t bytes) {
   return absl::InvalidArgumentError(absl::StrCat("malformed replication message of ", bytes, " bytes: ", what));
 }
 
-// --- Fields. Those of each part and message are listed once, in the order of their bytes.
+}  // namespace
 
-template <typename T, typename... Ts>
-concept OneOf = (std::is_same_v<std::remove_const_t<T>, Ts> || ...);
+// The fields of each part and message, in the order of their bytes. EpochHistory and View have more than fields.
 
-auto fields_of(OneOf<EntryId> auto& id) {
-  return std::tie(id.index, id.epoch);
-}
-auto fields_of(OneOf<LogLevels> auto& levels) {
-  return std::tie(levels.received, levels.written, levels.durable);
-}
-auto fields_of(OneOf<ReplicaId> auto& id) {
-  return std::tie(id.node, id.incarnation);
-}
-auto fields_of(OneOf<Learner> auto& learner) {
-  return std::tie(learner.id, learner.join);
-}
-auto fields_of(OneOf<StartView, StaleEpoch> auto& m) {
-  return std::tie(m.view);
-}
-auto fields_of(OneOf<AppendReply> auto& m) {
-  return std::tie(m.epoch, m.levels);
-}
-auto fields_of(OneOf<Heartbeat> auto& m) {
-  return std::tie(m.epoch, m.sent_ns, m.commit_index);
-}
-auto fields_of(OneOf<HeartbeatReply> auto& m) {
-  return std::tie(m.epoch, m.echo_ns, m.levels, m.promises);
-}
-auto fields_of(OneOf<Confirm, ConfirmReply> auto& m) {
-  return std::tie(m.epoch, m.round);
-}
-auto fields_of(OneOf<Release, SnapshotNeeded> auto& m) {
-  return std::tie(m.epoch);
-}
-auto fields_of(OneOf<Restored> auto& m) {
-  return std::tie(m.epoch, m.doubt);
-}
+template <>
+constexpr auto kFields<LogLevels> = std::tuple(&LogLevels::received, &LogLevels::written, &LogLevels::durable);
+template <>
+constexpr auto kFields<ReplicaId> = std::tuple(&ReplicaId::node, &ReplicaId::incarnation);
+template <>
+constexpr auto kFields<Learner> = std::tuple(&Learner::id, &Learner::join);
+template <>
+constexpr auto kFields<ReplicaEnvelope> = std::tuple(&ReplicaEnvelope::table, &ReplicaEnvelope::shard,
+                                                     &ReplicaEnvelope::from, &ReplicaEnvelope::incarnation);
+template <>
+constexpr auto kFields<StartView> = std::tuple(&StartView::view);
+template <>
+constexpr auto kFields<StaleEpoch> = std::tuple(&StaleEpoch::view);
+template <>
+constexpr auto kFields<AppendReply> = std::tuple(&AppendReply::epoch, &AppendReply::levels);
+template <>
+constexpr auto kFields<Heartbeat> = std::tuple(&Heartbeat::epoch, &Heartbeat::sent_ns, &Heartbeat::commit_index);
+template <>
+constexpr auto kFields<HeartbeatReply> = std::tuple(&HeartbeatReply::epoch, &HeartbeatReply::echo_ns,
+                                                    &HeartbeatReply::levels, &HeartbeatReply::promises);
+template <>
+constexpr auto kFields<Confirm> = std::tuple(&Confirm::epoch, &Confirm::round);
+template <>
+constexpr auto kFields<ConfirmReply> = std::tuple(&ConfirmReply::epoch, &ConfirmReply::round);
+template <>
+constexpr auto kFields<Release> = std::tuple(&Release::epoch);
+template <>
+constexpr auto kFields<SnapshotNeeded> = std::tuple(&SnapshotNeeded::epoch);
+template <>
+constexpr auto kFields<Restored> = std::tuple(&Restored::epoch, &Restored::doubt);
+
+namespace {
 
 // What has more than fields is written and read by hand.
 bool write(ByteWriter& writer, const EpochHistory& log);
@@ -78,14 +77,11 @@ bool read(ByteReader& reader, View& view);
 /// False: it is larger than messages may be.
 template <typename T>
 bool write(ByteWriter& writer, const T& value) {
-  if constexpr (std::is_same_v<T, bool>) {
-    writer.write(static_cast<uint8_t>(value));
-    return true;
-  } else if constexpr (std::is_integral_v<T>) {
+  if constexpr (std::is_integral_v<T>) {
     writer.write(value);
     return true;
   } else {
-    return std::apply([&](const auto&... fields) { return (write(writer, fields) && ...); }, fields_of(value));
+    return std::apply([&](auto... fields) { return (write(writer, value.*fields) && ...); }, kFields<T>);
   }
 }
 
@@ -100,16 +96,14 @@ bool read(ByteReader& reader, T& value) {
     value = reader.read<T>();
     return reader.ok();
   } else {
-    return std::apply([&](auto&... fields) { return (read(reader, fields) && ...); }, fields_of(value));
+    return std::apply([&](auto... fields) { return (read(reader, value.*fields) && ...); }, kFields<T>);
   }
 }
 
 bool write(ByteWriter& writer, const EpochHistory& log) {
   if (log.runs().size() > EpochHistory::kRunsMax) return false;
-  write(writer, log.base());
-  writer.write(log.last_index());
-  writer.write(static_cast<uint8_t>(log.runs().size()));
-  for (const EntryId& run : log.runs()) write(writer, run);
+  write_fields(writer, log.base(), log.last_index(), static_cast<uint8_t>(log.runs().size()));
+  for (const EntryId& run : log.runs()) write_fields(writer, run);
   return true;
 }
 
@@ -117,29 +111,23 @@ bool read(ByteReader& reader, EpochHistory& log) {
   EntryId base;
   uint64_t last = 0;
   uint8_t count = 0;
-  if (!read(reader, base) || !read(reader, last) || !read(reader, count) || count > EpochHistory::kRunsMax)
-    return false;
+  read_fields(reader, base, last, count);
+  if (!reader.ok() || count > EpochHistory::kRunsMax) return false;
   std::array<EntryId, EpochHistory::kRunsMax> runs;
-  for (size_t i = 0; i < count; ++i) {
-    if (!read(reader, runs[i])) return false;
-  }
+  for (size_t i = 0; i < count; ++i) read_fields(reader, runs[i]);
   auto made = EpochHistory::from_parts(base, std::span(runs).first(count), last);
-  if (!made) return false;
+  if (!reader.ok() || !made) return false;
   log = *std::move(made);
   return true;
 }
 
 bool write(ByteWriter& writer, const View& view) {
   if (view.members.size() > kViewMembersMax || view.learners.size() > kViewMembersMax) return false;
-  writer.write(view.epoch);
-  writer.write(view.change);
-  writer.write(view.primary);
-  writer.write(view.min_insync);
-  writer.write(view.read_anywhere ? kReadAnywhere : uint8_t{0});
-  writer.write(static_cast<uint8_t>(view.members.size()));
-  writer.write(static_cast<uint8_t>(view.learners.size()));
-  for (const ReplicaId& member : view.members) write(writer, member);
-  for (const Learner& learner : view.learners) write(writer, learner);
+  write_fields(writer, view.epoch, view.change, view.primary, view.min_insync,
+               view.read_anywhere ? kReadAnywhere : uint8_t{0}, static_cast<uint8_t>(view.members.size()),
+               static_cast<uint8_t>(view.learners.size()));
+  for (const ReplicaId& member : view.members) write_fields(writer, member);
+  for (const Learner& learner : view.learners) write_fields(writer, learner);
   return true;
 }
 
@@ -159,19 +147,16 @@ bool is_sound(const View& view) {
 }
 
 bool read(ByteReader& reader, View& view) {
-  view.epoch = reader.read<uint64_t>();
-  view.change = reader.read<uint64_t>();
-  view.primary = reader.read<uint64_t>();
-  view.min_insync = reader.read<uint32_t>();
-  const auto flags = reader.read<uint8_t>();
-  const auto members = reader.read<uint8_t>();
-  const auto learners = reader.read<uint8_t>();
+  uint8_t flags = 0;
+  uint8_t members = 0;
+  uint8_t learners = 0;
+  read_fields(reader, view.epoch, view.change, view.primary, view.min_insync, flags, members, learners);
   if (!reader.ok() || flags > kReadAnywhere || members > kViewMembersMax || learners > kViewMembersMax) return false;
   view.read_anywhere = flags == kReadAnywhere;
   view.members.resize(members);
-  for (ReplicaId& member : view.members) static_cast<void>(read(reader, member));
+  for (ReplicaId& member : view.members) read_fields(reader, member);
   view.learners.resize(learners);
-  for (Learner& learner : view.learners) static_cast<void>(read(reader, learner));
+  for (Learner& learner : view.learners) read_fields(reader, learner);
   return reader.ok() && is_sound(view);
 }
 
@@ -181,54 +166,18 @@ bool write(ByteWriter& writer, const TailReport& m) {
          (m.doubt == 0 || write(writer, m.doubt));
 }
 bool read(ByteReader& reader, TailReport& m) {
-  if (!read(reader, m.epoch) || !read(reader, m.log) || !read(reader, m.levels)) return false;
-  if (!read(reader, m.commit_index)) return false;
   m.doubt = 0;
-  return reader.remaining() == 0 || (read(reader, m.doubt) && m.doubt != 0);
-}
-
-bool write(ByteWriter& writer, const Append& m) {
-  writer.write(m.epoch);
-  write(writer, m.prev);
-  writer.write(m.commit_index);
-  writer.write(uint32_t{0});  // number of entries; finish() fills it in
-  writer.write(m.acknowledge_received ? kAcknowledgeReceived : uint8_t{0});
-  writer.write(uint8_t{0});
-  writer.write(uint16_t{0});
-  return true;
-}
-
-/// Reads an entry; false if the bytes are not a well-formed entry.
-bool read_entry(ByteReader& reader, AppendEntry& entry) {
-  entry.epoch = reader.read<uint64_t>();
-  entry.time = reader.read<int64_t>();
-  const auto payload_bytes = reader.read<uint32_t>();
-  const auto durability = durability_of_code(reader.read<uint8_t>());
-  const auto reserved = reader.read<uint8_t>();
-  entry.flags = reader.read<uint16_t>();
-  entry.payload = reader.read_bytes(payload_bytes);
-  entry.durability = durability.value_or(Durability::kSync);
-  return reader.ok() && reserved == 0 && durability && entry.time >= 0;
+  return read(reader, m.epoch) && read(reader, m.log) && read(reader, m.levels) && read(reader, m.commit_index) &&
+         (reader.remaining() == 0 || (read(reader, m.doubt) && m.doubt != 0));
 }
 
 /// Reads an Append up to its first entry. `count` becomes the number of entries.
 bool read_append_head(ByteReader& reader, Append& m, uint32_t& count) {
-  if (!read(reader, m.epoch) || !read(reader, m.prev) || !read(reader, m.commit_index)) return false;
-  count = reader.read<uint32_t>();
-  const auto flags = reader.read<uint8_t>();
-  const auto reserved = reader.read<uint8_t>();
-  const auto also_reserved = reader.read<uint16_t>();
+  uint32_t flags = 0;  // those above the lowest byte are reserved
+  read_fields(reader, m.epoch, m.prev, m.commit_index, count, flags);
   m.acknowledge_received = flags == kAcknowledgeReceived;
   m.epochs.clear();
-  return reader.ok() && flags <= kAcknowledgeReceived && reserved == 0 && also_reserved == 0;
-}
-
-void write_envelope(ByteWriter& writer, const ReplicaEnvelope& envelope, uint8_t kind) {
-  writer.write(envelope.table);
-  writer.write(envelope.shard);
-  writer.write(envelope.from);
-  writer.write(envelope.incarnation);
-  writer.write(kind);
+  return reader.ok() && flags <= kAcknowledgeReceived;
 }
 
 /// The message's alternative of this type, so that its memory is reused; or a new one if it holds another type.
@@ -258,16 +207,16 @@ absl::Status decode_body<Append>(ByteReader reader, ReplicaFrame& frame, ByteSpa
     append.epochs.push_back(entry.epoch);
   }
   if (!reader.complete()) return malformed("bytes follow its end", bytes.size());
+  frame.entries = AppendEntries(bytes.subspan(kAppendEntriesAt), count);
   return absl::OkStatus();
 }
 
 using Decode = absl::Status (*)(ByteReader, ReplicaFrame&, ByteSpan);
 constexpr size_t kKinds = std::variant_size_v<ReplicaMessage>;
-template <size_t... kPlaces>
-constexpr std::array<Decode, kKinds> decoders(std::index_sequence<kPlaces...> /*places*/) {
-  return {decode_body<std::variant_alternative_t<kPlaces, ReplicaMessage>>...};
-}
-constexpr std::array<Decode, kKinds> kDecoders = decoders(std::make_index_sequence<kKinds>());
+constexpr auto kDecodersOf = []<size_t... kPlaces>(std::index_sequence<kPlaces...> /*places*/) {
+  return std::array<Decode, kKinds>{decode_body<std::variant_alternative_t<kPlaces, ReplicaMessage>>...};
+};
+constexpr auto kDecoders = kDecodersOf(std::make_index_sequence<kKinds>());
 
 }  // namespace
 
@@ -285,7 +234,7 @@ absl::StatusOr<ByteSpan> encode_frame(const ReplicaEnvelope& envelope, const Rep
                                       FrameBuffer& buffer) {
   SKUA_CHECK(!is_append(message), "Appends have entries: use AppendBuilder");
   ByteWriter writer(buffer);
-  write_envelope(writer, envelope, static_cast<uint8_t>(message.index() + 1));
+  write_fields(writer, envelope, static_cast<uint8_t>(message.index() + 1));
   const bool fits = std::visit([&](const auto& m) { return write(writer, m); }, message);
   if (fits && writer.ok()) return writer.written();
   return absl::ResourceExhaustedError(absl::StrCat("a message between replicas carries up to ", kViewMembersMax,
@@ -295,29 +244,19 @@ absl::StatusOr<ByteSpan> encode_frame(const ReplicaEnvelope& envelope, const Rep
 
 absl::Status decode_frame(ByteSpan bytes, ReplicaFrame& frame) {
   ByteReader reader(bytes);
-  frame.envelope.table = reader.read<uint32_t>();
-  frame.envelope.shard = reader.read<uint32_t>();
-  frame.envelope.from = reader.read<uint64_t>();
-  frame.envelope.incarnation = reader.read<uint64_t>();
-  const auto kind = reader.read<uint8_t>();
+  uint8_t kind = 0;
+  read_fields(reader, frame.envelope, kind);
   frame.entries = {};
   if (kind < 1 || kind > kKinds) return malformed("there is no message of its kind", bytes.size());
-  absl::Status decoded = kDecoders[kind - 1U](reader, frame, bytes);
-  if (decoded.ok() && kind == kAppendKind) frame.entries = AppendEntries(bytes.subspan(kAppendEntriesAt));
-  return decoded;
-}
-
-AppendEntries::Iterator& AppendEntries::Iterator::operator++() {
-  at_end_ = rest_.remaining() == 0;
-  if (!at_end_) static_cast<void>(read_entry(rest_, entry_));
-  return *this;
+  return kDecoders[kind - 1U](reader, frame, bytes);
 }
 
 // --- Parts of an Append
 
 void write_append_head(const ReplicaEnvelope& envelope, const Append& header, ByteWriter& writer) {
-  write_envelope(writer, envelope, kAppendKind);
-  write(writer, header);
+  // The number of entries is 0 until set_append_count().
+  write_fields(writer, envelope, kAppendKind, header.epoch, header.prev, header.commit_index, uint32_t{0},
+               header.acknowledge_received ? kAcknowledgeReceived : uint32_t{0});
 }
 
 void set_append_count(MutableByteSpan written, uint32_t count) {
@@ -325,12 +264,19 @@ void set_append_count(MutableByteSpan written, uint32_t count) {
 }
 
 void write_entry_head(const AppendEntry& entry, ByteWriter& writer) {
-  writer.write(entry.epoch);
-  writer.write(entry.time);
-  writer.write(static_cast<uint32_t>(entry.payload.size()));
-  writer.write(durability_code(entry.durability));
-  writer.write(uint8_t{0});
-  writer.write(entry.flags);
+  write_fields(writer, entry.epoch, entry.time, static_cast<uint32_t>(entry.payload.size()),
+               durability_code(entry.durability), uint8_t{0}, entry.flags);
+}
+
+bool read_entry(ByteReader& reader, AppendEntry& entry) {
+  uint32_t payload_bytes = 0;
+  uint8_t code = 0;
+  uint8_t reserved = 0;
+  read_fields(reader, entry.epoch, entry.time, payload_bytes, code, reserved, entry.flags);
+  const auto durability = durability_of_code(code);
+  entry.payload = reader.read_bytes(payload_bytes);
+  entry.durability = durability.value_or(Durability::kSync);
+  return reader.ok() && reserved == 0 && durability && entry.time >= 0;
 }
 
 }  // namespace skua::kv

@@ -43,13 +43,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/replication/messages.h"
 #include "kvstore/replication/replica.h"
 #include "kvstore/types/durability.h"
+#include "kvstore/types/encoded_items.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {
@@ -85,34 +85,11 @@ struct AppendEntry {
   ByteSpan payload{};
 };
 
-/// The entries of a received Append: a checked view of the received bytes. Iterating allocates nothing.
-class AppendEntries {
- public:
-  class Iterator {
-   public:
-    explicit Iterator(ByteReader rest) : rest_(rest) { ++*this; }
-    const AppendEntry& operator*() const { return entry_; }
-    const AppendEntry* operator->() const { return &entry_; }
-    Iterator& operator++();
-    friend bool operator==(const Iterator& it, std::default_sentinel_t) { return it.at_end_; }
+/// Reads an entry; false if the bytes are not a well-formed entry.
+bool read_entry(ByteReader& reader, AppendEntry& entry);
 
-   private:
-    ByteReader rest_;
-    AppendEntry entry_;
-    bool at_end_ = false;
-  };
-
-  AppendEntries() = default;
-  [[nodiscard]] Iterator begin() const { return Iterator(ByteReader(encoded_)); }
-  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
-  [[nodiscard]] ByteSpan bytes() const { return encoded_; }
-
- private:
-  friend absl::Status decode_frame(ByteSpan, struct ReplicaFrame&);
-  explicit AppendEntries(ByteSpan encoded) : encoded_(encoded) {}
-
-  ByteSpan encoded_;
-};
+/// The entries of a received Append: a checked view of the received bytes.
+using AppendEntries = EncodedItems<AppendEntry, read_entry>;
 
 struct ReplicaFrame {
   ReplicaEnvelope envelope;

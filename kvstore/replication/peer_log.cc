@@ -10,11 +10,6 @@ void PeerLog::forget() {
   acked_ = {};
 }
 
-void PeerLog::refuse(uint64_t first) {
-  is_refused_ = true;
-  next_ = std::min(next_, first);
-}
-
 PeerLog::Report PeerLog::take_report(const std::optional<EntryId>& common, uint64_t first_available, bool is_member) {
   if (is_member && common && common->index < acked_.durable) {
     return std::exchange(was_too_short_, true) ? Report::kHasLost : Report::kTooShort;
@@ -40,11 +35,6 @@ bool PeerLog::take_heartbeat_reply(TimeNs sent_ns, uint64_t received, uint64_t b
   // be readable here any more.
   next_ = std::max({received, agreed_, base}) + 1;
   return received < agreed_;
-}
-
-void PeerLog::need_snapshot() {
-  is_matched_ = false;
-  needs_snapshot_ = true;
 }
 
 std::optional<PeerLog::Range> PeerLog::send_next(uint64_t last_index, const ReplicaOptions& options, TimeNs now) {

@@ -51,7 +51,10 @@ class PeerLog {
   /// The connection to the peer broke.
   void disconnect() { is_matched_ = is_refused_ = false; }
   /// The connection was full: entries from `first` on were not sent.
-  void refuse(uint64_t first);
+  void refuse(uint64_t first) {
+    is_refused_ = true;
+    next_ = std::min(next_, first);
+  }
   /// The connection has room, or the peer has answered.
   void end_refusal() { is_refused_ = false; }
 
@@ -71,7 +74,10 @@ class PeerLog {
     return next_ < first_available && next_ <= last_index;
   }
   /// The peer needs a snapshot.
-  void need_snapshot();
+  void need_snapshot() {
+    is_matched_ = false;
+    needs_snapshot_ = true;
+  }
   /// The entries of the next Append, which count as sent. nullopt: there are none, or the window is full.
   [[nodiscard]] std::optional<Range> send_next(uint64_t last_index, const ReplicaOptions& options, TimeNs now);
   /// Something was sent that shows the peer where the logs agree.

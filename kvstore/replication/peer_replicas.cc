@@ -3,27 +3,23 @@
 #include <algorithm>
 #include <utility>
 
-#include "kvstore/replication/replication_mutants.h"
+#include "kvstore/types/mutants.h"
 
 namespace skua::kv {
 
 bool PeerReplica::is_required() const {
-  return member || (join != 0 && !mutant(ReplicaMutant::kLearnerHole));
+  return member || (join != 0 && !mutant(Mutant::kLearnerHole));
 }
 
 void PeerReplicas::match(const View& view, NodeId self, const Match& how) {
   PeerReplicas before;
   std::swap(before.peers_, peers_);
-  const bool keep = how.keep || mutant(ReplicaMutant::kKeepOldAcks);
+  const bool keep = how.keep || mutant(Mutant::kKeepOldAcks);
   const auto add = [&](const ReplicaId& id, bool member, uint64_t join) {
     if (id.node == self) return;
-    PeerReplica peer;
-    if (const PeerReplica* const known = before.find(id); known != nullptr) {
-      peer = *known;
-      if (!keep) peer.start_anew(how.now + how.first_word_ns);
-    } else {
-      peer.heard_ns = how.now + how.first_word_ns;
-    }
+    const PeerReplica* const known = before.find(id);
+    PeerReplica peer = known != nullptr ? *known : PeerReplica();
+    if (known == nullptr || !keep) peer.start_anew(how.now + how.first_word_ns);
     peer.id = id;
     // Its silence as a learner does not count against it, because nobody waited for it then.
     if (member != peer.member || join != peer.join) peer.give_time(how.now);
@@ -54,10 +50,7 @@ const PeerReplica* PeerReplicas::find(NodeId node) const {
 }
 
 PeerReplica* PeerReplicas::find(NodeId node) {
-  for (PeerReplica& peer : peers_) {
-    if (peer.id.node == node) return &peer;
-  }
-  return nullptr;
+  return const_cast<PeerReplica*>(std::as_const(*this).find(node));  // the peers are this object's
 }
 
 PeerReplica* PeerReplicas::find(const ReplicaId& id) {
@@ -68,11 +61,9 @@ PeerReplica* PeerReplicas::find(const ReplicaId& id) {
 // --- Logs
 
 size_t PeerReplicas::missing(const CommitQueue::Entry& entry) const {
-  size_t count = 0;
-  for (const PeerReplica& peer : peers_) {
-    if (peer.is_required() && !peer.log.acked().reaches(entry.index, entry.level)) ++count;
-  }
-  return count;
+  return static_cast<size_t>(std::count_if(peers_.begin(), peers_.end(), [&](const PeerReplica& peer) {
+    return peer.is_required() && !peer.log.acked().reaches(entry.index, entry.level);
+  }));
 }
 
 NodeId PeerReplicas::only_one_behind(const CommitQueue::Entry& entry, NodeId self, const LogLevels& own) const {
@@ -106,7 +97,7 @@ TimeNs PeerReplicas::promised_until() const {
 }
 
 bool PeerReplicas::hold_promises(TimeNs now) const {
-  return promised_until() > now || mutant(ReplicaMutant::kServeAfterLease);
+  return promised_until() > now || mutant(Mutant::kServeAfterLease);
 }
 
 void PeerReplicas::forget_promises() {

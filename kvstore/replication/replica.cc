@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "kvstore/replication/replication_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -27,7 +27,7 @@ Replica::Replica(const ReplicaOptions& options, ReplicaId self, Restart restart,
   // A restarted replica does not know what it did in the persisted view, so it cannot go on as that view's primary. In
   // any other role it goes on when the control plane has said that the view is still current.
   if (state_.view.primary == self.node) state_.given_up_epoch = restart_epoch_;
-  if (!mutant(ReplicaMutant::kForgetPromises)) state_.promises.assume_until(now + options.lease.promised_ns());
+  if (!mutant(Mutant::kForgetPromises)) state_.promises.assume_until(now + options.lease.promised_ns());
 }
 
 // --- Views
@@ -68,7 +68,7 @@ void Replica::adopt(const View& view, TimeNs now, ReplicaOutput& out) {
   match_peers(now, leads_on);
   OwnLog& log = state_.log;
   state_.agreement.begin(log.commit_index());
-  if (mutant(ReplicaMutant::kBelieveUnverified)) state_.agreement.reach(log.last_index());
+  if (mutant(Mutant::kBelieveUnverified)) state_.agreement.reach(log.last_index());
   if (leads_on) {
     state_.agreement.reach(log.last_index());
     // Peers are silent until the new view is durable at them, so they get more time. A peer that was silent before does
@@ -80,7 +80,7 @@ void Replica::adopt(const View& view, TimeNs now, ReplicaOutput& out) {
   } else {
     leadership_.end();
     state_.peers.forget_promises();
-    if (role == ReplicaRole::kBackup && mutant(ReplicaMutant::kTruncateCommitted)) {
+    if (role == ReplicaRole::kBackup && mutant(Mutant::kTruncateCommitted)) {
       log.truncate_after(std::max(log.entries().base().index, log.commit_index()));
       out.truncate_after = log.last_index();
     }
@@ -160,7 +160,7 @@ void Replica::on(const ReplicaId& from, const Confirm& confirm, TimeNs now, Repl
 
 void Replica::on(const ReplicaId& from, const Release& release, TimeNs now) {
   const bool current = release.epoch == state_.view.epoch && state_.peers.find(from.node) == nullptr;
-  if (!state_.has_durable_epoch() || (!current && !mutant(ReplicaMutant::kReleaseTwice))) return;
+  if (!state_.has_durable_epoch() || (!current && !mutant(Mutant::kReleaseTwice))) return;
   state_.promises.release(from.node);
   leadership_.advance_commit(now);
 }
@@ -240,7 +240,7 @@ SnapshotFit Replica::snapshot_fit(EntryId base) const {
 void Replica::install_snapshot(EntryId base, TimeNs now, ReplicaOutput& out) {
   const SnapshotFit fit = snapshot_fit(base);
   if (fit == SnapshotFit::kNone) return;
-  if (mutant(ReplicaMutant::kSnapshotOffByOne)) ++base.index;
+  if (mutant(Mutant::kSnapshotOffByOne)) ++base.index;
   state_.log.install_snapshot(base, fit);
   state_.agreement.install_snapshot(base.index, last_index());
   if (state_.follows() && state_.has_durable_epoch()) follower_.send_tail(out);
@@ -293,8 +293,7 @@ uint64_t Replica::needed_from() const {
 
 std::optional<LogLevels> Replica::peer_levels(NodeId node) const {
   const PeerReplica* const peer = state_.peers.find(node);
-  if (peer == nullptr) return std::nullopt;
-  return peer->log.acked();
+  return peer == nullptr ? std::nullopt : std::optional(peer->log.acked());
 }
 
 // --- Reads
@@ -305,10 +304,6 @@ bool Replica::may_serve_read(TimeNs now) const {
   // A doubtful backup may lack writes of any key.
   if (state_.role != ReplicaRole::kBackup || state_.doubt != 0 || !state_.view.read_anywhere) return false;
   return state_.has_durable_epoch() && state_.peers.hold_promises(now);
-}
-
-TimeNs Replica::lease_until() const {
-  return open() && state_.options.leases ? state_.peers.promised_until() : 0;
 }
 
 uint64_t Replica::begin_confirm(ReplicaOutput& out) {

@@ -147,8 +147,6 @@ class Replica {
   /// reached the result. Only while open().
   [[nodiscard]] uint64_t begin_confirm(ReplicaOutput& out);
   [[nodiscard]] uint64_t confirmed_round() const { return leadership_.confirmed_round(); }
-  /// When the lease ends unless it is renewed; 0: there is no lease.
-  [[nodiscard]] TimeNs lease_until() const;
 
  private:
   void adopt(const View& view, TimeNs now, ReplicaOutput& out);

@@ -60,7 +60,16 @@ struct ReplicaOutput {
   std::vector<Send> sends;
   std::vector<ReplicaReport> reports;
 
-  void clear();
+  /// Keeps the memory.
+  void clear() {
+    persist_view.reset();
+    truncate_after.reset();
+    accept_first = 0;
+    append_barrier = fetch_view = fetch_snapshot = failed = restored = false;
+    messages.clear();
+    sends.clear();
+    reports.clear();
+  }
 };
 
 }  // namespace skua::kv

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "kvstore/replication/replication_mutants.h"
+#include "kvstore/types/mutants.h"
 
 namespace skua::kv {
 
@@ -28,8 +28,7 @@ ReplicaRole ReplicaState::role_in(const View& other) const {
     if (other.primary != self.node) return ReplicaRole::kBackup;
     return other.epoch == given_up_epoch || doubt != 0 ? ReplicaRole::kInactive : ReplicaRole::kPrimary;
   }
-  const Learner* learner = other.learner(self.node);
-  return learner != nullptr && learner->id == self ? ReplicaRole::kLearner : ReplicaRole::kInactive;
+  return other.is_learner(self) ? ReplicaRole::kLearner : ReplicaRole::kInactive;
 }
 
 PeerReplica* ReplicaState::admit(const ReplicaId& from, uint64_t epoch, TimeNs now, ReplicaOutput& out) {
@@ -39,7 +38,7 @@ PeerReplica* ReplicaState::admit(const ReplicaId& from, uint64_t epoch, TimeNs n
   }
   if (!has_durable_epoch()) return nullptr;
   PeerReplica* const sender = peers.find(from);
-  if (epoch < view.epoch && !(mutant(ReplicaMutant::kSkipEpochCheck) && sender != nullptr)) {
+  if (epoch < view.epoch && !(mutant(Mutant::kSkipEpochCheck) && sender != nullptr)) {
     out.messages.push_back({from.node, StaleEpoch{view}});
     return nullptr;
   }

@@ -7,6 +7,7 @@
 #ifndef SKUA_KVSTORE_REPLICATION_VIEW_H_
 #define SKUA_KVSTORE_REPLICATION_VIEW_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -44,22 +45,13 @@ struct View {
   bool read_anywhere = false;      ///< members other than the primary serve linearizable reads, too
 
   [[nodiscard]] bool is_member(const ReplicaId& id) const {
-    for (const ReplicaId& member : members) {
-      if (member == id) return true;
-    }
-    return false;
+    return std::find(members.begin(), members.end(), id) != members.end();
+  }
+  [[nodiscard]] bool is_learner(const ReplicaId& id) const {
+    return std::any_of(learners.begin(), learners.end(), [&](const Learner& learner) { return learner.id == id; });
   }
   /// Whether `id` is a member or a learner.
-  [[nodiscard]] bool mentions(const ReplicaId& id) const {
-    const Learner* const known = learner(id.node);
-    return is_member(id) || (known != nullptr && known->id == id);
-  }
-  [[nodiscard]] const Learner* learner(NodeId node) const {
-    for (const Learner& learner : learners) {
-      if (learner.id.node == node) return &learner;
-    }
-    return nullptr;
-  }
+  [[nodiscard]] bool mentions(const ReplicaId& id) const { return is_member(id) || is_learner(id); }
   [[nodiscard]] bool newer_than(const View& other) const {
     return epoch != other.epoch ? epoch > other.epoch : change > other.change;
   }

@@ -33,7 +33,7 @@
 #include "kvstore/service/pending_request.h"
 #include "kvstore/service/replies.h"
 #include "kvstore/service/session_owners.h"
-#include "kvstore/types/worker_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/clock.h"
 #include "rpc/endpoint.h"
 
@@ -87,7 +87,7 @@ class Admission {
   // --- Whether what was read may be told
   /// True: a value that was looked up before `now` is linearizable.
   [[nodiscard]] static bool is_fresh(const HeldShard& shard, TimeNs now) {
-    return shard.replica == nullptr || shard.replica->may_read(now) || mutant(WorkerMutant::kReadWithoutLease);
+    return shard.replica == nullptr || shard.replica->may_read(now) || mutant(Mutant::kReadWithoutLease);
   }
   /// Answers the request as soon as its result is fresh: now, or after a round of the members. If the round shows that
   /// another replica may have led, the request is refused.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kvstore/shard/entry_log.h"
-#include "kvstore/types/engine_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -83,7 +83,7 @@ ShardApply::Applied ShardApply::apply(const Record& record) {
     return Applied::kNoRoom;
   }
   hand_on(record);
-  if (mutant(EngineMutant::kCleanWhenQueued)) shard_.worker.memory->mark_clean(shard_.number, record.index);
+  if (mutant(Mutant::kCleanWhenQueued)) shard_.worker.memory->mark_clean(shard_.number, record.index);
   return Applied::kDone;
 }
 

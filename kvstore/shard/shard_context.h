@@ -12,7 +12,7 @@
 #include "kvstore/shard/worker_resources.h"
 #include "kvstore/storage/applier.h"
 #include "kvstore/storage/shard_db.h"
-#include "kvstore/types/engine_mutants.h"
+#include "kvstore/types/mutants.h"
 
 namespace skua::kv {
 
@@ -50,7 +50,7 @@ struct ShardContext {
   }
   /// The time by which the shard forgets its clients.
   [[nodiscard]] uint64_t time_ms() const {
-    if (mutant(EngineMutant::kForgetByWallClock)) return worker.now_ms;
+    if (mutant(Mutant::kForgetByWallClock)) return worker.now_ms;
     return clock.now_ms(worker.steady_ms, worker.now_ms);
   }
   /// The time stamp of the next record.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "kvstore/shard/entry_log.h"
-#include "kvstore/types/engine_mutants.h"
+#include "kvstore/types/mutants.h"
 
 namespace skua::kv {
 namespace {
@@ -126,7 +126,7 @@ void ShardLog::take_back(LogOp& op) {
 }
 
 void ShardLog::write_back(WriteOp& op) {
-  const bool taken = op.outcome.ok() || mutant(EngineMutant::kIgnoreLogFailure);
+  const bool taken = op.outcome.ok() || mutant(Mutant::kIgnoreLogFailure);
   op.state = taken ? WriteOp::State::kWritten : WriteOp::State::kFailed;
   op.achieved = op.log_durability;
   if (op.outcome.ok()) wrote(op.index, op.log_durability);

@@ -8,7 +8,7 @@
 #include "kvstore/replication/epoch_history.h"
 #include "kvstore/shard/room_needed.h"
 #include "kvstore/shard/shard.h"
-#include "kvstore/types/engine_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
 
@@ -76,7 +76,7 @@ void Shard::take(WriteOp& op, bool has_effect) {
     take_effect(op);
   }
   if (op.state == WriteOp::State::kAnswered) op.drop_scratch();  // it may wait for those before it
-  if (!has_effect && mutant(EngineMutant::kAnswerFromPending)) return finish(op);
+  if (!has_effect && mutant(Mutant::kAnswerFromPending)) return finish(op);
   queue_.push(op);
   if (queue_.front() == &op) advance();
 }
@@ -211,7 +211,7 @@ void Shard::fail(WriteOp& op) {
 
 /// The log refused records of the shard, and has none of its records any more.
 void Shard::settle() {
-  if (!mutant(EngineMutant::kKeepIndexes)) at_.last = std::max(at_.written, at_.committed);
+  if (!mutant(Mutant::kKeepIndexes)) at_.last = std::max(at_.written, at_.committed);
   failing_ = false;
   if (!log_.has_unlogged()) {
     log_.clear_refusal();

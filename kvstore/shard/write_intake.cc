@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/shard/engine_limits.h"
 #include "kvstore/shard/shard.h"
-#include "kvstore/types/engine_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
 
@@ -20,7 +20,7 @@ void WriteIntake::take(WriteOp& op) {
 
 void WriteIntake::dispatch(WriteOp& op) {
   if (op.is_batch()) return begin_batch(op);
-  if (!parked_.empty() && !mutant(EngineMutant::kOvertakeParked)) {
+  if (!parked_.empty() && !mutant(Mutant::kOvertakeParked)) {
     const auto parked = parked_.find(op.mutation.key);
     if (parked != parked_.end()) return parked->second->writes.push(op);
   }

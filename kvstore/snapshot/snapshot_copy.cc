@@ -7,7 +7,7 @@
 #include "kvstore/snapshot/copy_database.h"
 #include "kvstore/snapshot/snapshot_manifest.h"
 #include "kvstore/storage/shard_files.h"
-#include "kvstore/types/worker_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/bytes.h"
 #include "rpc/base/status.h"
 
@@ -427,7 +427,7 @@ void SnapshotCopies::closed(ShardId shard, uint64_t id, const absl::Status& stat
 bool SnapshotCopies::may_install(ShardId shard, const Copy& copy) const {
   const auto position = host_.position(shard);
   if (!position || position->primary != copy.from) return false;
-  if (mutant(WorkerMutant::kStaleCopy)) return true;
+  if (mutant(Mutant::kStaleCopy)) return true;
   const EntryId end = copy.end;
   const SnapshotFit fit = host_.fit(shard, end);
   if (fit == SnapshotFit::kNone) return false;

@@ -8,7 +8,7 @@
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/storage/shard_life.h"
 #include "kvstore/storage/sort_effects.h"
-#include "kvstore/types/engine_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -221,7 +221,7 @@ bool Applier::take_round() {
   Item item;
   for (;;) {
     const bool full = count >= options_.round_effects_max || bytes >= options_.round_bytes_max;
-    if (full && (!in_record || mutant(EngineMutant::kSplitBatch))) break;
+    if (full && (!in_record || mutant(Mutant::kSplitBatch))) break;
     if (!ring_.try_pop(item)) {
       if (!in_record) break;
       std::this_thread::yield();  // the worker is just adding the rest of the record
@@ -397,7 +397,7 @@ void Applier::keep_in_round(AppliedShard& shard) {
 void Applier::close_in_round(AppliedShard& shard) {
   shard.closing = true;
   absl::Status flushed = shard.held_up.ok() ? end_life(shard) : shard.held_up;
-  if (flushed.ok() && !mutant(EngineMutant::kCloseUnflushed)) flushed = flush(shard);
+  if (flushed.ok() && !mutant(Mutant::kCloseUnflushed)) flushed = flush(shard);
   Report& report = report_of(shard);
   if (is_passing(flushed)) {
     report.held_up = std::move(flushed);
@@ -447,7 +447,7 @@ void Applier::flush_pinning() {
     if (pinning == attached_.end()) continue;
     write_waiting(**pinning);
     if ((*pinning)->db->applied_index() < pin.index) continue;
-    if (mutant(EngineMutant::kTruncateUnflushed)) {
+    if (mutant(Mutant::kTruncateUnflushed)) {
       log_.set_durable(pin.shard, pin.index);
       continue;
     }

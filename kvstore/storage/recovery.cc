@@ -14,7 +14,7 @@
 #include "kvstore/storage/replica_tail.h"
 #include "kvstore/storage/shard_db.h"
 #include "kvstore/storage/shard_files.h"
-#include "kvstore/types/engine_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
@@ -173,7 +173,7 @@ class Recovery {
   static void finish(ShardState& shard) {
     if (shard.db == nullptr) return;
     keep_tail(shard);
-    const bool flushes = !mutant(EngineMutant::kEndUnflushed);
+    const bool flushes = !mutant(Mutant::kEndUnflushed);
     if (shard.refused.ok() && flushes) shard.refused = shard.db->flush().status();
     shard.db.reset();
   }

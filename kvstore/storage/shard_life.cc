@@ -5,7 +5,7 @@
 
 #include "kvstore/storage/completion_rows.h"
 #include "kvstore/storage/replica_rows.h"
-#include "kvstore/types/engine_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {
@@ -74,7 +74,7 @@ absl::Status begin_life(ShardDb& db) {
   auto life = read_life(rows);
   if (!life.ok()) return life.status();
   uint64_t index = db.applied_index();
-  if (!life->closed && !mutant(EngineMutant::kReissueIndices)) {
+  if (!life->closed && !mutant(Mutant::kReissueIndices)) {
     life->pass_over({index, index + kIndexStep});
     index += kIndexStep;
   }

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <string_view>
 
-#include "kvstore/types/engine_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -74,7 +74,7 @@ void prefetch_key(std::span<const AppliedEffect> effects, size_t place) {
 }
 
 bool is_older(const Handle& a, const Handle& b) {
-  return mutant(EngineMutant::kKeepOldest) ? a.place > b.place : a.place < b.place;
+  return mutant(Mutant::kKeepOldest) ? a.place > b.place : a.place < b.place;
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ void sort_last_of_key(std::span<const AppliedEffect> effects, std::vector<Applie
   const auto last = static_cast<uint32_t>(effects.size() - 1);
   std::vector<Handle> handles(effects.size());
   for (uint32_t i = 0; i <= last; ++i) {
-    const uint32_t place = mutant(EngineMutant::kKeepOldest) ? i : last - i;
+    const uint32_t place = mutant(Mutant::kKeepOldest) ? i : last - i;
     prefetch_key(effects, place - kPrefetchedKeys);
     const std::string_view key = effects[place].key;
     handles[i] = {prefix_of(key, skip), place, static_cast<uint32_t>(key.size() - skip)};

@@ -33,7 +33,15 @@ enum class Durability : uint8_t {
 }
 
 /// "default", "memory", "flush" or "sync". A static string.
-[[nodiscard]] const char* durability_name(Durability durability);
+[[nodiscard]] constexpr const char* durability_name(Durability durability) {
+  switch (durability) {
+    case Durability::kDefault: return "default";
+    case Durability::kMemory: return "memory";
+    case Durability::kFlush: return "flush";
+    case Durability::kSync: return "sync";
+  }
+  return "?";
+}
 
 }  // namespace skua::kv
 

@@ -70,34 +70,6 @@ struct Mutation {
   /// kPatch: `value` is an edit (codec/row.h), and the result has PatchCounts. If the last field goes, so does the key.
   /// An edit that only removes fields makes no key, and changes nothing if the row has none of the fields.
   bool edits_row = false;
-
-  static Mutation put(std::string_view key, ByteSpan value, Condition condition = {}, uint64_t ttl_ms = 0) {
-    return {Kind::kPut, false, condition, key, value, ttl_ms, 0, false};
-  }
-  static Mutation put_keeping_ttl(std::string_view key, ByteSpan value, Condition condition = {}) {
-    return {Kind::kPut, false, condition, key, value, 0, 0, true};
-  }
-  static Mutation remove(std::string_view key, Condition condition = {}) {
-    return {Kind::kDelete, false, condition, key, {}, 0, 0, false};
-  }
-  static Mutation patch(std::string_view key, ByteSpan fields, bool create_if_missing, Condition condition = {}) {
-    return {Kind::kPatch, create_if_missing, condition, key, fields, 0, 0, false};
-  }
-  static Mutation edit(std::string_view key, ByteSpan edit, bool create_if_missing, Condition condition = {}) {
-    return {Kind::kPatch, create_if_missing, condition, key, edit, 0, 0, false, {}, true};
-  }
-  static Mutation add(std::string_view key, int64_t delta, Condition condition = {}) {
-    return {Kind::kAdd, false, condition, key, {}, 0, delta, false};
-  }
-  static Mutation append(std::string_view key, ByteSpan bytes, Condition condition = {}) {
-    return {Kind::kAppend, false, condition, key, bytes, 0, 0, false};
-  }
-  static Mutation expire(std::string_view key, uint64_t ttl_ms, Condition condition = {}) {
-    return {Kind::kExpire, false, condition, key, {}, ttl_ms, 0, false};
-  }
-  static Mutation check(std::string_view key, uint64_t version) {
-    return {Kind::kCheck, false, Condition::if_version(version), key, {}, 0, 0, false};
-  }
 };
 
 /// The result of a mutation.

@@ -6,6 +6,7 @@
 #define SKUA_KVSTORE_TYPES_PINNED_VALUE_H_
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "kvstore/types/record_mark.h"
@@ -36,13 +37,8 @@ class PinnedValue {
         release_(std::exchange(other.release_, nullptr)) {}
   PinnedValue& operator=(PinnedValue&& other) noexcept {
     if (this != &other) {
-      reset();
-      bytes_ = std::exchange(other.bytes_, {});
-      version_ = std::exchange(other.version_, 0);
-      expires_at_ = other.expires_at_;
-      mark_ = other.mark_;
-      owner_ = std::exchange(other.owner_, nullptr);
-      release_ = std::exchange(other.release_, nullptr);
+      std::destroy_at(this);
+      std::construct_at(this, std::move(other));
     }
     return *this;
   }

@@ -78,10 +78,8 @@ bool rests_on_state(KvStatus status) {
 
 KvStatus from_status_code(absl::StatusCode code) {
   const int number = static_cast<int>(code);
-  if (number < 0 || number > static_cast<int>(KvStatus::kUnauthenticated)) {
-    return KvStatus::kUnknown;
-  }
-  return static_cast<KvStatus>(number);
+  const bool is_known = number >= 0 && number <= static_cast<int>(KvStatus::kUnauthenticated);
+  return is_known ? static_cast<KvStatus>(number) : KvStatus::kUnknown;
 }
 
 std::string status_text(KvStatus status, std::string_view text) {

@@ -1,10 +1,10 @@
 // Mutants: deliberate faults, for the self-tests of the simulations. They show that the checkers find faults.
 //
-//   if (mutant(LogMutant::kSkipSync)) ...          in the code, where the fault would be
-//   active_mutant<LogMutant> = LogMutant::kSkipSync;      in a self-test, before it makes what it tests
+//   if (mutant(Mutant::kSkipSync)) ...             in the code, where the fault would be
+//   active_mutant<Mutant> = Mutant::kSkipSync;     in a self-test, before it makes what it tests
 //
 // Only the libraries of these self-tests compile mutants in (SKUA_WITH_MUTANTS). In every other build mutant() is the
-// constant false and costs nothing. Each part has an enum of its own, whose first one is kNone.
+// constant false and costs nothing. Each part of the tree has an enum of its own, whose first one is kNone.
 #ifndef SKUA_RPC_BASE_MUTANT_H_
 #define SKUA_RPC_BASE_MUTANT_H_
 

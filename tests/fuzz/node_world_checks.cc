@@ -6,6 +6,7 @@
 #include "kvstore/codec/request.h"
 #include "rpc/base/check.h"
 #include "tests/fuzz/node_world.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv::fuzz {
 namespace {
@@ -47,7 +48,7 @@ bool NodeWorld::check_shards() {
   for (const ShardId shard : {kPlain, kAlone}) {
     const Route route{shard.table_id, shard.shard, views_[shard].epoch, kMapRevision};
     puts.emplace_back(
-        as_string_view(encode_mutation_head({route, Mutation::put(kHonestKey, as_byte_span(value))}, head).value()));
+        as_string_view(encode_mutation_head({route, mutations::put(kHonestKey, as_byte_span(value))}, head).value()));
     puts.back().append(value);
     gets.emplace_back(as_string_view(encode_get({route, kHonestKey}, head).value()));
   }

@@ -16,6 +16,7 @@
 #include "kvstore/storage/rocksdb_engine.h"
 #include "rpc/base/check.h"
 #include "rpc/base/rng.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -122,7 +123,7 @@ void BM_GetFromMemory(benchmark::State& state) {
   const auto keys = make_keys(static_cast<size_t>(state.range(0)));
   const std::string value(kValueBytes, 'v');
   EngineHome home(1);
-  for (const std::string& key : keys) home.write(0, Mutation::put(key, as_byte_span(value)), 512);
+  for (const std::string& key : keys) home.write(0, mutations::put(key, as_byte_span(value)), 512);
   home.finish();
   Rng rng(1);
   int64_t misses = 0;
@@ -140,7 +141,7 @@ void BM_GetFromDatabase(benchmark::State& state) {
   const auto keys = make_keys(static_cast<size_t>(state.range(0)));
   const std::string value(kValueBytes, 'v');
   EngineHome home(1);
-  for (const std::string& key : keys) home.write(0, Mutation::put(key, as_byte_span(value)), 512);
+  for (const std::string& key : keys) home.write(0, mutations::put(key, as_byte_span(value)), 512);
   home.finish();
   home.wait_applied();
   SKUA_CHECK(home.db(0).flush().ok(), "flush failed");
@@ -161,7 +162,7 @@ void BM_DurablePut(benchmark::State& state) {
   EngineHome home(shards);
   size_t n = 0;
   for (auto _ : state) {
-    home.write(n % shards, Mutation::put(keys[n % keys.size()], as_byte_span(value)),
+    home.write(n % shards, mutations::put(keys[n % keys.size()], as_byte_span(value)),
                static_cast<size_t>(state.range(0)));
     ++n;
   }

@@ -11,6 +11,7 @@
 #include "kvstore/peers/peer_identity.h"
 #include "rpc/base/check.h"
 #include "tests/kvstore/cluster/cluster_names.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv::sim {
 namespace {
@@ -29,7 +30,7 @@ Method method_of(const ClientRequest& request) {
 BatchOpsBuilder batch_of(const std::string& key, const std::string& value) {
   BatchOpsBuilder batch;
   for (const std::string_view each : {std::string_view("-1"), std::string_view(value)}) {
-    SKUA_CHECK(batch.add(Mutation::put(key, as_byte_span(each))).ok(), "a batch takes two PUTs");
+    SKUA_CHECK(batch.add(mutations::put(key, as_byte_span(each))).ok(), "a batch takes two PUTs");
   }
   return batch;
 }
@@ -109,7 +110,7 @@ rpc::MessagePtr ClientProcess::encode(const ClientRequest& request) {
   if (operation.kind == OpKind::kGet) {
     message->append_copy(encode_get({route, key}, head).value());
   } else if (operation.kind == OpKind::kAdd) {
-    message->append_copy(encode_mutation_head({route, Mutation::add(key, operation.argument), id}, head).value());
+    message->append_copy(encode_mutation_head({route, mutations::add(key, operation.argument), id}, head).value());
   } else {
     std::string value = absl::StrCat(operation.argument);
     if (options_.is_text(operation.key)) {
@@ -120,7 +121,7 @@ rpc::MessagePtr ClientProcess::encode(const ClientRequest& request) {
       message->append_copy(encode_batch_head({route, batch.ops(), id}, head).value());
       message->append_copy(batch.ops().bytes());
     } else {
-      message->append_copy(encode_mutation_head({route, Mutation::put(key, as_byte_span(value)), id}, head).value());
+      message->append_copy(encode_mutation_head({route, mutations::put(key, as_byte_span(value)), id}, head).value());
       message->append_copy(as_byte_span(value));
     }
   }

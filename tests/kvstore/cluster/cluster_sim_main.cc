@@ -1,9 +1,5 @@
 // kv_cluster_sim: a whole cluster under faults of all kinds, seed by seed. See cluster_world.h.
-#include "kvstore/log/log_mutants.h"
-#include "kvstore/memory/memory_mutants.h"
-#include "kvstore/replication/replication_mutants.h"
-#include "kvstore/types/engine_mutants.h"
-#include "kvstore/types/worker_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "tests/kvstore/cluster/cluster_world.h"
 #include "tests/kvstore/replication/seed_runner.h"
 
@@ -12,10 +8,7 @@ namespace {
 
 WorldMutant g_world_mutant = WorldMutant::kNone;
 
-constexpr auto& of_replica = simulation::mutant_of<active_mutant<ReplicaMutant>>;
-constexpr auto& of_engine = simulation::mutant_of<active_mutant<EngineMutant>>;
-constexpr auto& of_log = simulation::mutant_of<active_mutant<LogMutant>>;
-constexpr auto& of_worker = simulation::mutant_of<active_mutant<WorkerMutant>>;
+constexpr auto& of_store = simulation::mutant_of<active_mutant<Mutant>>;
 constexpr auto& of_world = simulation::mutant_of<g_world_mutant>;
 
 /// Those that this simulation catches within a few seeds; kv_replication_sim and kv_shard_sim catch the others.
@@ -25,23 +18,23 @@ const NamedMutant kMutants[] = {
     of_world("forget-view", WorldMutant::kForgetView),
     of_world("forget-doubt", WorldMutant::kForgetDoubt),
     of_world("copy-off-by-one", WorldMutant::kCopyOffByOne),
-    of_replica("ack-before-durable", ReplicaMutant::kAckBeforeDurable),
-    of_replica("serve-after-lease", ReplicaMutant::kServeAfterLease),
-    of_replica("skip-epoch-check", ReplicaMutant::kSkipEpochCheck),
-    of_replica("no-promise-wait", ReplicaMutant::kNoPromiseWait),
-    of_replica("learner-hole", ReplicaMutant::kLearnerHole),
-    of_replica("truncate-committed", ReplicaMutant::kTruncateCommitted),
-    of_replica("commit-at-majority", ReplicaMutant::kCommitAtMajority),
-    of_replica("believe-unverified", ReplicaMutant::kBelieveUnverified),
-    of_engine("drop-dedup-record", EngineMutant::kDropDedupRecord),
-    of_engine("forget-by-wall-clock", EngineMutant::kForgetByWallClock),
-    of_log("skip-sync", LogMutant::kSkipSync),
-    of_worker("read-without-lease", WorkerMutant::kReadWithoutLease),
-    of_worker("skip-view-file", WorkerMutant::kSkipViewFile),
-    of_worker("skip-unsynced-file", WorkerMutant::kSkipUnsyncedFile),
-    of_worker("keep-given-up-data", WorkerMutant::kKeepGivenUpData),
-    of_worker("open-anew-for-copy", WorkerMutant::kOpenAnewForCopy),
-    of_worker("stale-copy", WorkerMutant::kStaleCopy),
+    of_store("ack-before-durable", Mutant::kAckBeforeDurable),
+    of_store("serve-after-lease", Mutant::kServeAfterLease),
+    of_store("skip-epoch-check", Mutant::kSkipEpochCheck),
+    of_store("no-promise-wait", Mutant::kNoPromiseWait),
+    of_store("learner-hole", Mutant::kLearnerHole),
+    of_store("truncate-committed", Mutant::kTruncateCommitted),
+    of_store("commit-at-majority", Mutant::kCommitAtMajority),
+    of_store("believe-unverified", Mutant::kBelieveUnverified),
+    of_store("drop-dedup-record", Mutant::kDropDedupRecord),
+    of_store("forget-by-wall-clock", Mutant::kForgetByWallClock),
+    of_store("skip-sync", Mutant::kSkipSync),
+    of_store("read-without-lease", Mutant::kReadWithoutLease),
+    of_store("skip-view-file", Mutant::kSkipViewFile),
+    of_store("skip-unsynced-file", Mutant::kSkipUnsyncedFile),
+    of_store("keep-given-up-data", Mutant::kKeepGivenUpData),
+    of_store("open-anew-for-copy", Mutant::kOpenAnewForCopy),
+    of_store("stale-copy", Mutant::kStaleCopy),
 };
 
 /// Probes of parts that only tests/kvstore/replication has, and one that not every batch hits.

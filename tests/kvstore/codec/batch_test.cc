@@ -7,6 +7,7 @@
 
 #include "kvstore/codec/row.h"
 #include "tests/kvstore/codec/codec_testing.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -144,10 +145,10 @@ TEST(BatchTest, Builder_RefusesAndKeepsWhatItHas) {
   EXPECT_FALSE(builder.add({.kind = Kind::kPatch, .key = "k"}).ok());
   EXPECT_FALSE(builder.add({.kind = Kind::kCheck, .key = "k"}).ok()) << "a check names a version";
   EXPECT_FALSE(builder.add({.kind = Kind::kCheck, .condition = Condition::if_absent(), .key = "k"}).ok());
-  Mutation check = Mutation::check("k", 1);
+  Mutation check = mutations::check("k", 1);
   check.ttl_ms = 1;
   EXPECT_FALSE(builder.add(check).ok());
-  check = Mutation::check("k", 1);
+  check = mutations::check("k", 1);
   check.value = as_byte_span("v");
   EXPECT_FALSE(builder.add(check).ok());
   EXPECT_FALSE(builder.add({.kind = static_cast<Kind>(8), .condition = Condition::if_version(1), .key = "k"}).ok());
@@ -166,7 +167,7 @@ TEST(BatchTest, Builder_RefusesAndKeepsWhatItHas) {
 
 TEST(BatchTest, ACheckIsAnOperationOfBatchesOnly) {
   BatchOpsBuilder builder;
-  ASSERT_TRUE(builder.add(Mutation::check("k", 0)).ok());
+  ASSERT_TRUE(builder.add(mutations::check("k", 0)).ok());
   EXPECT_EQ(hex(builder.ops().bytes()),
             "07"
             "01"
@@ -179,7 +180,7 @@ TEST(BatchTest, ACheckIsAnOperationOfBatchesOnly) {
             "0000000000000000"
             "6b");
   HeadBuffer head;
-  EXPECT_FALSE(encode_mutation_head({kRoute, Mutation::check("k", 1)}, head).ok());
+  EXPECT_FALSE(encode_mutation_head({kRoute, mutations::check("k", 1)}, head).ok());
 }
 
 TEST(BatchTest, RoundTrip_Random) {

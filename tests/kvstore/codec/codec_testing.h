@@ -16,6 +16,7 @@
 #include "rpc/base/bytes.h"
 #include "rpc/base/check.h"
 #include "rpc/base/rng.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv::testing {
 
@@ -76,7 +77,7 @@ inline std::optional<std::string> recode_get(ByteSpan bytes) {
   SKUA_CHECK(decode_plain_get(bytes, plain) == is_plain, "one decoder takes what the other one does not");
   HeadBuffer head;
   if (!request.ok()) return std::nullopt;
-  std::string all = joined(encode_get(*request, head).value(), request->fields.encoded());
+  std::string all = joined(encode_get(*request, head).value(), request->fields.bytes());
   if (is_plain) {
     SKUA_CHECK(as_string_view(encode_plain_get(plain.route, plain.key, head)) == all, "a plain GET is another request");
   }
@@ -93,7 +94,7 @@ std::optional<std::string> recode_mutation(ByteSpan bytes) {
 
 /// The operations one by one, as they were understood: once by the decoder, and once more by the iterator.
 inline std::optional<std::string> recode_batch(ByteSpan bytes) {
-  std::vector<Mutation> ops(1, Mutation::put("left by the batch before", {}));
+  std::vector<Mutation> ops(1, mutations::put("left by the batch before", {}));
   const auto request = decode_batch(bytes, &ops);
   HeadBuffer head;
   if (decode_batch(bytes).ok() != request.ok()) return std::string("what has operations is a batch, and nothing else");
@@ -152,7 +153,7 @@ inline std::optional<std::string> recode_batch_reply(ByteSpan bytes) {
   if (!reply.ok()) return std::nullopt;
   if (reply->head.status != KvStatus::kOk) return recode_error(reply->head);
   std::vector<MutationResult> entries;
-  while (auto entry = reply->entries.next()) entries.push_back(*entry);
+  for (const MutationResult& entry : reply->entries) entries.push_back(entry);
   std::vector<std::byte> buffer(batch_reply_bytes(entries.size()));
   return std::string(as_string_view(encode_batch_reply(*reply, entries, buffer)));
 }

@@ -8,6 +8,7 @@
 #include "kvstore/codec/batch.h"
 #include "kvstore/codec/row.h"
 #include "tests/kvstore/codec/codec_testing.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -70,23 +71,23 @@ std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
   const auto add_mutation = [&](Recode recode, const Mutation& mutation) {
     add(recode, encode_mutation_head({route, mutation, id, durability}, head).value(), mutation.value);
   };
-  add_mutation(recode_mutation<Method::kPut>, Mutation::put(key, body, conditions[rng.below(4)], ttl_ms));
-  Mutation marked = Mutation::put_keeping_ttl(key, as_byte_span(fields), conditions[rng.below(4)]);
+  add_mutation(recode_mutation<Method::kPut>, mutations::put(key, body, conditions[rng.below(4)], ttl_ms));
+  Mutation marked = mutations::put_keeping_ttl(key, as_byte_span(fields), conditions[rng.below(4)]);
   marked.mark = random_mark(rng);
   add_mutation(recode_mutation<Method::kPut>, marked);
-  Mutation row = Mutation::patch(key, as_byte_span(fields), rng.chance(0.5), conditions[rng.below(2)]);
+  Mutation row = mutations::patch(key, as_byte_span(fields), rng.chance(0.5), conditions[rng.below(2)]);
   row.mark.row = true;
   add_mutation(recode_mutation<Method::kPatch>, row);
-  add_mutation(recode_mutation<Method::kDelete>, Mutation::remove(key, conditions[rng.below(3)]));
+  add_mutation(recode_mutation<Method::kDelete>, mutations::remove(key, conditions[rng.below(3)]));
   add_mutation(recode_mutation<Method::kPatch>,
-               Mutation::patch(key, as_byte_span(fields), rng.chance(0.5), conditions[rng.below(2)]));
+               mutations::patch(key, as_byte_span(fields), rng.chance(0.5), conditions[rng.below(2)]));
   std::string edit = fields;
   append_field(edit, {.name = "gone", .is_removed = true});
-  add_mutation(recode_mutation<Method::kPatch>, Mutation::edit(key, as_byte_span(edit), rng.chance(0.5)));
+  add_mutation(recode_mutation<Method::kPatch>, mutations::edit(key, as_byte_span(edit), rng.chance(0.5)));
   add_mutation(recode_mutation<Method::kAdd>,
-               Mutation::add(key, static_cast<int64_t>(rng.next()), conditions[rng.below(4)]));
-  add_mutation(recode_mutation<Method::kAppend>, Mutation::append(key, body, conditions[rng.below(4)]));
-  add_mutation(recode_mutation<Method::kExpire>, Mutation::expire(key, ttl_ms, conditions[rng.below(3)]));
+               mutations::add(key, static_cast<int64_t>(rng.next()), conditions[rng.below(4)]));
+  add_mutation(recode_mutation<Method::kAppend>, mutations::append(key, body, conditions[rng.below(4)]));
+  add_mutation(recode_mutation<Method::kExpire>, mutations::expire(key, ttl_ms, conditions[rng.below(3)]));
   add(recode_multi_get, encode_multi_get(route, keys, buffer, {rng.chance(0.5), rng.chance(0.5)}).value(), {});
   add(recode_scan,
       encode_scan({route, key, end, static_cast<uint32_t>(rng.between(1, kScanRowsMax)),
@@ -114,7 +115,7 @@ TEST(RequestTest, Scan_CountsOrReturnsKeys) {
 
 TEST(RequestTest, Mark_GoldenBytes) {
   HeadBuffer head;
-  Mutation put = Mutation::put("k", {});
+  Mutation put = mutations::put("k", {});
   put.mark = {.tag = 0x01020304, .row = true};
   const std::string bytes(as_string_view(encode_mutation_head({kRoute, put}, head).value()));
   EXPECT_EQ(static_cast<uint8_t>(bytes[25]), 64);
@@ -207,7 +208,7 @@ TEST(RequestTest, Put_GoldenBytes) {
   HeadBuffer head;
   const MutationRequest put{
       kRoute,
-      Mutation::put("key", as_byte_span("value"), Condition::if_version(0x3132333435363738), 0x5152),
+      mutations::put("key", as_byte_span("value"), Condition::if_version(0x3132333435363738), 0x5152),
       {0x4142434445464748, 9, 7},
       Durability::kFlush};
   EXPECT_EQ(hex(encode_mutation_head(put, head).value()), golden("02"
@@ -220,7 +221,7 @@ TEST(RequestTest, Put_GoldenBytes) {
                                                                  "3837363534333231"
                                                                  "5251000000000000"
                                                                  "6b6579"));
-  const MutationRequest absent{kRoute, Mutation::put("k", {}, Condition::if_absent())};
+  const MutationRequest absent{kRoute, mutations::put("k", {}, Condition::if_absent())};
   EXPECT_EQ(hex(encode_mutation_head(absent, head).value()), golden("02"
                                                                     "02"
                                                                     "0100"
@@ -230,17 +231,17 @@ TEST(RequestTest, Put_GoldenBytes) {
 
 TEST(RequestTest, Delete_GoldenBytes) {
   HeadBuffer head;
-  EXPECT_EQ(hex(encode_mutation_head({kRoute, Mutation::remove("key")}, head).value()), golden("02"
-                                                                                               "00"
-                                                                                               "0300"
-                                                                                               "00000000" +
-                                                                                               kEmptyHead + "6b6579"));
+  EXPECT_EQ(hex(encode_mutation_head({kRoute, mutations::remove("key")}, head).value()), golden("02"
+                                                                                                "00"
+                                                                                                "0300"
+                                                                                                "00000000" +
+                                                                                                kEmptyHead + "6b6579"));
 }
 
 TEST(RequestTest, Patch_GoldenBytes) {
   HeadBuffer head;
   const std::string fields = one_field("f", "v");
-  const MutationRequest patch{kRoute, Mutation::patch("key", as_byte_span(fields), true)};
+  const MutationRequest patch{kRoute, mutations::patch("key", as_byte_span(fields), true)};
   EXPECT_EQ(hex(encode_mutation_head(patch, head).value()), golden("02"
                                                                    "04"
                                                                    "0300"
@@ -252,34 +253,34 @@ TEST(RequestTest, Patch_ThatEdits_GoldenBytes) {
   HeadBuffer head;
   std::string edit;
   append_field(edit, {.name = "f", .is_removed = true});
-  EXPECT_EQ(hex(encode_mutation_head({kRoute, Mutation::edit("key", as_byte_span(edit), true)}, head).value()),
+  EXPECT_EQ(hex(encode_mutation_head({kRoute, mutations::edit("key", as_byte_span(edit), true)}, head).value()),
             golden("02"
                    "0c"
                    "0300"
                    "09000000" +
                    kEmptyHead + "6b6579"));
   BatchOpsBuilder batch;
-  EXPECT_FALSE(batch.add(Mutation::edit("key", as_byte_span(edit), true)).ok()) << "not in a batch";
-  Mutation put = Mutation::put("key", as_byte_span(edit));
+  EXPECT_FALSE(batch.add(mutations::edit("key", as_byte_span(edit), true)).ok()) << "not in a batch";
+  Mutation put = mutations::put("key", as_byte_span(edit));
   put.edits_row = true;
   EXPECT_FALSE(check_mutation(put).ok());
-  EXPECT_FALSE(check_mutation(Mutation::patch("key", as_byte_span(edit), true)).ok()) << "only edits remove fields";
+  EXPECT_FALSE(check_mutation(mutations::patch("key", as_byte_span(edit), true)).ok()) << "only edits remove fields";
 }
 
 TEST(RequestTest, Add_GoldenBytes) {
   HeadBuffer head;
-  EXPECT_EQ(hex(encode_mutation_head({kRoute, Mutation::add("key", -2)}, head).value()), golden("02"
-                                                                                                "00"
-                                                                                                "0300"
-                                                                                                "00000000" +
-                                                                                                kEmptyHead +
-                                                                                                "feffffffffffffff"
-                                                                                                "6b6579"));
+  EXPECT_EQ(hex(encode_mutation_head({kRoute, mutations::add("key", -2)}, head).value()), golden("02"
+                                                                                                 "00"
+                                                                                                 "0300"
+                                                                                                 "00000000" +
+                                                                                                 kEmptyHead +
+                                                                                                 "feffffffffffffff"
+                                                                                                 "6b6579"));
 }
 
 TEST(RequestTest, Append_GoldenBytes) {
   HeadBuffer head;
-  const Mutation more = Mutation::append("key", as_byte_span("more"), Condition::if_absent());
+  const Mutation more = mutations::append("key", as_byte_span("more"), Condition::if_absent());
   const MutationRequest append{kRoute, more, {}, Durability::kSync};
   EXPECT_EQ(hex(encode_mutation_head(append, head).value()), golden("02"
                                                                     "32"
@@ -291,7 +292,7 @@ TEST(RequestTest, Append_GoldenBytes) {
 TEST(RequestTest, Expire_GoldenBytes) {
   HeadBuffer head;
   EXPECT_EQ(
-      hex(encode_mutation_head({kRoute, Mutation::expire("key", 1000), {1, 2, 2}, Durability::kMemory}, head).value()),
+      hex(encode_mutation_head({kRoute, mutations::expire("key", 1000), {1, 2, 2}, Durability::kMemory}, head).value()),
       golden("02"
              "10"
              "0300"
@@ -309,24 +310,24 @@ TEST(RequestTest, Mutations_RefuseWhatTheyCannotHave) {
     HeadBuffer head;
     return encode_mutation_head({kRoute, mutation, id}, head).ok();
   };
-  EXPECT_FALSE(is_taken(Mutation::expire("k", 1, Condition::if_absent())));
-  EXPECT_FALSE(is_taken(Mutation::remove("k", Condition::if_absent())));
-  EXPECT_FALSE(is_taken(Mutation::put("k", {}, {}, kTtlMsMax + 1)));
-  EXPECT_TRUE(is_taken(Mutation::put("k", {}, {}, kTtlMsMax)));
+  EXPECT_FALSE(is_taken(mutations::expire("k", 1, Condition::if_absent())));
+  EXPECT_FALSE(is_taken(mutations::remove("k", Condition::if_absent())));
+  EXPECT_FALSE(is_taken(mutations::put("k", {}, {}, kTtlMsMax + 1)));
+  EXPECT_TRUE(is_taken(mutations::put("k", {}, {}, kTtlMsMax)));
   const std::string fields = one_field("f", "v");
-  EXPECT_FALSE(is_taken(Mutation::patch("k", {}, false)));
-  EXPECT_FALSE(is_taken(Mutation::patch("k", as_byte_span(fields), false, Condition::if_absent())));
-  EXPECT_TRUE(is_taken(Mutation::patch("k", as_byte_span(fields), true, Condition::if_absent())));
-  EXPECT_TRUE(is_taken(Mutation::patch("k", as_byte_span(fields), false, Condition::if_present())));
-  EXPECT_FALSE(is_taken(Mutation::patch("k", as_byte_span(fields), true, Condition::if_present())));
-  Mutation keeping = Mutation::put_keeping_ttl("k", {});
+  EXPECT_FALSE(is_taken(mutations::patch("k", {}, false)));
+  EXPECT_FALSE(is_taken(mutations::patch("k", as_byte_span(fields), false, Condition::if_absent())));
+  EXPECT_TRUE(is_taken(mutations::patch("k", as_byte_span(fields), true, Condition::if_absent())));
+  EXPECT_TRUE(is_taken(mutations::patch("k", as_byte_span(fields), false, Condition::if_present())));
+  EXPECT_FALSE(is_taken(mutations::patch("k", as_byte_span(fields), true, Condition::if_present())));
+  Mutation keeping = mutations::put_keeping_ttl("k", {});
   EXPECT_TRUE(is_taken(keeping));
   keeping.ttl_ms = 1;
   EXPECT_FALSE(is_taken(keeping));
-  Mutation append = Mutation::append("k", as_byte_span("v"));
+  Mutation append = mutations::append("k", as_byte_span("v"));
   append.keep_ttl = true;
   EXPECT_FALSE(is_taken(append));
-  Mutation marked = Mutation::put("k", as_byte_span("v"));
+  Mutation marked = mutations::put("k", as_byte_span("v"));
   marked.mark.tag = 1;
   EXPECT_TRUE(is_taken(marked));
   marked.mark.row = true;
@@ -340,16 +341,16 @@ TEST(RequestTest, Mutations_RefuseWhatTheyCannotHave) {
   EXPECT_FALSE(is_taken(marked)) << "PATCH keeps the tag";
   marked.mark.tag = 0;
   EXPECT_TRUE(is_taken(marked));
-  Mutation add = Mutation::add("k", 1);
+  Mutation add = mutations::add("k", 1);
   add.mark.tag = 1;
   EXPECT_FALSE(is_taken(add));
-  EXPECT_FALSE(is_taken(Mutation::add("k", 1), {0, 1, 0})) << "a seq of nobody";
-  EXPECT_FALSE(is_taken(Mutation::add("k", 1), {5, 0, 0})) << "seqs start at 1";
-  EXPECT_FALSE(is_taken(Mutation::add("k", 1), {5, 2, 3})) << "this one is not answered";
-  Mutation other = Mutation::remove("k");
+  EXPECT_FALSE(is_taken(mutations::add("k", 1), {0, 1, 0})) << "a seq of nobody";
+  EXPECT_FALSE(is_taken(mutations::add("k", 1), {5, 0, 0})) << "seqs start at 1";
+  EXPECT_FALSE(is_taken(mutations::add("k", 1), {5, 2, 3})) << "this one is not answered";
+  Mutation other = mutations::remove("k");
   other.value = as_byte_span("value");
   EXPECT_FALSE(is_taken(other)) << "a removal has no value";
-  other = Mutation::put("k", {});
+  other = mutations::put("k", {});
   other.delta = 1;
   EXPECT_FALSE(is_taken(other)) << "a value has no delta";
 }
@@ -396,9 +397,10 @@ TEST(RequestTest, Scan_GoldenBytes) {
 TEST(RequestTest, DecodePut_YieldsViewsOfTheInput) {
   HeadBuffer head;
   const std::string value(1000, 'v');
-  const std::string bytes = joined(
-      encode_mutation_head({kRoute, Mutation::put("key", as_byte_span(value), Condition::if_version(7))}, head).value(),
-      as_byte_span(value));
+  const std::string bytes =
+      joined(encode_mutation_head({kRoute, mutations::put("key", as_byte_span(value), Condition::if_version(7))}, head)
+                 .value(),
+             as_byte_span(value));
   const MutationRequest request = decode_mutation(Method::kPut, as_byte_span(bytes)).value();
   EXPECT_EQ(request.route, kRoute);
   const Mutation& put = request.mutation;
@@ -441,7 +443,7 @@ TEST(RequestTest, Limits_AreNamedWithTheActualSize) {
   EXPECT_EQ(encode_get({kRoute, long_key}, head).status().message(),
             "the key has 1,025 bytes; at most 1,024 are allowed");
   const std::string large(kValueBytesMax + 1, 'v');
-  const absl::Status status = encode_mutation_head({kRoute, Mutation::put("key", as_byte_span(large))}, head).status();
+  const absl::Status status = encode_mutation_head({kRoute, mutations::put("key", as_byte_span(large))}, head).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "the value has 16,777,217 bytes; at most 16,777,216 are allowed");
 
@@ -460,7 +462,7 @@ TEST(RequestTest, Limits_HoldOnTheServerToo) {
   // What a foreign encoder could send: valid but for the size.
   HeadBuffer head;
   const std::string largest(kValueBytesMax, 'v');
-  std::string bytes = joined(encode_mutation_head({kRoute, Mutation::put("key", as_byte_span(largest))}, head).value(),
+  std::string bytes = joined(encode_mutation_head({kRoute, mutations::put("key", as_byte_span(largest))}, head).value(),
                              as_byte_span(largest));
   EXPECT_TRUE(decode_mutation(Method::kPut, as_byte_span(bytes)).ok());
   bytes.push_back('v');

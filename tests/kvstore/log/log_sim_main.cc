@@ -1,18 +1,18 @@
 // kv_log_sim: the log on a simulated disk, seed by seed. See log_world.h.
-#include "kvstore/log/log_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "tests/kvstore/log/log_world.h"
 
 namespace skua::kv::sim {
 namespace {
 
-constexpr auto& of_log = simulation::mutant_of<active_mutant<LogMutant>>;
+constexpr auto& of_store = simulation::mutant_of<active_mutant<Mutant>>;
 
 const simulation::NamedMutant kMutants[] = {
-    of_log("skip-sync", LogMutant::kSkipSync),          of_log("acknowledge-early", LogMutant::kAcknowledgeEarly),
-    of_log("sync-own-only", LogMutant::kSyncOwnOnly),   of_log("truncate-too-far", LogMutant::kTruncateTooFar),
-    of_log("accept-bad-crc", LogMutant::kAcceptBadCrc), of_log("cut-in-the-middle", LogMutant::kCutInTheMiddle),
-    of_log("same-seed", LogMutant::kSameSeed),          of_log("forget-table", LogMutant::kForgetTable),
-    of_log("keep-replaced", LogMutant::kKeepReplaced),
+    of_store("skip-sync", Mutant::kSkipSync),          of_store("acknowledge-early", Mutant::kAcknowledgeEarly),
+    of_store("sync-own-only", Mutant::kSyncOwnOnly),   of_store("truncate-too-far", Mutant::kTruncateTooFar),
+    of_store("accept-bad-crc", Mutant::kAcceptBadCrc), of_store("cut-in-the-middle", Mutant::kCutInTheMiddle),
+    of_store("same-seed", Mutant::kSameSeed),          of_store("forget-table", Mutant::kForgetTable),
+    of_store("keep-replaced", Mutant::kKeepReplaced),
 };
 
 }  // namespace

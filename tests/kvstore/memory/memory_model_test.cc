@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "kvstore/memory/memory_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "tests/kvstore/memory/memory_world.h"
 
 namespace skua::kv {
@@ -43,8 +43,8 @@ TEST(MemoryModelTest, Property_AgreesWithTheModel) {
 }
 
 /// Exits with 1 when a world finds a fault, with 0 when none does.
-[[noreturn]] void look_for(MemoryMutant fault) {
-  active_mutant<MemoryMutant> = fault;
+[[noreturn]] void look_for(Mutant fault) {
+  active_mutant<Mutant> = fault;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const std::string failure = MemoryWorld(seed).run(kSteps);
     if (failure.empty()) continue;
@@ -54,7 +54,7 @@ TEST(MemoryModelTest, Property_AgreesWithTheModel) {
   std::_Exit(0);
 }
 
-class MemoryMutantTest : public testing::TestWithParam<MemoryMutant> {};
+class MemoryMutantTest : public testing::TestWithParam<Mutant> {};
 
 // In a process of its own, because some faults run into a SKUA_CHECK before the model notices.
 TEST_P(MemoryMutantTest, Mutant_IsCaught) {
@@ -63,11 +63,10 @@ TEST_P(MemoryMutantTest, Mutant_IsCaught) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MemoryMutantTest,
-                         testing::Values(MemoryMutant::kReuseRegionEarly, MemoryMutant::kEvictDirty,
-                                         MemoryMutant::kDropTombstone, MemoryMutant::kStaleFill,
-                                         MemoryMutant::kIgnoreTicket, MemoryMutant::kMarkCleanTooFar,
-                                         MemoryMutant::kForwardDropsExpiry, MemoryMutant::kKeepDroppedShard,
-                                         MemoryMutant::kLoseItemOnSplit));
+                         testing::Values(Mutant::kReuseRegionEarly, Mutant::kEvictDirty, Mutant::kDropTombstone,
+                                         Mutant::kStaleFill, Mutant::kIgnoreTicket, Mutant::kMarkCleanTooFar,
+                                         Mutant::kForwardDropsExpiry, Mutant::kKeepDroppedShard,
+                                         Mutant::kLoseItemOnSplit));
 
 }  // namespace
 }  // namespace skua::kv

@@ -27,6 +27,7 @@
 #include "rpc/transport/sim/sim_network.h"
 #include "tests/kvstore/log/sim_device.h"
 #include "tests/kvstore/shard/engine_world.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv::testing {
 
@@ -86,14 +87,14 @@ struct Answer {
 }
 [[nodiscard]] inline std::string encoded_put(const Route& route, std::string_view key, std::string_view value,
                                              Condition condition = {}) {
-  return encoded_mutation({route, Mutation::put(key, as_byte_span(value), condition)});
+  return encoded_mutation({route, mutations::put(key, as_byte_span(value), condition)});
 }
 [[nodiscard]] inline std::string encoded_delete(const Route& route, std::string_view key, Condition condition = {}) {
-  return encoded_mutation({route, Mutation::remove(key, condition)});
+  return encoded_mutation({route, mutations::remove(key, condition)});
 }
 [[nodiscard]] inline std::string encoded_patch(const Route& route, std::string_view key, std::string_view fields,
                                                bool create) {
-  return encoded_mutation({route, Mutation::patch(key, as_byte_span(fields), create)});
+  return encoded_mutation({route, mutations::patch(key, as_byte_span(fields), create)});
 }
 [[nodiscard]] inline std::string encoded_multi_get(const Route& route, const std::vector<std::string_view>& keys) {
   std::vector<std::byte> buffer(multi_get_bytes(keys));

@@ -1,7 +1,7 @@
 // kv_replication_sim: a replicated store under faults of all kinds, seed by seed. See replication_world.h.
 #include <iterator>
 
-#include "kvstore/replication/replication_mutants.h"
+#include "kvstore/types/mutants.h"
 #include "tests/kvstore/replication/replication_world.h"
 #include "tests/kvstore/replication/seed_runner.h"
 
@@ -10,29 +10,30 @@ namespace {
 
 WorldMutant g_world_mutant = WorldMutant::kNone;
 
-constexpr auto& of_replica = simulation::mutant_of<active_mutant<ReplicaMutant>>;
+constexpr auto& of_store = simulation::mutant_of<active_mutant<Mutant>>;
 constexpr auto& of_world = simulation::mutant_of<g_world_mutant>;
 
 const NamedMutant kMutants[] = {
-    of_replica("ack-before-durable", ReplicaMutant::kAckBeforeDurable),
-    of_replica("serve-after-lease", ReplicaMutant::kServeAfterLease),
-    of_replica("skip-epoch-check", ReplicaMutant::kSkipEpochCheck),
-    of_replica("no-promise-wait", ReplicaMutant::kNoPromiseWait),
-    of_replica("forget-promises", ReplicaMutant::kForgetPromises),
-    of_replica("learner-hole", ReplicaMutant::kLearnerHole),
-    of_replica("truncate-committed", ReplicaMutant::kTruncateCommitted),
-    of_replica("commit-at-majority", ReplicaMutant::kCommitAtMajority),
-    of_replica("release-twice", ReplicaMutant::kReleaseTwice),
-    of_replica("snapshot-off-by-one", ReplicaMutant::kSnapshotOffByOne),
-    of_replica("open-before-barrier", ReplicaMutant::kOpenBeforeBarrier),
-    of_replica("keep-old-acks", ReplicaMutant::kKeepOldAcks),
-    of_replica("believe-unverified", ReplicaMutant::kBelieveUnverified),
+    of_store("ack-before-durable", Mutant::kAckBeforeDurable),
+    of_store("serve-after-lease", Mutant::kServeAfterLease),
+    of_store("skip-epoch-check", Mutant::kSkipEpochCheck),
+    of_store("no-promise-wait", Mutant::kNoPromiseWait),
+    of_store("forget-promises", Mutant::kForgetPromises),
+    of_store("learner-hole", Mutant::kLearnerHole),
+    of_store("truncate-committed", Mutant::kTruncateCommitted),
+    of_store("commit-at-majority", Mutant::kCommitAtMajority),
+    of_store("release-twice", Mutant::kReleaseTwice),
+    of_store("snapshot-off-by-one", Mutant::kSnapshotOffByOne),
+    of_store("open-before-barrier", Mutant::kOpenBeforeBarrier),
+    of_store("keep-old-acks", Mutant::kKeepOldAcks),
+    of_store("believe-unverified", Mutant::kBelieveUnverified),
     of_world("lose-dedup", WorldMutant::kLoseDedup),
     of_world("serve-stale-map", WorldMutant::kServeStaleMap),
     of_world("ignore-cas-failure", WorldMutant::kIgnoreCasFailure),
 };
-static_assert(std::size(kMutants) == static_cast<size_t>(ReplicaMutant::kBelieveUnverified) +
-                                         static_cast<size_t>(WorldMutant::kIgnoreCasFailure),
+constexpr size_t kReplicaMutants =
+    static_cast<size_t>(Mutant::kBelieveUnverified) - static_cast<size_t>(Mutant::kAckBeforeDurable) + 1;
+static_assert(std::size(kMutants) == kReplicaMutants + static_cast<size_t>(WorldMutant::kIgnoreCasFailure),
               "a mutant without a name");
 
 }  // namespace

@@ -21,7 +21,7 @@
 
 namespace skua::kv::sim {
 
-/// Deliberate faults of the parts around the replica (its own are in kvstore/replication/replication_mutants.h).
+/// Deliberate faults of the parts around the replica (its own are in kvstore/types/mutants.h).
 enum class WorldMutant : uint8_t {
   kNone,
   kLoseDedup,         // a completion record is not applied with its entry at backups

@@ -12,6 +12,7 @@
 #include "kvstore/service/shard_server.h"
 #include "tests/kvstore/node/server_testing.h"
 #include "tests/kvstore/shard/engine_testing.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -61,7 +62,7 @@ class MarksOfMembersTest : public ::testing::Test {
     server_.shards().expect(kShard, 1);
     server_.shards().serve_replica(kShard, *db_, {kSelf, 1}, {});
     tell({{{kOther, 1}, 0}});
-    world_.wait_for([this] { return write(Mutation::put("plain", as_byte_span("v"))).status == KvStatus::kOk; });
+    world_.wait_for([this] { return write(mutations::put("plain", as_byte_span("v"))).status == KvStatus::kOk; });
   }
   void tell(std::vector<Learner> learners) {
     View view;
@@ -90,7 +91,7 @@ class MarksOfMembersTest : public ::testing::Test {
                 encoded_mutation({kRoute, mutation}));
   }
   static Mutation marked_put() {
-    Mutation put = Mutation::put("marked", as_byte_span("v"));
+    Mutation put = mutations::put("marked", as_byte_span("v"));
     put.mark.tag = 7;
     return put;
   }
@@ -108,7 +109,7 @@ TEST_F(MarksOfMembersTest, AnOlderReplicaKeepsMarksOutOfTheLogAndLetsOtherWrites
   EXPECT_EQ(refused.status, KvStatus::kUnimplemented);
   EXPECT_THAT(refused.why, HasSubstr("the-other"));
   const uint64_t last = server_.shards().replica(kShard)->last_index();
-  EXPECT_EQ(write(Mutation::put("plain", as_byte_span("w"))).status, KvStatus::kOk);
+  EXPECT_EQ(write(mutations::put("plain", as_byte_span("w"))).status, KvStatus::kOk);
   EXPECT_EQ(server_.shards().replica(kShard)->last_index(), last + 1);
   host_.other.takes_marks = true;
   EXPECT_EQ(write(marked_put()).status, KvStatus::kOk) << "the node was upgraded";
@@ -118,14 +119,14 @@ TEST_F(MarksOfMembersTest, AWriteThatKeepsAMarkIsRefusedLikeOneThatSetsIt) {
   host_.other.takes_marks = true;
   ASSERT_EQ(write(marked_put()).status, KvStatus::kOk);
   host_.other.takes_marks = false;
-  EXPECT_EQ(write(Mutation::append("marked", as_byte_span("x"))).status, KvStatus::kUnimplemented);
-  EXPECT_EQ(write(Mutation::append("plain", as_byte_span("x"))).status, KvStatus::kOk);
-  EXPECT_EQ(write(Mutation::put("marked", as_byte_span("v"))).status, KvStatus::kOk) << "which clears the mark";
+  EXPECT_EQ(write(mutations::append("marked", as_byte_span("x"))).status, KvStatus::kUnimplemented);
+  EXPECT_EQ(write(mutations::append("plain", as_byte_span("x"))).status, KvStatus::kOk);
+  EXPECT_EQ(write(mutations::put("marked", as_byte_span("v"))).status, KvStatus::kOk) << "which clears the mark";
 }
 
 TEST_F(MarksOfMembersTest, ABatchWithOneMarkIsRefusedAsAWhole) {
   BatchOpsBuilder ops;
-  ASSERT_TRUE(ops.add(Mutation::put("a", as_byte_span("v"))).ok());
+  ASSERT_TRUE(ops.add(mutations::put("a", as_byte_span("v"))).ok());
   ASSERT_TRUE(ops.add(marked_put()).ok());
   HeadBuffer buffer;
   const auto head = encode_batch_head({.route = kRoute, .ops = ops.ops()}, buffer);

@@ -14,6 +14,7 @@
 #include "tests/kvstore/node/server_testing.h"
 #include "tests/kvstore/service/shard_server_fixture.h"
 #include "tests/kvstore/shard/engine_testing.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -132,7 +133,7 @@ TEST_F(RocksdbServerTest, Get_TellsWhatIsLeftOfItsTime) {
   HeadBuffer head;
   for (const size_t size : {size_t{3}, size_t{214}, size_t{1000}}) {
     const std::string value(size, 'v');
-    world_->ask(Method::kPut, encoded_mutation({kRoute, Mutation::put("key", as_byte_span(value), {}, 100)}));
+    world_->ask(Method::kPut, encoded_mutation({kRoute, mutations::put("key", as_byte_span(value), {}, 100)}));
     GetRequest request{kRoute, "key"};
     request.wishes.ttl = true;
     const std::string with_ttl(as_string_view(encode_get(request, head).value()));
@@ -156,7 +157,7 @@ TEST_F(RocksdbServerTest, Get_TellsTheSizeOfAValueWithoutTheValue) {
   HeadBuffer head;
   for (const size_t size : {size_t{0}, size_t{3}, size_t{214}, size_t{1000}, size_t{100'000}}) {
     const std::string value(size, 'v');
-    world_->ask(Method::kPut, encoded_mutation({kRoute, Mutation::put("key", as_byte_span(value), {}, 100)}));
+    world_->ask(Method::kPut, encoded_mutation({kRoute, mutations::put("key", as_byte_span(value), {}, 100)}));
     GetRequest request{kRoute, "key"};
     request.wishes = {.ttl = true, .mark = false, .size_only = true};
     const std::string asked(as_string_view(encode_get(request, head).value()));
@@ -198,7 +199,7 @@ TEST_F(RocksdbServerTest, Get_OfFields_HasOnlyThese) {
         append_field(other, {"other", as_byte_span(std::string(other_size, 'o'))});
         const std::string expected = small + large;
         const std::string row = is_one_part ? other + expected : small + other + large;
-        Mutation put = Mutation::put("key", as_byte_span(row), {}, 100);
+        Mutation put = mutations::put("key", as_byte_span(row), {}, 100);
         put.mark = {.tag = 7, .row = true};
         world_->ask(Method::kPut, encoded_mutation({kRoute, put}));
         const auto check = [&](std::string_view from) {
@@ -243,7 +244,7 @@ TEST_F(RocksdbServerTest, Reads_TellMarksIfTheyAreAskedFor) {
   put("plain", "p");
   for (const size_t size : {size_t{3}, size_t{212}, size_t{1000}, size_t{20'000}}) {
     const std::string value(size, 'v');
-    Mutation put = Mutation::put("key", as_byte_span(value), {}, 100);
+    Mutation put = mutations::put("key", as_byte_span(value), {}, 100);
     put.mark.tag = 0xfeedf00d;
     world_->ask(Method::kPut, encoded_mutation({kRoute, put}));
     GetRequest request{kRoute, "key"};

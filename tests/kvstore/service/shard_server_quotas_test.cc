@@ -9,6 +9,7 @@
 #include "kvstore/service/shard_server.h"
 #include "tests/kvstore/node/server_testing.h"
 #include "tests/kvstore/service/shard_server_fixture.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -49,7 +50,7 @@ class LimitedShardTest : public testing::ShardServerTest {
   Answer get(const std::string& key = "key") { return world_.ask(Method::kGet, encoded_get(kRoute, key)); }
   Answer put(std::string_view value) { return world_.ask(Method::kPut, encoded_put(kRoute, "key", value)); }
   Answer put_as(uint64_t client_id, uint64_t seq) {
-    MutationRequest request{kRoute, Mutation::put("key", as_byte_span(std::string_view("v")))};
+    MutationRequest request{kRoute, mutations::put("key", as_byte_span(std::string_view("v")))};
     request.id = {client_id, seq, 1};
     return world_.ask(Method::kPut, encoded_mutation(request));
   }
@@ -126,7 +127,7 @@ TEST_F(LimitedShardTest, EachKeyAndEachOperationOfABatchCounts) {
   world_.pass(kSecond);
   BatchOpsBuilder ops;
   for (int i = 0; i < 10; ++i) {
-    ASSERT_TRUE(ops.add(Mutation::put("key", as_byte_span(std::string_view("v")))).ok());
+    ASSERT_TRUE(ops.add(mutations::put("key", as_byte_span(std::string_view("v")))).ok());
   }
   BatchRequest batch{kRoute};
   batch.ops = ops.ops();

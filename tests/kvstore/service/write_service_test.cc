@@ -11,6 +11,7 @@
 #include "tests/kvstore/node/server_testing.h"
 #include "tests/kvstore/service/shard_server_fixture.h"
 #include "tests/kvstore/shard/engine_testing.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -26,7 +27,7 @@ using testing::LargeValuesServerTest;
 using testing::RocksdbServerTest;
 
 std::string encoded_add(std::string_view key, int64_t delta, const RequestId& id = {}) {
-  return encoded_mutation({kRoute, Mutation::add(key, delta), id});
+  return encoded_mutation({kRoute, mutations::add(key, delta), id});
 }
 
 std::string encoded_batch(std::span<const Mutation> ops, const RequestId& id) {
@@ -100,7 +101,7 @@ TEST_F(RocksdbServerTest, Patch_ReplacesAFieldAndRefusesWhatIsNoRow) {
 /// memory only.
 TEST_F(RocksdbServerTest, Edit_CountsOnceHoweverOftenItIsSent) {
   const auto edit = [&](const std::string& fields, const RequestId& id) {
-    Mutation mutation = Mutation::edit("row", as_byte_span(fields), true);
+    Mutation mutation = mutations::edit("row", as_byte_span(fields), true);
     mutation.mark.row = true;
     HeadBuffer buffer;
     const MutationRequest request{kRoute, mutation, id, Durability::kDefault};
@@ -181,7 +182,7 @@ TEST_F(RocksdbServerTest, Add_OfAFullDiskIsRefusedButWhatWasDoneIsAnsweredAgain)
 
 TEST_F(RocksdbServerTest, Put_TellsTheDurabilityThatItHas) {
   for (const Durability asked : {Durability::kDefault, Durability::kMemory, Durability::kFlush, Durability::kSync}) {
-    const MutationRequest request{kRoute, Mutation::put("key", as_byte_span("v")), {}, asked};
+    const MutationRequest request{kRoute, mutations::put("key", as_byte_span("v")), {}, asked};
     const Answer answer = world_->ask(Method::kPut, encoded_mutation(request));
     const auto reply = decode_write_reply(as_byte_span(answer.bytes));
     ASSERT_TRUE(reply.ok()) << reply.status();
@@ -263,16 +264,18 @@ TEST_F(RocksdbServerTest, Batch_AllOrNothing) {
     EXPECT_TRUE(reply->applied);
     EXPECT_EQ(reply->from_record, i > 0);
     EXPECT_EQ(reply->head.version, 1u);
-    EXPECT_EQ(reply->entries.next()->version, 1u);
-    EXPECT_EQ(reply->entries.next()->value, 5);
+    auto entry = reply->entries.begin();
+    EXPECT_EQ(entry->version, 1u);
+    EXPECT_EQ((++entry)->value, 5);
   }
   const Mutation bad[] = {add_op, absent_op};
   const Answer answer = ask(bad, {4, 2, 2});
   auto reply = decode_batch_reply(as_byte_span(answer.bytes));
   ASSERT_TRUE(reply.ok()) << reply.status();
   EXPECT_FALSE(reply->applied);
-  EXPECT_EQ(reply->entries.next()->status, KvStatus::kOk);
-  EXPECT_EQ(reply->entries.next()->status, KvStatus::kAlreadyExists);
+  auto entry = reply->entries.begin();
+  EXPECT_EQ(entry->status, KvStatus::kOk);
+  EXPECT_EQ((++entry)->status, KvStatus::kAlreadyExists);
   EXPECT_EQ(get("a").value(), "5");
 }
 

@@ -13,6 +13,7 @@
 #include "kvstore/codec/key_hash.h"
 #include "kvstore/shard/write_op.h"
 #include "rpc/base/rng.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -51,8 +52,8 @@ class BatchWorkTest : public ::testing::Test {
 
 TEST_F(BatchWorkTest, ALaterOperationSeesTheEffectOfTheEarlierOne) {
   before_["a"] = "1";
-  EXPECT_EQ(evaluate({Mutation::append("a", as_byte_span("2")), Mutation::append("a", as_byte_span("3")),
-                      Mutation::put("b", as_byte_span("x")), Mutation::remove("b")}),
+  EXPECT_EQ(evaluate({mutations::append("a", as_byte_span("2")), mutations::append("a", as_byte_span("3")),
+                      mutations::put("b", as_byte_span("x")), mutations::remove("b")}),
             BatchWork::Outcome::kApplied);
   EXPECT_EQ(effects(), (std::map<std::string, std::string>{{"a", "123"}, {"b", "deleted"}}));
   op_.work->encode(op_);
@@ -80,20 +81,20 @@ TEST_F(BatchWorkTest, ManyOperationsOnFewKeysAreLikeOneAfterTheOther) {
       const bool is_here = state(key) != "deleted";
       switch (rng.below(4)) {
         case 0:
-          batch.push_back(Mutation::put(key, as_byte_span(value)));
+          batch.push_back(mutations::put(key, as_byte_span(value)));
           after[key] = value;
           break;
         case 1:
-          batch.push_back(Mutation::append(key, as_byte_span(value)));
+          batch.push_back(mutations::append(key, as_byte_span(value)));
           after[key] = is_here ? state(key) + value : value;
           break;
         case 2:
-          batch.push_back(Mutation::remove(key));
+          batch.push_back(mutations::remove(key));
           if (is_here) after[key] = "deleted";
           break;
         default:
           if (!is_here) continue;
-          batch.push_back(Mutation::expire(key, 5));
+          batch.push_back(mutations::expire(key, 5));
           after[key] = state(key);
           break;
       }
@@ -121,7 +122,7 @@ TEST_F(BatchWorkTest, ManyOperationsOnFewKeysAreLikeOneAfterTheOther) {
 
 TEST_F(BatchWorkTest, OneRefusedOperationRefusesAll) {
   before_["a"] = "1";
-  EXPECT_EQ(evaluate({Mutation::put("b", as_byte_span("x")), Mutation::put("a", {}, Condition::if_absent())}),
+  EXPECT_EQ(evaluate({mutations::put("b", as_byte_span("x")), mutations::put("a", {}, Condition::if_absent())}),
             BatchWork::Outcome::kNotApplied);
   EXPECT_EQ(op_.results[0].version, 0u);
   EXPECT_EQ(op_.results[1].status, KvStatus::kAlreadyExists);
@@ -129,15 +130,16 @@ TEST_F(BatchWorkTest, OneRefusedOperationRefusesAll) {
 }
 
 TEST_F(BatchWorkTest, ARemovalOfAMissingKeyRefusesAllOnlyIfItWantsTheKey) {
-  EXPECT_EQ(evaluate({Mutation::remove("lock"), Mutation::put("b", as_byte_span("x"))}), BatchWork::Outcome::kApplied);
-  EXPECT_EQ(evaluate({Mutation::remove("lock", Condition::if_present()), Mutation::put("b", as_byte_span("x"))}),
+  EXPECT_EQ(evaluate({mutations::remove("lock"), mutations::put("b", as_byte_span("x"))}),
+            BatchWork::Outcome::kApplied);
+  EXPECT_EQ(evaluate({mutations::remove("lock", Condition::if_present()), mutations::put("b", as_byte_span("x"))}),
             BatchWork::Outcome::kNotApplied);
   EXPECT_EQ(op_.results[0].status, KvStatus::kNotFound);
 }
 
 TEST_F(BatchWorkTest, AChecksVersionLetsTheBatchIn) {
   before_["a"] = "1";
-  EXPECT_EQ(evaluate({Mutation::check("a", 7), Mutation::check("none", 0), Mutation::put("b", as_byte_span("x"))}),
+  EXPECT_EQ(evaluate({mutations::check("a", 7), mutations::check("none", 0), mutations::put("b", as_byte_span("x"))}),
             BatchWork::Outcome::kApplied);
   EXPECT_EQ(effects(), (std::map<std::string, std::string>{{"b", "x"}}));
   EXPECT_EQ(op_.results[0], (MutationResult{KvStatus::kOk, 7}));
@@ -149,56 +151,56 @@ TEST_F(BatchWorkTest, AChecksVersionLetsTheBatchIn) {
 
 TEST_F(BatchWorkTest, AChecksVersionKeepsTheBatchOut) {
   before_["a"] = "1";
-  EXPECT_EQ(evaluate({Mutation::put("b", as_byte_span("x")), Mutation::check("a", 6)}),
+  EXPECT_EQ(evaluate({mutations::put("b", as_byte_span("x")), mutations::check("a", 6)}),
             BatchWork::Outcome::kNotApplied);
   EXPECT_EQ(op_.results[0], (MutationResult{KvStatus::kOk, 0}));
   EXPECT_EQ(op_.results[1], (MutationResult{KvStatus::kVersionMismatch, 7}));
-  EXPECT_EQ(evaluate({Mutation::check("a", 0)}), BatchWork::Outcome::kNotApplied);
-  EXPECT_EQ(evaluate({Mutation::check("none", 7)}), BatchWork::Outcome::kNotApplied);
+  EXPECT_EQ(evaluate({mutations::check("a", 0)}), BatchWork::Outcome::kNotApplied);
+  EXPECT_EQ(evaluate({mutations::check("none", 7)}), BatchWork::Outcome::kNotApplied);
   EXPECT_EQ(op_.results[0], (MutationResult{KvStatus::kVersionMismatch, 0}));
-  EXPECT_EQ(evaluate({Mutation::put("a", {}), Mutation::check("a", 7)}), BatchWork::Outcome::kNotApplied)
+  EXPECT_EQ(evaluate({mutations::put("a", {}), mutations::check("a", 7)}), BatchWork::Outcome::kNotApplied)
       << "it sees the writes before it";
 }
 
 TEST_F(BatchWorkTest, ATooLargeRecordIsNeverBuilt) {
   before_["a"] = std::string(1000, 'a');
-  std::vector<Mutation> batch(4, Mutation::append("a", as_byte_span("more")));
+  std::vector<Mutation> batch(4, mutations::append("a", as_byte_span("more")));
   EXPECT_EQ(evaluate(batch, 1008), BatchWork::Outcome::kTooLarge);
   EXPECT_GT(op_.work->record_bytes(), 1008u);
 }
 
 TEST_F(BatchWorkTest, OperationsOnOneKeyMayNotMakeAnyAmountOfValues) {
   before_["a"] = std::string(1000, 'a');
-  EXPECT_EQ(evaluate(std::vector<Mutation>(8, Mutation::append("a", {})), 1100), BatchWork::Outcome::kApplied);
-  EXPECT_EQ(evaluate(std::vector<Mutation>(9, Mutation::append("a", {})), 1100), BatchWork::Outcome::kTooMuch);
-  EXPECT_EQ(evaluate({Mutation::append("a", {})}, 1100), BatchWork::Outcome::kApplied) << "each batch counts its own";
+  EXPECT_EQ(evaluate(std::vector<Mutation>(8, mutations::append("a", {})), 1100), BatchWork::Outcome::kApplied);
+  EXPECT_EQ(evaluate(std::vector<Mutation>(9, mutations::append("a", {})), 1100), BatchWork::Outcome::kTooMuch);
+  EXPECT_EQ(evaluate({mutations::append("a", {})}, 1100), BatchWork::Outcome::kApplied) << "each batch counts its own";
 }
 
 TEST_F(BatchWorkTest, AReleasedBatchHasNothing) {
   before_["a"] = std::string(1000, 'a');
-  ASSERT_EQ(evaluate({Mutation::append("a", {}), Mutation::put("b", {})}), BatchWork::Outcome::kApplied);
+  ASSERT_EQ(evaluate({mutations::append("a", {}), mutations::put("b", {})}), BatchWork::Outcome::kApplied);
   op_.work->encode(op_);
   ASSERT_GT(op_.payload_bytes(), 1000u);
   op_.work->release(0);
   EXPECT_TRUE(op_.work->effects().empty());
   EXPECT_TRUE(op_.work->payload().empty());
   EXPECT_TRUE(op_.work->results().empty());
-  ASSERT_EQ(evaluate({Mutation::put("b", as_byte_span("x"))}), BatchWork::Outcome::kApplied);
+  ASSERT_EQ(evaluate({mutations::put("b", as_byte_span("x"))}), BatchWork::Outcome::kApplied);
   op_.work->encode(op_);
   EXPECT_EQ(effects(), (std::map<std::string, std::string>{{"b", "x"}}));
 }
 
 TEST_F(BatchWorkTest, Needed_OnlyKeysWhoseFirstOperationLooksAtTheOldState) {
-  const std::vector<Mutation> batch = {Mutation::put("new", as_byte_span("x")),
-                                       Mutation::append("new", {}),
-                                       Mutation::append("value", {}),
-                                       Mutation::remove("version"),
-                                       Mutation::check("checked", 3),
-                                       Mutation::check("both", 4),
-                                       Mutation::append("both", {}),
-                                       Mutation::check("written", 5),
-                                       Mutation::put("written", {}),
-                                       Mutation::append("written", {})};
+  const std::vector<Mutation> batch = {mutations::put("new", as_byte_span("x")),
+                                       mutations::append("new", {}),
+                                       mutations::append("value", {}),
+                                       mutations::remove("version"),
+                                       mutations::check("checked", 3),
+                                       mutations::check("both", 4),
+                                       mutations::append("both", {}),
+                                       mutations::check("written", 5),
+                                       mutations::put("written", {}),
+                                       mutations::append("written", {})};
   BatchWork work;
   work.begin(batch, KeyHasher(5));
   ASSERT_EQ(work.needed().size(), 5u);
@@ -213,7 +215,7 @@ TEST_F(BatchWorkTest, Needed_OnlyKeysWhoseFirstOperationLooksAtTheOldState) {
 }
 
 TEST_F(BatchWorkTest, TooManyBytesOfOldValuesFailTheBatch) {
-  const std::vector<Mutation> batch = {Mutation::append("a", {}), Mutation::append("b", {})};
+  const std::vector<Mutation> batch = {mutations::append("a", {}), mutations::append("b", {})};
   BatchWork work;
   work.begin(batch, KeyHasher(5));
   work.begin_fetch("a");

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/storage/shard_life.h"
 #include "rpc/base/check.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv::sim {
 namespace {
@@ -362,7 +363,7 @@ void CrashWorld::check_writable() {
     // The first one may be refused: the log's window may be full, which is when the engine begins to empty it.
     for (int attempt = 0; attempt < 4 && shard.twin.last_index() == before; ++attempt) {
       auto put = std::make_unique<Write>();
-      put->mutations = {Mutation::put("key0", as_byte_span("room"))};
+      put->mutations = {mutations::put("key0", as_byte_span("room"))};
       put->op.durability = Durability::kSync;
       move_time(20);
       for (Worker& worker : workers_) worker.engine->tick();

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/row.h"
 #include "tests/kvstore/shard/crash_world.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv::sim {
 namespace {
@@ -53,7 +54,7 @@ void CrashWorld::write_burst() {
     for (uint64_t m = one->is_batch ? rng_.between(1, batch_max) : 1; m > 0; --m) {
       Mutation mutation = random_mutation(shard, *one);
       if (one->is_batch && rng_.chance(0.2)) {
-        mutation = Mutation::check(mutation.key, rng_.chance(0.9) ? twin_row(shard, mutation.key).version : 7);
+        mutation = mutations::check(mutation.key, rng_.chance(0.9) ? twin_row(shard, mutation.key).version : 7);
       }
       one->mutations.push_back(mutation);
     }
@@ -92,7 +93,7 @@ Mutation CrashWorld::random_mutation(const Shard& shard, Write& write) {
   }
   const Condition version_only = condition.kind == Condition::Kind::kIfAbsent ? Condition::none() : condition;
   switch (rng_.below(10)) {
-    case 0: return Mutation::remove(key, version_only);
+    case 0: return mutations::remove(key, version_only);
     case 1: {
       std::string fields;
       const bool edits = !write.is_batch && rng_.chance(0.5);
@@ -102,17 +103,17 @@ Mutation CrashWorld::random_mutation(const Shard& shard, Write& write) {
         const bool removes = edits && rng_.chance(0.6);
         append_field(fields, {name, removes ? ByteSpan{} : as_byte_span(value), removes});
       }
-      Mutation patch = Mutation::patch(key, keep(fields), rng_.chance(0.5));
+      Mutation patch = mutations::patch(key, keep(fields), rng_.chance(0.5));
       patch.edits_row = edits;
       patch.mark.row = rng_.chance(0.2);
       return patch;
     }
-    case 2: return Mutation::add(key, static_cast<int64_t>(rng_.below(100)) - 50, version_only);
-    case 3: return Mutation::append(key, keep(absl::StrCat(rng_.below(10))), version_only);
-    case 4: return Mutation::expire(key, rng_.below(3) * 20, version_only);
-    case 5: return Mutation::put_keeping_ttl(key, keep(random_value()), condition);
+    case 2: return mutations::add(key, static_cast<int64_t>(rng_.below(100)) - 50, version_only);
+    case 3: return mutations::append(key, keep(absl::StrCat(rng_.below(10))), version_only);
+    case 4: return mutations::expire(key, rng_.below(3) * 20, version_only);
+    case 5: return mutations::put_keeping_ttl(key, keep(random_value()), condition);
     default: {
-      Mutation put = Mutation::put(key, keep(random_value()), condition, rng_.chance(0.2) ? rng_.between(1, 60) : 0);
+      Mutation put = mutations::put(key, keep(random_value()), condition, rng_.chance(0.2) ? rng_.between(1, 60) : 0);
       if (rng_.chance(0.4)) put.mark = {static_cast<uint32_t>(rng_.below(3)), rng_.chance(0.5)};
       return put;
     }

@@ -17,6 +17,7 @@
 #include "tests/kvstore/log/sim_device.h"
 #include "tests/kvstore/shard/engine_testing.h"
 #include "tests/kvstore/shard/engine_world.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv::testing {
 
@@ -193,7 +194,7 @@ class World : public EntryObserver {
     submit(std::move(again));
   }
   MutationResult put(size_t shard, std::string_view key, std::string_view value, Condition condition = {}) {
-    write(shard, Mutation::put(key, as_byte_span(value), condition));
+    write(shard, mutations::put(key, as_byte_span(value), condition));
     wait_for_answers();
     return last_result;
   }
@@ -416,7 +417,7 @@ class World : public EntryObserver {
 };
 
 inline Mutation put_of(std::string_view key, std::string_view value, Condition condition = {}) {
-  return Mutation::put(key, as_byte_span(value), condition);
+  return mutations::put(key, as_byte_span(value), condition);
 }
 
 }  // namespace skua::kv::testing

@@ -19,6 +19,7 @@
 #include "kvstore/codec/row.h"
 #include "kvstore/types/mutation.h"
 #include "rpc/base/rng.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv::testing {
 
@@ -226,10 +227,10 @@ class MutationMaker {
       return Condition::if_version(rng_.chance(0.5) ? version_of(key) : rng_.below(200));
     };
     switch (rng_.below(9)) {
-      case 0: return Mutation::remove(key, condition());
-      case 2: return Mutation::add(key, static_cast<int64_t>(rng_.below(100)) - 50, condition());
-      case 3: return Mutation::append(key, as_byte_span(keep(std::to_string(rng_.below(10)))), condition());
-      case 4: return Mutation::expire(key, rng_.below(3) * 20, condition());
+      case 0: return mutations::remove(key, condition());
+      case 2: return mutations::add(key, static_cast<int64_t>(rng_.below(100)) - 50, condition());
+      case 3: return mutations::append(key, as_byte_span(keep(std::to_string(rng_.below(10)))), condition());
+      case 4: return mutations::expire(key, rng_.below(3) * 20, condition());
       case 1: {
         std::string fields;
         const bool edits = may_edit && rng_.chance(0.5);
@@ -239,7 +240,7 @@ class MutationMaker {
           const bool removes = edits && rng_.chance(0.6);
           append_field(fields, {name, removes ? ByteSpan{} : as_byte_span(value), removes});
         }
-        Mutation patch = Mutation::patch(key, as_byte_span(keep(fields)), rng_.chance(0.5));
+        Mutation patch = mutations::patch(key, as_byte_span(keep(fields)), rng_.chance(0.5));
         patch.edits_row = edits;
         patch.mark.row = rng_.chance(0.2);
         return patch;
@@ -255,9 +256,9 @@ class MutationMaker {
           append_field(value, {"f0", as_byte_span(std::string(rng_.below(200), 'x'))});
         }
         const uint64_t ttl_ms = rng_.chance(0.3) ? rng_.between(1, 60) : 0;
-        Mutation put = Mutation::put(key, as_byte_span(keep(value)),
-                                     rng_.chance(0.2) ? Condition::if_absent() : condition(), ttl_ms);
-        if (rng_.chance(0.2)) put = Mutation::put_keeping_ttl(key, put.value, condition());
+        Mutation put = mutations::put(key, as_byte_span(keep(value)),
+                                      rng_.chance(0.2) ? Condition::if_absent() : condition(), ttl_ms);
+        if (rng_.chance(0.2)) put = mutations::put_keeping_ttl(key, put.value, condition());
         if (rng_.chance(0.4)) put.mark.tag = static_cast<uint32_t>(rng_.below(3));
         if (rng_.chance(0.2)) put.mark.row = check_marked_row(put.value).ok();
         return put;

@@ -9,6 +9,7 @@
 #include "kvstore/codec/effect.h"
 #include "kvstore/shard/worker_engine.h"
 #include "tests/kvstore/shard/engine_lives.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -127,8 +128,8 @@ class ColdEntryLogTest : public EntryLogTest {
 };
 
 TEST_F(ColdEntryLogTest, Lead_WritesThatWaitForTheDatabaseSinceBeforeAreRefused) {
-  const Mutation batch[] = {Mutation::add("key1", 1), Mutation::add("key2", 1)};
-  world_.write(0, Mutation::add("key0", 1));
+  const Mutation batch[] = {mutations::add("key1", 1), mutations::add("key2", 1)};
+  world_.write(0, mutations::add("key0", 1));
   world_.write_batch(0, batch);
   world_.write(0, put_of("key3", "blind"));
   ASSERT_EQ(world_.unanswered(), 3U) << "they wait for the database";
@@ -139,9 +140,9 @@ TEST_F(ColdEntryLogTest, Lead_WritesThatWaitForTheDatabaseSinceBeforeAreRefused)
 }
 
 TEST_F(ColdEntryLogTest, Lead_WritesBehindThemAreEvaluated) {
-  world_.write(0, Mutation::add("key0", 1));
+  world_.write(0, mutations::add("key0", 1));
   lead_again();
-  world_.write(0, Mutation::add("key0", 5));  // waits for the same read
+  world_.write(0, mutations::add("key0", 5));  // waits for the same read
   world_.tasks().run_until([&] { return world_.unanswered() == 1; });
   EXPECT_EQ(world_.counts[KvStatus::kWrongShard], 1U);
   ASSERT_EQ(proposals.size(), 1U);

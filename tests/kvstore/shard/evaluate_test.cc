@@ -4,6 +4,7 @@
 
 #include "kvstore/codec/size_limits.h"
 #include "tests/kvstore/shard/engine_testing.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -12,25 +13,25 @@ using testing::MutationMaker;
 using testing::TwinShard;
 
 TEST(Evaluate, NeedsCurrent_AllButUnconditionalPuts) {
-  EXPECT_FALSE(needs_current(Mutation::put("k", {})));
-  EXPECT_TRUE(needs_current(Mutation::put("k", {}, Condition::if_absent())));
-  EXPECT_TRUE(needs_current(Mutation::put("k", {}, Condition::if_present())));
-  EXPECT_TRUE(needs_current(Mutation::put_keeping_ttl("k", {})));
-  EXPECT_TRUE(needs_current(Mutation::remove("k")));
-  EXPECT_TRUE(needs_current(Mutation::patch("k", {}, true)));
+  EXPECT_FALSE(needs_current(mutations::put("k", {})));
+  EXPECT_TRUE(needs_current(mutations::put("k", {}, Condition::if_absent())));
+  EXPECT_TRUE(needs_current(mutations::put("k", {}, Condition::if_present())));
+  EXPECT_TRUE(needs_current(mutations::put_keeping_ttl("k", {})));
+  EXPECT_TRUE(needs_current(mutations::remove("k")));
+  EXPECT_TRUE(needs_current(mutations::patch("k", {}, true)));
 }
 
 TEST(Evaluate, Evaluate_RefusesWhatIsOutsideOfTheLimits) {
   std::string scratch;
-  EXPECT_EQ(evaluate(Mutation::put("", {}), {}, 0, scratch).result.status, KvStatus::kInvalidArgument);
-  EXPECT_EQ(evaluate(Mutation::put(std::string(kKeyBytesMax + 1, 'k'), {}), {}, 0, scratch).result.status,
+  EXPECT_EQ(evaluate(mutations::put("", {}), {}, 0, scratch).result.status, KvStatus::kInvalidArgument);
+  EXPECT_EQ(evaluate(mutations::put(std::string(kKeyBytesMax + 1, 'k'), {}), {}, 0, scratch).result.status,
             KvStatus::kInvalidArgument);
 }
 
 TEST(Evaluate, Add_CountsInDecimalAndRefusesWhatIsNone) {
   std::string scratch;
   const auto add = [&](std::string_view value, int64_t delta) {
-    const Evaluated evaluated = evaluate(Mutation::add("k", delta), {7, as_byte_span(value), 99}, 1, scratch);
+    const Evaluated evaluated = evaluate(mutations::add("k", delta), {7, as_byte_span(value), 99}, 1, scratch);
     if (evaluated.result.status == KvStatus::kOk) {
       EXPECT_EQ(as_string_view(*evaluated.value), std::to_string(evaluated.result.value));
       EXPECT_EQ(evaluated.expires_at, 99u) << "the expiry stays";
@@ -44,22 +45,22 @@ TEST(Evaluate, Add_CountsInDecimalAndRefusesWhatIsNone) {
   for (const char* none : {"", "x", "1x", " 1", "1 ", "+1", "007", "-0", "9223372036854775808", "1.0"}) {
     EXPECT_EQ(add(none, 1), (MutationResult{KvStatus::kNotANumber, 7})) << none;
   }
-  EXPECT_EQ(evaluate(Mutation::add("k", 5), {}, 0, scratch).result.value, 5);
+  EXPECT_EQ(evaluate(mutations::add("k", 5), {}, 0, scratch).result.value, 5);
 }
 
 TEST(Evaluate, Append_IsBounded) {
   std::string scratch;
   const std::string large(kValueBytesMax - 1, 'x');
-  EXPECT_EQ(evaluate(Mutation::append("k", as_byte_span("y")), {1, as_byte_span(large)}, 0, scratch).value->size(),
+  EXPECT_EQ(evaluate(mutations::append("k", as_byte_span("y")), {1, as_byte_span(large)}, 0, scratch).value->size(),
             kValueBytesMax);
-  EXPECT_EQ(evaluate(Mutation::append("k", as_byte_span("yz")), {1, as_byte_span(large)}, 0, scratch).result,
+  EXPECT_EQ(evaluate(mutations::append("k", as_byte_span("yz")), {1, as_byte_span(large)}, 0, scratch).result,
             (MutationResult{KvStatus::kInvalidArgument, 1}));
 }
 
 TEST(Evaluate, Put_KeepsTheTimeToLiveIfAsked) {
   std::string scratch;
   const CurrentState current = {5, as_byte_span("old"), 100};
-  const Mutation put = Mutation::put_keeping_ttl("k", as_byte_span("new"));
+  const Mutation put = mutations::put_keeping_ttl("k", as_byte_span("new"));
   EXPECT_EQ(evaluate(put, current, 99, scratch).expires_at, 100u);
   EXPECT_EQ(as_string_view(*evaluate(put, current, 99, scratch).value), "new");
   EXPECT_EQ(evaluate(put, current, 100, scratch).expires_at, 0u) << "a new key does not expire";
@@ -73,23 +74,23 @@ TEST(Evaluate, Mark_IsSetByPutsAndKeptByTheOthers) {
   const RecordMark mark = {7, true};
   const CurrentState counter = {5, as_byte_span("7"), 0, mark};
   const CurrentState row = {5, as_byte_span(fields), 0, mark};
-  EXPECT_EQ(evaluate(Mutation::put("k", {}), counter, 1, scratch).mark, RecordMark());
-  Mutation put = Mutation::put_keeping_ttl("k", {});
+  EXPECT_EQ(evaluate(mutations::put("k", {}), counter, 1, scratch).mark, RecordMark());
+  Mutation put = mutations::put_keeping_ttl("k", {});
   put.mark = {1, false};
   EXPECT_EQ(evaluate(put, counter, 1, scratch).mark, (RecordMark{1, false}));
-  EXPECT_EQ(evaluate(Mutation::add("k", 1), counter, 1, scratch).mark, mark);
+  EXPECT_EQ(evaluate(mutations::add("k", 1), counter, 1, scratch).mark, mark);
   const CurrentState text = {5, as_byte_span("7"), 0, {7, false}};
-  EXPECT_EQ(evaluate(Mutation::append("k", {}), text, 1, scratch).mark, (RecordMark{7, false}));
-  EXPECT_EQ(evaluate(Mutation::expire("k", 1), counter, 1, scratch).mark, mark);
-  EXPECT_EQ(evaluate(Mutation::patch("k", as_byte_span(fields), false), row, 1, scratch).mark, mark);
-  EXPECT_EQ(evaluate(Mutation::add("k", 1), {}, 1, scratch).mark, RecordMark());
+  EXPECT_EQ(evaluate(mutations::append("k", {}), text, 1, scratch).mark, (RecordMark{7, false}));
+  EXPECT_EQ(evaluate(mutations::expire("k", 1), counter, 1, scratch).mark, mark);
+  EXPECT_EQ(evaluate(mutations::patch("k", as_byte_span(fields), false), row, 1, scratch).mark, mark);
+  EXPECT_EQ(evaluate(mutations::add("k", 1), {}, 1, scratch).mark, RecordMark());
 }
 
 TEST(Evaluate, Patch_OfRowsOnlyTakesWhatIsMarked) {
   std::string scratch;
   std::string fields;
   append_field(fields, {"f", as_byte_span("v")});
-  Mutation patch = Mutation::patch("k", as_byte_span(fields), true);
+  Mutation patch = mutations::patch("k", as_byte_span(fields), true);
   patch.mark.row = true;
   EXPECT_EQ(evaluate(patch, {}, 1, scratch).mark, (RecordMark{0, true}));
   EXPECT_EQ(evaluate(patch, {5, as_byte_span(fields), 0, {3, true}}, 1, scratch).mark, (RecordMark{3, true}));
@@ -105,17 +106,17 @@ TEST(Evaluate, Edit_CountsAndTakesTheKeyWithTheLastField) {
   const CurrentState row = {5, as_byte_span(fields), 99, {3, true}};
   std::string remove_f;
   append_field(remove_f, {.name = "f", .is_removed = true});
-  const Evaluated one = evaluate(Mutation::edit("k", as_byte_span(remove_f), false), row, 1, scratch);
+  const Evaluated one = evaluate(mutations::edit("k", as_byte_span(remove_f), false), row, 1, scratch);
   EXPECT_EQ(one.result, (MutationResult{KvStatus::kOk, 0, PatchCounts{0, 1, 1}.word()}));
   EXPECT_EQ(one.expires_at, 99u);
   EXPECT_EQ(one.mark, (RecordMark{3, true}));
   EXPECT_EQ(as_string_view(*find_field(*one.value, "g")), "w");
   std::string remove_all = remove_f;
   append_field(remove_all, {.name = "g", .is_removed = true});
-  const Evaluated all = evaluate(Mutation::edit("k", as_byte_span(remove_all), true), row, 1, scratch);
+  const Evaluated all = evaluate(mutations::edit("k", as_byte_span(remove_all), true), row, 1, scratch);
   EXPECT_EQ(all.result, (MutationResult{KvStatus::kOk, 0, PatchCounts{0, 2, 0}.word()}));
   EXPECT_FALSE(all.value.has_value());
-  const Evaluated made = evaluate(Mutation::edit("k", as_byte_span(fields), true), {}, 1, scratch);
+  const Evaluated made = evaluate(mutations::edit("k", as_byte_span(fields), true), {}, 1, scratch);
   EXPECT_EQ(made.result.value, (PatchCounts{2, 0, 2}.word()));
 }
 
@@ -126,14 +127,14 @@ TEST(Evaluate, Edit_ThatChangesNothingHasNoEffect) {
   const CurrentState row = {5, as_byte_span(fields), 0, {0, true}};
   std::string edit;
   append_field(edit, {.name = "none", .is_removed = true});
-  const Evaluated none = evaluate(Mutation::edit("k", as_byte_span(edit), true), row, 1, scratch);
+  const Evaluated none = evaluate(mutations::edit("k", as_byte_span(edit), true), row, 1, scratch);
   EXPECT_TRUE(none.is_unchanged);
   EXPECT_EQ(none.result, (MutationResult{KvStatus::kOk, 5, PatchCounts{0, 0, 1}.word()}));
   for (const bool creates : {false, true}) {
-    EXPECT_EQ(evaluate(Mutation::edit("k", as_byte_span(edit), creates), {}, 1, scratch).result.status,
+    EXPECT_EQ(evaluate(mutations::edit("k", as_byte_span(edit), creates), {}, 1, scratch).result.status,
               KvStatus::kNotFound);
   }
-  Mutation marked = Mutation::edit("k", as_byte_span(edit), true);
+  Mutation marked = mutations::edit("k", as_byte_span(edit), true);
   marked.mark.row = true;
   EXPECT_EQ(evaluate(marked, {5, as_byte_span(fields), 0, {}}, 1, scratch).result.status, KvStatus::kNotARow);
 }
@@ -145,7 +146,7 @@ TEST(Evaluate, Edit_BeyondTheLimitsSaysWhich) {
   std::string edit;
   append_field(edit, {"f", as_byte_span("v")});
   const Evaluated evaluated =
-      evaluate(Mutation::edit("k", as_byte_span(edit), true), {5, as_byte_span(fields), 0, {}}, 1, scratch);
+      evaluate(mutations::edit("k", as_byte_span(edit), true), {5, as_byte_span(fields), 0, {}}, 1, scratch);
   EXPECT_EQ(evaluated.result, (MutationResult{KvStatus::kInvalidArgument, 5}));
   EXPECT_NE(evaluated.why.find("1,024"), std::string_view::npos);
 }
@@ -154,7 +155,7 @@ TEST(Evaluate, Append_LeavesRowsAlone) {
   std::string scratch;
   std::string fields;
   append_field(fields, {"f", as_byte_span("v")});
-  const Mutation append = Mutation::append("k", as_byte_span(fields));
+  const Mutation append = mutations::append("k", as_byte_span(fields));
   EXPECT_EQ(evaluate(append, {5, as_byte_span(fields), 0, {3, true}}, 1, scratch).result,
             (MutationResult{KvStatus::kIsARow, 5}));
   EXPECT_EQ(evaluate(append, {5, as_byte_span(fields), 0, {3, false}}, 1, scratch).result.status, KvStatus::kOk);
@@ -165,8 +166,8 @@ TEST(Evaluate, IfPresent_WritesOnlyWhatIsThere) {
   std::string scratch;
   const CurrentState current = {5, as_byte_span("7"), 100};
   for (const Mutation& mutation :
-       {Mutation::put("k", {}, Condition::if_present()), Mutation::add("k", 1, Condition::if_present()),
-        Mutation::append("k", {}, Condition::if_present()), Mutation::remove("k", Condition::if_present())}) {
+       {mutations::put("k", {}, Condition::if_present()), mutations::add("k", 1, Condition::if_present()),
+        mutations::append("k", {}, Condition::if_present()), mutations::remove("k", Condition::if_present())}) {
     EXPECT_EQ(evaluate(mutation, current, 99, scratch).result.status, KvStatus::kOk);
     EXPECT_EQ(evaluate(mutation, current, 100, scratch).result, (MutationResult{KvStatus::kNotFound, 0}));
     EXPECT_EQ(evaluate(mutation, {}, 1, scratch).result, (MutationResult{KvStatus::kNotFound, 0}));
@@ -176,17 +177,17 @@ TEST(Evaluate, IfPresent_WritesOnlyWhatIsThere) {
 TEST(Evaluate, Any_WhatHasExpiredIsAbsent) {
   std::string scratch;
   const CurrentState current = {5, as_byte_span("7"), 100};
-  EXPECT_EQ(evaluate(Mutation::remove("k"), current, 99, scratch).result.status, KvStatus::kOk);
-  EXPECT_EQ(evaluate(Mutation::remove("k"), current, 100, scratch).result.status, KvStatus::kNotFound);
-  EXPECT_EQ(evaluate(Mutation::put("k", {}, Condition::if_absent()), current, 100, scratch).result.status,
+  EXPECT_EQ(evaluate(mutations::remove("k"), current, 99, scratch).result.status, KvStatus::kOk);
+  EXPECT_EQ(evaluate(mutations::remove("k"), current, 100, scratch).result.status, KvStatus::kNotFound);
+  EXPECT_EQ(evaluate(mutations::put("k", {}, Condition::if_absent()), current, 100, scratch).result.status,
             KvStatus::kOk);
-  const Evaluated added = evaluate(Mutation::add("k", 1), current, 100, scratch);
+  const Evaluated added = evaluate(mutations::add("k", 1), current, 100, scratch);
   EXPECT_EQ(added.result.value, 1);
   EXPECT_EQ(added.expires_at, 0u) << "a new key does not expire";
-  EXPECT_EQ(evaluate(Mutation::expire("k", 10), current, 99, scratch).expires_at, 109u);
-  EXPECT_EQ(evaluate(Mutation::expire("k", 0), current, 99, scratch).expires_at, 0u);
-  EXPECT_EQ(evaluate(Mutation::expire("k", 10), current, 100, scratch).result.status, KvStatus::kNotFound);
-  EXPECT_EQ(evaluate(Mutation::put("k", {}, {}, UINT64_MAX), {}, 100, scratch).expires_at, UINT64_MAX);
+  EXPECT_EQ(evaluate(mutations::expire("k", 10), current, 99, scratch).expires_at, 109u);
+  EXPECT_EQ(evaluate(mutations::expire("k", 0), current, 99, scratch).expires_at, 0u);
+  EXPECT_EQ(evaluate(mutations::expire("k", 10), current, 100, scratch).result.status, KvStatus::kNotFound);
+  EXPECT_EQ(evaluate(mutations::put("k", {}, {}, UINT64_MAX), {}, 100, scratch).expires_at, UINT64_MAX);
 }
 
 TEST(Evaluate, Evaluate_AgreesWithTwin) {

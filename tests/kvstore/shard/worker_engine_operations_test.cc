@@ -5,6 +5,7 @@
 
 #include "kvstore/completions/completion_limits.h"
 #include "tests/kvstore/shard/engine_lives.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -17,7 +18,7 @@ TEST(WorkerEngine, Expire_KeysAreAbsentFromTheirTimeOn) {
   World world(14);
   world.start();
   const auto put_until = [&](std::string_view key, uint64_t ttl_ms) {
-    world.write(0, Mutation::put(key, as_byte_span("v"), {}, ttl_ms));
+    world.write(0, mutations::put(key, as_byte_span("v"), {}, ttl_ms));
     world.wait_for_answers();
   };
   const auto advance = [&](uint64_t ms) {
@@ -26,8 +27,8 @@ TEST(WorkerEngine, Expire_KeysAreAbsentFromTheirTimeOn) {
   };
   put_until("key0", 100);
   put_until("key1", 100);
-  world.write(0, Mutation::expire("key1", 0));
-  world.write(0, Mutation::append("key0", as_byte_span("w")));
+  world.write(0, mutations::expire("key1", 0));
+  world.write(0, mutations::append("key0", as_byte_span("w")));
   world.wait_for_answers();
   advance(99);
   EXPECT_EQ(world.read(0, "key0").value, "vw") << "APPEND keeps the expiry";
@@ -47,7 +48,7 @@ TEST(WorkerEngine, Expire_KeysAreAbsentFromTheirTimeOn) {
   world.start();
   world.engine().set_time(world.now_ms, world.now_ms);
   EXPECT_EQ(world.read(0, "key2").value, "(none)") << "a miss whose row has expired";
-  world.write(0, Mutation::remove("key2"));
+  world.write(0, mutations::remove("key2"));
   world.wait_for_answers();
   EXPECT_EQ(world.last_result.status, KvStatus::kNotFound);
 }
@@ -57,14 +58,14 @@ TEST(WorkerEngine, Attempt_IsAnsweredOnceAndForAll) {
   world.start();
   const RequestId id = {77, 1, 1};
   world.gate.close();
-  world.write(0, Mutation::add("key0", 5), {}, id);
-  world.write(0, Mutation::add("key0", 5), {}, id);  // under way
+  world.write(0, mutations::add("key0", 5), {}, id);
+  world.write(0, mutations::add("key0", 5), {}, id);  // under way
   world.gate.open();
   world.wait_for_answers();
   EXPECT_EQ(world.last_result, (MutationResult{KvStatus::kOk, 1, 5}));
   EXPECT_TRUE(world.last_was_record);
   const auto again = [&](const RequestId& which) {
-    world.write(0, Mutation::add("key0", 5), {}, which);
+    world.write(0, mutations::add("key0", 5), {}, which);
     world.wait_for_answers();
     return world.last_result;
   };
@@ -87,9 +88,9 @@ TEST(WorkerEngine, Attempt_BatchWithChecksIsAnsweredAgain) {
   World world(18);
   world.start();
   world.put(0, "key1", "v");
-  const Mutation applied[] = {Mutation::check("key1", 1), Mutation::check("key5", 0), put_of("key2", "x")};
-  const Mutation refused[] = {put_of("key3", "x"), Mutation::check("key1", 2)};
-  const Mutation idle[] = {Mutation::check("key1", 1), Mutation::remove("key9")};
+  const Mutation applied[] = {mutations::check("key1", 1), mutations::check("key5", 0), put_of("key2", "x")};
+  const Mutation refused[] = {put_of("key3", "x"), mutations::check("key1", 2)};
+  const Mutation idle[] = {mutations::check("key1", 1), mutations::remove("key9")};
   const auto ask = [&](std::span<const Mutation> batch, uint64_t seq) {
     world.write_batch(0, batch, {77, seq, 1});
     world.wait_for_answers();
@@ -117,9 +118,9 @@ TEST(WorkerEngine, Attempt_WithoutEffectIsAnsweredAgainAndNotExecutedLate) {
   world.start();
   world.put(0, "key1", "v");
   const Mutation refused[] = {put_of("key0", "x"), put_of("key1", "y", Condition::if_absent())};
-  const Mutation idle[] = {Mutation::remove("key0"), Mutation::remove("key9")};
+  const Mutation idle[] = {mutations::remove("key0"), mutations::remove("key9")};
   const auto ask = [&] {
-    world.write(0, Mutation::remove("key0"), {}, {77, 1, 1});
+    world.write(0, mutations::remove("key0"), {}, {77, 1, 1});
     world.wait_for_answers();
     EXPECT_EQ(world.last_result, (MutationResult{KvStatus::kNotFound, 0}));
     world.write(0, put_of("key1", "late", Condition::if_version(2)), {}, {77, 2, 1});
@@ -141,17 +142,17 @@ TEST(WorkerEngine, Attempt_WithoutEffectIsAnsweredAgainAndNotExecutedLate) {
   world.put(0, "key1", "v");
   world.put(0, "key0", "v");
   world.put(0, "key9", "v");
-  world.write(0, Mutation::remove("key1"));
+  world.write(0, mutations::remove("key1"));
   world.wait_for_answers();
   ask();
   EXPECT_TRUE(world.last_was_record);
   EXPECT_EQ(world.engine().counters().writes_repeated, 4u);
   EXPECT_EQ(world.read(0, "key0").value, "v");
   world.check_all();
-  world.write(0, Mutation::remove("key0"), {}, {77, 5, 5});
+  world.write(0, mutations::remove("key0"), {}, {77, 5, 5});
   world.wait_for_answers();
   EXPECT_EQ(world.last_result.status, KvStatus::kOk) << "another one";
-  world.write(0, Mutation::remove("key9"), {}, {77, 1, 1});
+  world.write(0, mutations::remove("key9"), {}, {77, 1, 1});
   world.wait_for_answers();
   EXPECT_EQ(world.last_result.status, KvStatus::kStaleRetry);
 }
@@ -159,7 +160,7 @@ TEST(WorkerEngine, Attempt_WithoutEffectIsAnsweredAgainAndNotExecutedLate) {
 TEST(WorkerEngine, Expiry_FollowsAWallClockThatWasWrong) {
   World world(34);
   world.start();
-  world.write(0, Mutation::put("key0", as_byte_span("v"), {}, 1000));
+  world.write(0, mutations::put("key0", as_byte_span("v"), {}, 1000));
   world.wait_for_answers();
   const auto is_there_at = [&](uint64_t unix_ms) {
     world.engine().set_time(unix_ms, world.now_ms);
@@ -177,7 +178,7 @@ TEST(WorkerEngine, Attempt_IsAnsweredAgainWhateverTheWallClockShows) {
   World world(33);
   world.start();
   const auto add = [&](const RequestId& id) {
-    world.write(0, Mutation::add("key0", 1), {}, id);
+    world.write(0, mutations::add("key0", 1), {}, id);
     world.wait_for_answers();
     return world.last_result.value;
   };
@@ -201,7 +202,7 @@ TEST(WorkerEngine, Attempt_OfAClientForgottenForOthersIsNotExecutedAgain) {
   world.start();
   world.engine().set_time(world.now_ms, world.now_ms);
   const auto add = [&](const RequestId& id) {
-    world.write(0, Mutation::add("key0", 1), {}, id);
+    world.write(0, mutations::add("key0", 1), {}, id);
     world.wait_for_answers();
     return world.last_result;
   };
@@ -263,8 +264,8 @@ TEST(WorkerEngine, Batch_AllOrNothing) {
   World world(17);
   world.start();
   world.put(0, "key0", "1");
-  const Mutation good[] = {Mutation::add("key0", 1), Mutation::add("key0", 1), put_of("key1", "new"),
-                           Mutation::remove("key9")};
+  const Mutation good[] = {mutations::add("key0", 1), mutations::add("key0", 1), put_of("key1", "new"),
+                           mutations::remove("key9")};
   world.write_batch(0, good);
   world.wait_for_answers();
   EXPECT_EQ(world.last_result, (MutationResult{KvStatus::kOk, 2}));
@@ -288,8 +289,8 @@ TEST(WorkerEngine, Batch_ReadsWhatItNeedsAndHoldsUpWhatComesBehind) {
   for (int i = 0; i < 6; ++i) world.put(0, "key" + std::to_string(i), "1");
   world.stop();
   world.start();
-  const Mutation batch[] = {Mutation::add("key0", 1), Mutation::add("key1", 1), Mutation::add("key2", 1)};
-  world.write(0, Mutation::add("key0", 10));  // parked before the batch
+  const Mutation batch[] = {mutations::add("key0", 1), mutations::add("key1", 1), mutations::add("key2", 1)};
+  world.write(0, mutations::add("key0", 10));  // parked before the batch
   world.write_batch(0, batch);
   world.write(0, put_of("key2", "5"));
   world.write_batch(0, batch);
@@ -312,15 +313,15 @@ TEST(WorkerEngine, Batch_OldValuesThatAreReadForItAreBounded) {
     world.wait_for_answers();
     return world.last_result.status;
   };
-  const auto append = [](std::string_view key) { return Mutation::append(key, as_byte_span("y")); };
+  const auto append = [](std::string_view key) { return mutations::append(key, as_byte_span("y")); };
   const Mutation two[] = {append("key0"), append("key1"), append("key0"), append("key1")};
   EXPECT_EQ(run(two), KvStatus::kOk) << "each is read once";
   const Mutation three[] = {append("key0"), append("key1"), append("key2")};
   EXPECT_EQ(run(three), KvStatus::kResourceExhausted);
   EXPECT_NE(world.last_why.find("must be read from the disk"), std::string::npos) << world.last_why;
   EXPECT_EQ(world.put(0, "key3", "v").version, 6u) << "nothing was applied, and writes behind it go on";
-  const Mutation by_version[] = {Mutation::remove("key0"), put_of("key1", "v", Condition::if_version(5)),
-                                 Mutation::remove("key2", Condition::if_version(3)), append("key3")};
+  const Mutation by_version[] = {mutations::remove("key0"), put_of("key1", "v", Condition::if_version(5)),
+                                 mutations::remove("key2", Condition::if_version(3)), append("key3")};
   EXPECT_EQ(run(by_version), KvStatus::kOk) << "values that only their versions are asked of do not count";
   world.check_all();
 }
@@ -336,7 +337,7 @@ TEST(WorkerEngine, Batch_ReadsNothingThatItDoesNotRestOn) {
   const size_t reads = world.disk(0).reads();
   std::vector<Mutation> batch;
   for (const std::string& key : keys) batch.push_back(put_of(key, "5"));
-  for (const std::string& key : keys) batch.push_back(Mutation::add(key, 1));
+  for (const std::string& key : keys) batch.push_back(mutations::add(key, 1));
   world.write_batch(0, batch);
   world.wait_for_answers();
   EXPECT_EQ(world.last_result.status, KvStatus::kOk);
@@ -344,7 +345,7 @@ TEST(WorkerEngine, Batch_ReadsNothingThatItDoesNotRestOn) {
   world.stop();
   world.start();
   batch.clear();
-  for (const std::string& key : keys) batch.push_back(Mutation::add(key, 1));
+  for (const std::string& key : keys) batch.push_back(mutations::add(key, 1));
   world.write_batch(0, batch);
   world.wait_for_answers();
   EXPECT_EQ(world.last_results.back().value, 7);
@@ -358,7 +359,8 @@ TEST(WorkerEngine, Write_WhatTheLogCanNeverTakeIsRefusedBeforeItIsAnswered) {
   ASSERT_EQ(world.put(0, "key0", half).status, KvStatus::kOk);
   ASSERT_EQ(world.put(0, "key1", half).status, KvStatus::kOk);
   const Mutation puts[] = {put_of("key2", half), put_of("key3", half)};
-  const Mutation appends[] = {Mutation::append("key0", as_byte_span("y")), Mutation::append("key1", as_byte_span("y"))};
+  const Mutation appends[] = {mutations::append("key0", as_byte_span("y")),
+                              mutations::append("key1", as_byte_span("y"))};
   const auto is_refused = [&] {
     world.wait_for_answers();
     EXPECT_NE(world.last_why.find("--log-segment"), std::string::npos) << world.last_why;
@@ -374,7 +376,7 @@ TEST(WorkerEngine, Write_WhatTheLogCanNeverTakeIsRefusedBeforeItIsAnswered) {
     EXPECT_TRUE(is_refused());
   }
   // What an operation of the batch replaces does not count.
-  std::vector<Mutation> growing(5, Mutation::append("key0", as_byte_span(std::string_view(half).substr(0, 1024))));
+  std::vector<Mutation> growing(5, mutations::append("key0", as_byte_span(std::string_view(half).substr(0, 1024))));
   world.write_batch(0, growing, {77, 1, 1}, Durability::kMemory);
   world.wait_for_answers();
   EXPECT_EQ(world.last_result, (MutationResult{KvStatus::kOk, 3}));

@@ -8,6 +8,7 @@
 #include "kvstore/codec/effect.h"
 #include "kvstore/codec/size_limits.h"
 #include "tests/kvstore/shard/engine_lives.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -24,8 +25,8 @@ TEST(WorkerEngine, Write_EachKindIsAnsweredAndSeen) {
   EXPECT_EQ(world.put(0, "key1", "b", Condition::if_absent()), (MutationResult{KvStatus::kAlreadyExists, 1}));
   EXPECT_EQ(world.put(0, "key1", "b", Condition::if_version(1)), (MutationResult{KvStatus::kOk, 2}));
   EXPECT_EQ(world.put(1, "key1", "other shard"), (MutationResult{KvStatus::kOk, 1}));
-  world.write(0, Mutation::remove("key1"));
-  world.write(0, Mutation::remove("key1"));
+  world.write(0, mutations::remove("key1"));
+  world.write(0, mutations::remove("key1"));
   world.wait_for_answers();
   EXPECT_EQ(world.last_result, (MutationResult{KvStatus::kNotFound, 0}));
   world.check_all();

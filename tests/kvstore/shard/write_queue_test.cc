@@ -13,6 +13,7 @@
 
 #include "kvstore/shard/batch_work.h"
 #include "rpc/base/rng.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -83,7 +84,7 @@ class WriteQueueTest : public ::testing::Test {
 
   static void make_batch(TestWrite& write) {
     for (const std::string& key : write.keys) {
-      write.batch.push_back(write.deletes ? Mutation::remove(key) : Mutation::put(key, as_byte_span(write.value)));
+      write.batch.push_back(write.deletes ? mutations::remove(key) : mutations::put(key, as_byte_span(write.value)));
     }
     write.op.batch = write.batch;
     write.op.work = std::make_unique<BatchWork>();

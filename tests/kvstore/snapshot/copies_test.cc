@@ -18,6 +18,7 @@
 #include "tests/conformance/fabric.h"
 #include "tests/kvstore/log/sim_device.h"
 #include "tests/kvstore/shard/engine_world.h"
+#include "tests/kvstore/types/mutations.h"
 
 namespace skua::kv {
 namespace {
@@ -100,7 +101,7 @@ class Store {
 
   void put(std::string_view key, std::string_view value) {
     HeadBuffer head;
-    const MutationRequest request{kRoute, Mutation::put(key, as_byte_span(value))};
+    const MutationRequest request{kRoute, mutations::put(key, as_byte_span(value))};
     const auto bytes = encode_mutation_head(request, head).value();
     ask(Method::kPut, std::string(as_string_view(bytes)).append(value));
   }
