@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "control/security/exposure.h"
 
@@ -78,22 +80,6 @@ absl::Status check_reachable(const Listening& wanted) {
                    "the address or name of this machine under which they reach it"));
 }
 
-class Socket {
- public:
-  explicit Socket(int fd) : fd_(fd) {}
-  ~Socket() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&&) = delete;
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 absl::Status bind_error(const char* option, const std::string& host, uint32_t port, int error) {
   const std::string what = absl::StrCat(option, ": cannot listen on ", with_port(host, port), ": ",
                                         std::error_code(error, std::generic_category()).message());
@@ -117,21 +103,22 @@ absl::Status not_found(const std::string& what, int error, const char* way_out) 
   return wrong(absl::StrCat(text, way_out));
 }
 
-/// Binds and listens. Keeps the socket in `bound`, so that binding the same port again fails.
-absl::Status bind_one(const char* option, const std::string& host, uint32_t port, std::vector<Socket>& bound) {
+/// Binds and listens. Leaves the socket in `bound` open, so that binding the same port again fails.
+absl::Status bind_one(const char* option, const std::string& host, uint32_t port, std::vector<int>& bound) {
   int error = 0;
   const Addresses found = look_up(host, absl::StrCat(port), AI_PASSIVE, AF_UNSPEC, error);
   if (error != 0) {
     return not_found(absl::StrCat(option, ": ", host, " is not a host"), error,
                      "give an address of this machine (ip addr shows them)");
   }
-  Socket socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return bind_error(option, host, port, errno);
+  bound.push_back(socket);
   const int on = 1;
-  if (socket.get() < 0 || setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      ::bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(socket.get(), 1) != 0) {
+  if (setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      ::bind(socket, found->ai_addr, found->ai_addrlen) != 0 || ::listen(socket, 1) != 0) {
     return bind_error(option, host, port, errno);
   }
-  bound.push_back(std::move(socket));
   return absl::OkStatus();
 }
 
@@ -198,7 +185,8 @@ std::string loopback_warning(const Listening& wanted, const std::string& adverti
 }
 
 absl::Status probe_listening(const Listening& wanted) {
-  std::vector<Socket> bound;
+  std::vector<int> bound;
+  const absl::Cleanup close_all = [&bound] { std::ranges::for_each(bound, ::close); };
   absl::Status status = bind_one("--grpc-address", wanted.grpc_host, wanted.grpc_port, bound);
   for (uint32_t i = 0; status.ok() && !wanted.data_host.empty() && i < wanted.workers; ++i) {
     const uint32_t port = wanted.data_port == 0 ? 0 : wanted.data_port + i;

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,9 +34,7 @@
 #include "kvstore/node/machine_memory.h"
 #include "kvstore/node/memory_budget.h"
 #include "kvstore/node/node.h"
-#include "kvstore/node/node_limits.h"
 #include "kvstore/node/node_state.h"
-#include "kvstore/node/process_limits.h"
 #include "kvstore/node/skuad_exit.h"
 #include "kvstore/node/skuad_gateway.h"
 #include "kvstore/node/skuad_network.h"
@@ -73,29 +71,6 @@ bool pause_for_room(const app::Logger& logger, app::StopSignal& stop, const absl
   }
   return !stop.wait_for(kReopenPauseNs).has_value();
 }
-
-/// Carries the reason why the node must end from one of its threads to main().
-class Ending {
- public:
-  explicit Ending(app::StopSignal& stop) : stop_(stop) {}
-
-  void fatal(const absl::Status& why) {
-    {
-      const std::lock_guard lock(mutex_);
-      why_ = why;
-    }
-    stop_.request_stop();
-  }
-  absl::Status why() {
-    const std::lock_guard lock(mutex_);
-    return why_;
-  }
-
- private:
-  app::StopSignal& stop_;
-  std::mutex mutex_;
-  absl::Status why_;
-};
 
 void log_memory(const app::Logger& logger, const MemoryBudget& memory) {
   const auto mib = [](size_t bytes) { return absl::StrCat(bytes >> 20, "MiB"); };
@@ -170,11 +145,12 @@ int stopped(const app::Logger& logger, const absl::Status& why) {
   return app::kExitOk;
 }
 
-/// Why the node must end; OK: the process was asked to.
+/// Why the node must end; OK: the process was asked to. `fatal`: what a thread of the node says.
 absl::Status wait_for_end(const SkuadOptions& config, control::Admission admission, const app::Logger& logger,
-                          app::StopSignal& stop, Ending& ending) {
+                          app::StopSignal& stop, std::future<absl::Status> fatal) {
   const int signal = stop.wait(kUnsafeReminderNs, [&] { warn_if_unsafe(config, admission, logger); });
-  const absl::Status why = ending.why();
+  const bool is_fatal = fatal.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  const absl::Status why = is_fatal ? fatal.get() : absl::OkStatus();
   if (signal != 0) {
     logger.info("stopping: the process was asked to", {{"signal", signal == SIGINT ? "SIGINT" : "SIGTERM"}});
   } else {
@@ -244,7 +220,7 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   if (exists && !take_data_dir(config, logger, stop, data)) return stopped(logger, absl::OkStatus());
   control::CredentialsPtr credentials = known_credentials(config, data.identity, logger);
   const std::string disk = nearest_directory(config.data_dir);
-  const uint64_t disk_bytes = value_or_fail(disk_bytes_of(disk));
+  const uint64_t disk_bytes = value_or_fail(disk_space_of(disk)).capacity;
   ok_or_fail(check_disk(disk, disk_bytes, config.workers, disk_sizes(config, disk_bytes)));
   const Network network = open_network(config, logger);
   ok_or_fail(probe_gateway(config));
@@ -260,7 +236,7 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   const NodeSecurity security = security_with(config, std::move(credentials));
   log_start(config, security.admission, logger, data.identity, memory);
 
-  Ending ending(stop);
+  std::promise<absl::Status> fatal;
   bool told_to_stop = false;
   NodeOptions options = node_options(config, memory, disk_bytes);
   options.make_transport = transport_factory(config, network, logger);
@@ -280,7 +256,10 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   options.adopt_cluster = [&](const std::string& cluster_id) {
     return app::adopt_cluster(config.data_dir, data.identity, cluster_id);
   };
-  options.on_fatal = [&](const absl::Status& why) { ending.fatal(why); };
+  options.on_fatal = [&](const absl::Status& why) {
+    fatal.set_value(why);
+    stop.request_stop();
+  };
   options.log = node_log(logger.with_component("node"));
   NodePages pages;
   std::unique_ptr<app::HttpServer> http = value_or_fail(app::serve_pages(config.http, pages.pages()));
@@ -300,7 +279,7 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
                           {"workers", config.workers},
                           {"version", app::version()}});
   reporter.ready(app::service_probe(pages.pages()));
-  const absl::Status why = wait_for_end(config, security.admission, logger, stop, ending);
+  const absl::Status why = wait_for_end(config, security.admission, logger, stop, fatal.get_future());
   reporter.stopping();
   if (why.ok()) yield(*started, config.yield_timeout, logger);
   http.reset();     // its pages ask the node and the gateway

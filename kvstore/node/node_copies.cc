@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/node/node_limits.h"
+#include "kvstore/peers/peer_identity.h"
 #include "kvstore/storage/shard_files.h"
 
 namespace skua::kv {
@@ -53,10 +53,12 @@ absl::Status NodeCopies::finish(std::map<ShardId, absl::Status>& refused) {
         return ingested;
       } else if (!ingested.ok()) {
         refused[*id] = ingested;
-        log(LogSeverity::kError, absl::StrCat("a copy cannot be made shard ", name, ": ", ingested.ToString()));
+        options_.log(LogSeverity::kError,
+                     absl::StrCat("a copy cannot be made shard ", name, ": ", ingested.ToString()));
         continue;
       }
-      log(LogSeverity::kInfo, absl::StrCat("a copy was made shard ", name, " after the node had stopped over it"));
+      options_.log(LogSeverity::kInfo,
+                   absl::StrCat("a copy was made shard ", name, " after the node had stopped over it"));
     }
     if (absl::Status removed = files::remove_tree(path.string()); !removed.ok()) return removed;
   }

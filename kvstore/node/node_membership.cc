@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/core/protocol_version.h"
-#include "kvstore/node/node_impl.h"
+#include "kvstore/node/node.h"
 #include "kvstore/storage/shard_files.h"
 
 namespace skua::kv {
@@ -28,7 +28,7 @@ control::PacketSafety safety_of(rpc::PacketProtection packets) {
 
 // --- Registration
 
-void NodeImpl::start_agent() {
+void Node::start_agent() {
   control::NodeAgentOptions agent;
   agent.control_address = options_.control_address;
   agent.credentials = options_.credentials;
@@ -49,9 +49,10 @@ void NodeImpl::start_agent() {
   agent.on_refused = [this](const absl::Status& status) { fatal(status); };
   agent.on_trouble = [this](const absl::Status& status) {
     if (status.ok()) {
-      log(LogSeverity::kInfo, absl::StrCat("control plane is there again address=", options_.control_address));
+      options_.log(LogSeverity::kInfo, absl::StrCat("control plane is there again address=", options_.control_address));
     } else {
-      log(LogSeverity::kWarning,
+      options_.log(
+          LogSeverity::kWarning,
           absl::StrCat("waiting for the control plane address=", options_.control_address, ": ", status.message()));
     }
   };
@@ -59,8 +60,9 @@ void NodeImpl::start_agent() {
     if (map_cache_ != nullptr) map_cache_->expect(revision);  // null if registered() has failed
   };
   agent.on_clock = [this](const std::string& trouble) {
-    if (trouble.empty()) log(LogSeverity::kInfo, "the clocks of this node and of the control plane agree again");
-    if (!trouble.empty()) log(LogSeverity::kWarning, trouble);
+    if (trouble.empty())
+      options_.log(LogSeverity::kInfo, "the clocks of this node and of the control plane agree again");
+    if (!trouble.empty()) options_.log(LogSeverity::kWarning, trouble);
   };
   {
     const std::lock_guard lock(mutex_);  // the storage watch may be running already
@@ -76,9 +78,9 @@ void NodeImpl::start_agent() {
 
 /// Runs after the first and each later registration, on a thread that the agent has for it. Heartbeats continue
 /// meanwhile.
-void NodeImpl::registered(const control::Registration& registration) {
-  log(LogSeverity::kInfo, absl::StrCat("registered cluster=", registration.cluster_id, " (", registration.cluster_name,
-                                       ") incarnation=", incarnation_));
+void Node::registered(const control::Registration& registration) {
+  options_.log(LogSeverity::kInfo, absl::StrCat("registered cluster=", registration.cluster_id, " (",
+                                                registration.cluster_name, ") incarnation=", incarnation_));
   has_registered_.store(true);
   {
     const std::lock_guard lock(mutex_);
@@ -100,33 +102,33 @@ void NodeImpl::registered(const control::Registration& registration) {
 
 /// Joins the first cluster: records it in the data directory and creates the transports. Nothing to do if the cluster
 /// was known at start.
-absl::Status NodeImpl::join(const control::Registration& registration) {
+absl::Status Node::join(const control::Registration& registration) {
   if (!options_.cluster_id.empty()) return absl::OkStatus();
   absl::Status adopted = options_.adopt_cluster ? options_.adopt_cluster(registration.cluster_id) : absl::OkStatus();
   return adopted.ok() ? make_transports(registration.cluster_id) : adopted;
 }
 
-void NodeImpl::follow_map() {
+void Node::follow_map() {
   manager_->start();
   map_cache_->start();
 }
 
 // --- Shard maps
 
-void NodeImpl::make_map_cache(const std::string& cluster_id) {
+void Node::make_map_cache(const std::string& cluster_id) {
   control::ShardMapCacheOptions cache;
   cache.control_address = options_.control_address;
   cache.credentials = options_.credentials;
   cache.cluster_id = cluster_id;
   cache.on_change = [this](std::shared_ptr<const control::ShardMap> map) { take_map(std::move(map)); };
   cache.on_trouble = [this](const absl::Status& status) {
-    if (!status.ok()) log(LogSeverity::kWarning, absl::StrCat("shard map: ", status.message()));
+    if (!status.ok()) options_.log(LogSeverity::kWarning, absl::StrCat("shard map: ", status.message()));
   };
   map_cache_ = std::make_unique<control::ShardMapCache>(std::move(cache));
 }
 
 /// Thread: the map cache's.
-void NodeImpl::take_map(std::shared_ptr<const control::ShardMap> map) {
+void Node::take_map(std::shared_ptr<const control::ShardMap> map) {
   follow_rules(*map);
   std::map<NodeId, std::string> uuids;
   for (const control::MapNode& node : map->nodes) uuids[node_id_of(node.uuid)] = node.uuid;
@@ -138,20 +140,21 @@ void NodeImpl::take_map(std::shared_ptr<const control::ShardMap> map) {
 /// Here and not with what the shard manager does, for two reasons. That may be busy with disks, and sessions of revoked
 /// identities shall end at once. And workers must know the grants before they serve the shards of this map, so that no
 /// table with grants is open for a moment.
-void NodeImpl::follow_rules(const control::ShardMap& map) {
+void Node::follow_rules(const control::ShardMap& map) {
   const ClientRules::Change change = client_rules_.follow(map);
-  for (const std::string& line : change.news) log(LogSeverity::kInfo, line);
+  for (const std::string& line : change.news) options_.log(LogSeverity::kInfo, line);
   // Not under the lock: a worker whose mailbox is full may wait for the lock itself.
-  const std::vector<Worker*> all = workers();
-  if (change.denied) std::ranges::for_each(all, [&](Worker* worker) { worker->set_denied(*change.denied); });
-  if (change.grants) std::ranges::for_each(all, [&](Worker* worker) { worker->set_grants(change.grants); });
-  if (change.quotas) std::ranges::for_each(all, [&](Worker* worker) { worker->set_quotas(change.quotas); });
+  for (Worker* const worker : workers()) {
+    if (change.denied) worker->set_denied(*change.denied);
+    if (change.grants) worker->post([grants = change.grants](ShardServer& server) { server.set_grants(grants); });
+    if (change.quotas) worker->post([quotas = change.quotas](ShardServer& server) { server.set_quotas(quotas); });
+  }
 }
 
 // --- What the control plane is told
 
 /// Thread: the storage watch's; before the watch exists, registered()'s or start()'s.
-void NodeImpl::tell_storage(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved) {
+void Node::tell_storage(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved) {
   std::vector<control::ShardRef> refs;
   refs.reserve(unserved.size());
   for (const auto& [id, shard] : unserved) refs.push_back({{id.table_id, id.shard}, std::string(shard.why.message())});
@@ -162,7 +165,7 @@ void NodeImpl::tell_storage(const std::string& trouble, const std::map<ShardId, 
 }
 
 /// Tells the control plane that no shard of this node is served, and why.
-void NodeImpl::tell_no_room() {
+void Node::tell_no_room() {
   std::map<ShardId, UnservedShard> unserved;
   const absl::Status why = absl::ResourceExhaustedError("the disk is full");
   if (const auto shards = engine_->list_shards(files::shards_dir(options_.data_dir)); shards.ok()) {
@@ -180,7 +183,7 @@ void NodeImpl::tell_no_room() {
 }
 
 /// Runs on the worker's thread.
-void NodeImpl::tell_copies(uint32_t worker, const std::vector<CopyProgress>& copies) {
+void Node::tell_copies(uint32_t worker, const std::vector<CopyProgress>& copies) {
   const std::lock_guard lock(mutex_);
   std::vector<control::CopyReport> all = copies_->report(worker, copies);
   if (agent_ != nullptr) agent_->set_copies(std::move(all));

@@ -46,8 +46,8 @@ size_t NodeRecovery::give_up_all_spares() {
   }
   if (removed == 0) return removed;
   spares_given_up_ = true;
-  log(LogSeverity::kWarning, absl::StrCat("the disk is full: gave up ", counted(removed, "spare file"),
-                                          " of the logs, to make room for the start"));
+  options_.log(LogSeverity::kWarning, absl::StrCat("the disk is full: gave up ", counted(removed, "spare file"),
+                                                   " of the logs, to make room for the start"));
   return removed;
 }
 
@@ -57,15 +57,11 @@ ReplicaId NodeRecovery::self() const {
 
 absl::Status NodeRecovery::prepare() {
   if (absl::Status counted = count_start(); !counted.ok()) return counted;
+  const std::string shards = files::shards_dir(options_.data_dir);
   std::error_code error;
-  std::filesystem::create_directories(files::shards_dir(options_.data_dir), error);
-  if (error) {
-    return absl::InternalError(absl::StrCat("creating ", files::shards_dir(options_.data_dir), ": ", error.message()));
-  }
-  if (absl::Status status = files::remove_leftovers(files::shards_dir(options_.data_dir)); !status.ok()) {
-    return status;
-  }
-  return absl::OkStatus();
+  std::filesystem::create_directories(shards, error);
+  if (error) return absl::InternalError(absl::StrCat("creating ", shards, ": ", error.message()));
+  return files::remove_leftovers(shards);
 }
 
 /// Applies the content of the logs to the databases. This includes logs of workers that this start does not have
@@ -116,12 +112,13 @@ absl::StatusOr<OpenLog> NodeRecovery::recover_one(const std::string& directory, 
   std::memcpy(recovery.log.identity.node_id.data(), node->bytes.data(), recovery.log.identity.node_id.size());
   std::memcpy(recovery.log.identity.cluster_id.data(), cluster->bytes.data(), recovery.log.identity.cluster_id.size());
   recovery.tell = [this, number](const std::string& line) {
-    log(LogSeverity::kInfo, absl::StrCat("worker=", number, " ", line));
+    options_.log(LogSeverity::kInfo, absl::StrCat("worker=", number, " ", line));
   };
   const TimeNs started = clock_.now_ns();
   auto recovered = recover_log(**device, recovery, engine);
   if (!recovered.ok()) return recovered.status();
-  log(LogSeverity::kInfo,
+  options_.log(
+      LogSeverity::kInfo,
       absl::StrCat("log recovered worker=", number, " records=", recovered->records_replayed,
                    " refused_shards=", recovered->refused.size(), " ms=", (clock_.now_ns() - started) / kMillisecond));
   for (const auto& [id, why] : recovered->refused) {
@@ -129,7 +126,8 @@ absl::StatusOr<OpenLog> NodeRecovery::recover_one(const std::string& directory, 
       return absl::ResourceExhaustedError(absl::StrCat("what the log holds of shard ", id.table_id, "-", id.shard,
                                                        " finds no room in its database: ", why.message()));
     }
-    log(LogSeverity::kError, absl::StrCat("shard is refused shard=", id.table_id, "-", id.shard, ": ", why.ToString()));
+    options_.log(LogSeverity::kError,
+                 absl::StrCat("shard is refused shard=", id.table_id, "-", id.shard, ": ", why.ToString()));
     refused[id] = why;
   }
   return OpenLog{*std::move(device), std::move(recovered->log)};
@@ -170,7 +168,8 @@ absl::Status NodeRecovery::read_unsynced(const ShardViews& views) {
   size_t doubtful = 0;
   for (const auto& [id, view] : views) doubtful += unsynced_->doubt(id) != 0 ? 1 : 0;
   if (doubtful == 0) return absl::OkStatus();
-  log(LogSeverity::kWarning,
+  options_.log(
+      LogSeverity::kWarning,
       absl::StrCat("the machine was started anew without an orderly stop of the node: ", counted(doubtful, "replica"),
                    " may lack writes of durability flush, and can lead a shard only after others have sent these"));
   return absl::OkStatus();
@@ -183,9 +182,9 @@ absl::Status NodeRecovery::disown_damaged(const ShardViews& views, const std::ma
   ++next.storage_incarnation;
   if (absl::Status written = write_state(files_, next); !written.ok()) return written;
   state_ = next;
-  log(LogSeverity::kWarning,
-      absl::StrCat("replicas here are damaged: the node learns again what it had, storage_incarnation=",
-                   state_.storage_incarnation));
+  options_.log(LogSeverity::kWarning,
+               absl::StrCat("replicas here are damaged: the node learns again what it had, storage_incarnation=",
+                            state_.storage_incarnation));
   return absl::OkStatus();
 }
 

@@ -20,8 +20,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kvstore/node/node.h"
 #include "kvstore/node/node_copies.h"
+#include "kvstore/node/node_options.h"
 #include "kvstore/node/node_state.h"
 #include "kvstore/node/unsynced_shards.h"
 #include "kvstore/node/view_file.h"
@@ -67,9 +67,6 @@ class NodeRecovery {
   absl::Status read_unsynced(const ShardViews& views);
   absl::Status disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged);
   [[nodiscard]] ReplicaId self() const;
-  void log(LogSeverity severity, const std::string& line) const {
-    if (options_.log) options_.log(severity, line);
-  }
 
   const NodeOptions& options_;
   const DirectoryFiles& files_;

@@ -63,26 +63,6 @@ void ShardManager::set_map(std::shared_ptr<const control::ShardMap> map) {
   });
 }
 
-void ShardManager::persist_view(ShardId id, const View& view) {
-  tell([&](ShardNews& news) { news.adopted[id] = view; });
-}
-
-void ShardManager::allow_unsynced(ShardId id) {
-  tell([&](ShardNews& news) { news.unsynced.allowed.insert(id); });
-}
-
-void ShardManager::put_in_doubt(ShardId id) {
-  tell([&](ShardNews& news) { news.unsynced.doubted.insert(id); });
-}
-
-void ShardManager::restored(ShardId id) {
-  tell([&](ShardNews& news) { news.unsynced.restored.insert(id); });
-}
-
-void ShardManager::replace(ShardId id, const std::string& path) {
-  tell([&](ShardNews& news) { news.copies[id] = path; });
-}
-
 // --- Databases that are open
 
 absl::Status ShardManager::with_db(ShardId id, absl::FunctionRef<absl::Status(ShardDb&, uint32_t)> use) {

@@ -17,14 +17,8 @@ inline constexpr const char* kSkuad = "skuad";
 
 /// True for errors that another start cannot cure unless somebody changes something.
 [[nodiscard]] inline bool is_usage(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kAlreadyExists:
-    case absl::StatusCode::kDataLoss:
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kPermissionDenied: return true;
-    default: return false;
-  }
+  return absl::IsAlreadyExists(status) || absl::IsDataLoss(status) || absl::IsFailedPrecondition(status) ||
+         absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status);
 }
 
 /// Ends the process.

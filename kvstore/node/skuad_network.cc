@@ -37,32 +37,8 @@ TransportFactory tcp_factory(const SkuadOptions& config, const std::string& adve
   };
 }
 
-TransportFactory dpdk_factory(rpc::DpdkFabric& fabric) {
-  return [&fabric](uint32_t worker, const rpc::EndpointIdentity& self) {
-    return fabric.make_transport(static_cast<uint16_t>(worker), self);
-  };
-}
-
-TransportFactory verbs_factory(rpc::VerbsFabric& fabric) {
-  return [&fabric](uint32_t /*worker*/, const rpc::EndpointIdentity& self) { return fabric.make_transport(self); };
-}
-
 absl::StatusOr<rpc::DpdkOptions> dpdk_options(const SkuadOptions& config) {
   return config.dpdk.to_options(static_cast<uint16_t>(config.workers));
-}
-
-/// Starts DPDK's EAL and ports. Null unless sessions run over DPDK. An error ends the process; one that may pass, such
-/// as a device that does not start yet, so that it is started again.
-std::unique_ptr<rpc::DpdkFabric> start_dpdk(const SkuadOptions& config) {
-  if (config.transport != TransportKind::kDpdk) return nullptr;
-  return value_or_fail(rpc::DpdkFabric::start(value_or_fail(dpdk_options(config))));
-}
-
-/// Opens the RDMA device. Null unless sessions run over verbs. An error ends the process; one that may pass, such as a
-/// port that is not active yet, so that it is started again.
-std::unique_ptr<rpc::VerbsFabric> start_verbs(const SkuadOptions& config) {
-  if (config.transport != TransportKind::kVerbs) return nullptr;
-  return value_or_fail(rpc::VerbsFabric::start(value_or_fail(config.verbs.to_options())));
 }
 
 }  // namespace
@@ -80,18 +56,28 @@ Network open_network(const SkuadOptions& config, const app::Logger& logger) {
   const std::string warning = loopback_warning(listening, network.advertise_ip);
   if (!warning.empty()) logger.warning(warning);
   ok_or_fail(probe_listening(listening));
-  network.dpdk = start_dpdk(config);
-  if (network.dpdk != nullptr) {
+  // An error ends the process; one that may pass, such as a device that does not start yet or a port that is not active
+  // yet, so that it is started again.
+  if (config.transport == TransportKind::kDpdk) {
+    network.dpdk = value_or_fail(rpc::DpdkFabric::start(value_or_fail(dpdk_options(config))));
     for (const std::string& port : network.dpdk->describe()) logger.info(port);
   }
-  network.verbs = start_verbs(config);
-  if (network.verbs != nullptr) logger.info(network.verbs->describe());
+  if (config.transport == TransportKind::kVerbs) {
+    network.verbs = value_or_fail(rpc::VerbsFabric::start(value_or_fail(config.verbs.to_options())));
+    logger.info(network.verbs->describe());
+  }
   return network;
 }
 
 TransportFactory transport_factory(const SkuadOptions& config, const Network& network, const app::Logger& logger) {
-  if (network.dpdk != nullptr) return dpdk_factory(*network.dpdk);
-  if (network.verbs != nullptr) return verbs_factory(*network.verbs);
+  if (auto* const dpdk = network.dpdk.get(); dpdk != nullptr) {
+    return [dpdk](uint32_t worker, const rpc::EndpointIdentity& self) {
+      return dpdk->make_transport(static_cast<uint16_t>(worker), self);
+    };
+  }
+  if (auto* const verbs = network.verbs.get(); verbs != nullptr) {
+    return [verbs](uint32_t /*worker*/, const rpc::EndpointIdentity& self) { return verbs->make_transport(self); };
+  }
   return tcp_factory(config, network.advertise_ip, logger);
 }
 

@@ -9,7 +9,6 @@
 #include "app/uuid.h"
 #include "kvstore/codec/entry_check.h"
 #include "kvstore/codec/size_limits.h"
-#include "kvstore/node/node_limits.h"
 #include "rpc/memory/buffer_pool.h"
 #include "rpc/protocol/traffic_settings.h"
 

@@ -84,15 +84,6 @@ void declare_transport(app::Program& program, SkuadOptions& options) {
 
 }  // namespace
 
-const char* name_of(TransportKind kind) {
-  switch (kind) {
-    case TransportKind::kTcp: return "tcp";
-    case TransportKind::kDpdk: return "dpdk";
-    case TransportKind::kVerbs: return "verbs";
-  }
-  return "";
-}
-
 void declare_security(app::Program& program, SkuadOptions& options) {
   app::add_security_options(program, &options.credentials);
   app::add_security_choice(program, &options.security);

@@ -2,6 +2,7 @@
 #ifndef SKUA_KVSTORE_NODE_SKUAD_OPTIONS_H_
 #define SKUA_KVSTORE_NODE_SKUAD_OPTIONS_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,7 +17,7 @@
 #include "kvstore/gateway/gateway_options.h"
 #include "kvstore/log/log.h"
 #include "kvstore/node/listening.h"
-#include "kvstore/node/node.h"
+#include "kvstore/node/node_options.h"
 #include "rpc/base/clock.h"
 #include "rpc/protocol/traffic_settings.h"
 #include "rpc/transport/dpdk/dpdk_settings.h"
@@ -70,8 +71,10 @@ struct SkuadOptions {
   app::LogOptions log;
 };
 
-/// "tcp", "dpdk" or "verbs".
-[[nodiscard]] const char* name_of(TransportKind kind);
+inline constexpr std::array<const char*, 3> kTransportNames = {"tcp", "dpdk", "verbs"};
+[[nodiscard]] constexpr const char* name_of(TransportKind kind) {
+  return kTransportNames[static_cast<size_t>(kind)];
+}
 /// Declares the options, with their help texts and examples. `options` outlives the program.
 void declare(app::Program& program, SkuadOptions& options);
 /// Where the node listens. Precondition: the options hold valid addresses.

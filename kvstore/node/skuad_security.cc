@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "kvstore/node/node_certificate.h"
-#include "kvstore/node/node_identity.h"
 #include "kvstore/node/skuad_exit.h"
 #include "rpc/base/status.h"
 #include "rpc/transport/sealed/seal.h"
@@ -83,7 +82,11 @@ std::unique_ptr<control::CertificateRenewer> renewer_of(const SkuadOptions& conf
                                                         const control::CredentialsPtr& credentials,
                                                         const app::Logger& logger) {
   if (credentials == nullptr || !config.credentials.empty()) return nullptr;
-  return keep_fresh(config.data_dir, config.control_address, credentials, node_log(logger));
+  return std::make_unique<control::CertificateRenewer>(control::CertificateRenewerOptions{
+      .control_address = config.control_address,
+      .files = joined_files(config.data_dir),
+      .credentials = credentials,
+      .log = [logger](bool warning, const std::string& line) { warning ? logger.warning(line) : logger.info(line); }});
 }
 
 void warn_if_unsafe(const SkuadOptions& config, control::Admission admission, const app::Logger& logger) {

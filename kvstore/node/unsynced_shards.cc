@@ -122,11 +122,9 @@ absl::Status UnsyncedShards::put_in_doubt(const std::set<ShardId>& ids) {
 }
 
 absl::Status UnsyncedShards::end_in_doubt() {
-  std::set<ShardId> allowed;
-  for (const auto& [id, boot] : boots_) {
-    if (is_allowed(id)) allowed.insert(id);
-  }
-  return put_in_doubt(allowed);
+  Boots next = boots_;
+  for (auto& [id, boot] : next) boot = boot == boot_ ? doubt_of_failure(boot_) : boot;
+  return write(std::move(next));
 }
 
 absl::Status UnsyncedShards::end_in_order() {

@@ -194,24 +194,24 @@ class SnapshotCopies {
     DurationNs next_ns = 0;
     uint32_t started_over = 0;
   };
-  using Copies = std::map<ShardId, Copy>;
+  using Work = SnapshotCopyHost::Work;
+  using Worked = SnapshotCopyHost::Worked;
 
   void begin(ShardId shard, Copy& copy, TimeNs now);
   void run(ShardId shard, Copy& copy, TimeNs now);
   void fetch(ShardId shard, Copy& copy, TimeNs now);
   void start_attempt(ShardId shard, Copy& copy);
   void fetched(ShardId shard, uint64_t id, uint64_t number, const absl::StatusOr<ByteSpan>& bytes);
-  void written(ShardId shard, uint64_t id, uint64_t number, const absl::Status& status);
   void ask_tail(ShardId shard, Copy& copy, TimeNs now);
   void tail_fetched(ShardId shard, uint64_t id, uint64_t attempt, const absl::StatusOr<ByteSpan>& bytes);
   void tail_written(ShardId shard, uint64_t id, uint64_t attempt, uint64_t bytes, const absl::Status& status);
   void build(ShardId shard, Copy& copy);
-  void built(ShardId shard, uint64_t id, const absl::Status& status);
   void follow(ShardId shard, Copy& copy);
-  void followed(ShardId shard, uint64_t id, uint64_t applied, const absl::Status& status);
   void close(ShardId shard, Copy& copy);
   void closed(ShardId shard, uint64_t id, const absl::Status& status);
   [[nodiscard]] bool may_install(ShardId shard, const Copy& copy) const;
+  template <typename Done>
+  void work(bool (SnapshotCopyHost::*where)(Work, Worked), ShardId shard, uint64_t id, Work what, Done done);
   void give_up(ShardId shard, const std::string& why, LogSeverity severity);
   void leave(Copy& copy);
   void remove(const std::string& path, std::shared_ptr<Built> built = nullptr);
@@ -224,7 +224,7 @@ class SnapshotCopies {
   const Options options_;
   SnapshotCopyHost& host_;
   CopySlots& slots_;
-  Copies copies_;
+  std::map<ShardId, Copy> copies_;
   std::map<ShardId, Pause> pauses_;  // at most one per shard
   uint64_t last_id_ = 0;
   TimeNs now_ = 0;

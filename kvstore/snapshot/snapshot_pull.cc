@@ -164,16 +164,10 @@ bool SnapshotPull::written(uint64_t number) {
   return true;
 }
 
-SnapshotPull::Progress SnapshotPull::progress() const {
-  Progress progress{.files = static_cast<uint32_t>(files_.size()),
-                    .files_complete = static_cast<uint32_t>(files_complete_),
-                    .sizes_known = !files_.empty()};
-  for (const File& file : files_) {
-    progress.bytes += file.written;
-    progress.bytes_known += file.bytes;
-    progress.sizes_known = progress.sizes_known && file.known;
-  }
-  return progress;
+uint64_t SnapshotPull::written_bytes() const {
+  uint64_t bytes = 0;
+  for (const File& file : files_) bytes += file.written;
+  return bytes;
 }
 
 void SnapshotPull::on_failed(uint64_t number, const absl::Status& why, TimeNs now) {
@@ -200,7 +194,6 @@ void SnapshotPull::ask_again(const Piece& piece, TimeNs now) {
 
 void SnapshotPull::start_over(TimeNs now) {
   ++attempt_;
-  ++counters_.restarts;
   snapshot_ = 0;
   end_ = {};
   files_.clear();

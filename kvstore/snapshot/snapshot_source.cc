@@ -26,7 +26,7 @@ SnapshotSource::~SnapshotSource() = default;
 absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(const FetchChunk& wanted, TimeNs now,
                                                                                bool& made) {
   const ShardId shard{wanted.table, wanted.shard};
-  std::vector<std::shared_ptr<Snapshot>> gone;  // removed from disk without the lock
+  Snapshots gone;  // removed from disk without the lock
   std::lock_guard lock(mutex_);
   made = false;
   for (const auto& [id, snapshot] : snapshots_) {
@@ -62,23 +62,24 @@ absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(c
   return snapshot;
 }
 
+/// Moves the finished snapshots that `is_gone` to `gone`.
+template <typename Is>
+void SnapshotSource::take_out(Is is_gone, Snapshots& gone) {
+  std::erase_if(snapshots_, [&](const auto& entry) {
+    const bool goes = entry.second->ready && is_gone(*entry.second);
+    if (goes) gone.push_back(entry.second);
+    return goes;
+  });
+}
+
 /// Makes room for a new snapshot of `shard`: removes idle snapshots of that shard, and, if open_max is reached, the
 /// snapshot that has been idle longest. A learner that still needs a removed snapshot begins anew.
-void SnapshotSource::evict(ShardId shard, TimeNs now, std::vector<std::shared_ptr<Snapshot>>& gone) {
-  const auto idle = [&](const auto& entry) {
-    return entry.second->ready && now - entry.second->used_ns >= options_.evict_idle_ns;
-  };
-  for (auto it = snapshots_.begin(); it != snapshots_.end();) {
-    if (it->second->shard != shard || !idle(*it)) {
-      ++it;
-      continue;
-    }
-    gone.push_back(std::move(it->second));
-    it = snapshots_.erase(it);
-  }
+void SnapshotSource::evict(ShardId shard, TimeNs now, Snapshots& gone) {
+  const auto idle = [&](const Snapshot& snapshot) { return now - snapshot.used_ns >= options_.evict_idle_ns; };
+  take_out([&](const Snapshot& snapshot) { return snapshot.shard == shard && idle(snapshot); }, gone);
   if (snapshots_.size() < options_.open_max) return;
   const auto oldest = std::ranges::min_element(snapshots_, {}, [](const auto& entry) { return entry.second->used_ns; });
-  if (oldest == snapshots_.end() || !idle(*oldest)) return;
+  if (oldest == snapshots_.end() || !oldest->second->ready || !idle(*oldest->second)) return;
   gone.push_back(std::move(oldest->second));
   snapshots_.erase(oldest);
 }
@@ -135,18 +136,13 @@ absl::StatusOr<std::string> SnapshotSource::fetch(const FetchChunk& wanted, Time
 }
 
 void SnapshotSource::sweep(TimeNs now) {
-  std::vector<std::shared_ptr<Snapshot>> gone;  // removed from disk without the lock
+  Snapshots gone;  // removed from disk without the lock
   std::lock_guard lock(mutex_);
-  for (auto it = snapshots_.begin(); it != snapshots_.end();) {
-    const Snapshot& snapshot = *it->second;
-    const bool over = now - snapshot.used_ns > options_.idle_max_ns || now - snapshot.made_ns > options_.age_max_ns;
-    if (!snapshot.ready || !over) {
-      ++it;
-      continue;
-    }
-    gone.push_back(std::move(it->second));
-    it = snapshots_.erase(it);
-  }
+  take_out(
+      [&](const Snapshot& snapshot) {
+        return now - snapshot.used_ns > options_.idle_max_ns || now - snapshot.made_ns > options_.age_max_ns;
+      },
+      gone);
 }
 
 std::string SnapshotSource::slow_exports(TimeNs now) const {

@@ -108,7 +108,10 @@ class SnapshotSource {
       : options_(options), make_(std::move(make)), rng_(options.seed) {}
   [[nodiscard]] absl::StatusOr<std::shared_ptr<Snapshot>> find(const FetchChunk& wanted, TimeNs now, bool& made);
   [[nodiscard]] absl::Status fill(Snapshot& snapshot);
-  void evict(ShardId shard, TimeNs now, std::vector<std::shared_ptr<Snapshot>>& gone);
+  using Snapshots = std::vector<std::shared_ptr<Snapshot>>;
+  template <typename Is>
+  void take_out(Is is_gone, Snapshots& gone);
+  void evict(ShardId shard, TimeNs now, Snapshots& gone);
 
   const Options options_;
   const ExportFn make_;

@@ -85,15 +85,11 @@ class Worker final : public WorkerCommands {
 
   /// Like ShardServer's methods. Also UNAVAILABLE if the worker stops or does not answer within kWorkerAnswerTimeoutNs.
   absl::StatusOr<uint64_t> hold_entries(ShardId id);
-  void release_entries(ShardId id, uint64_t hold);
   /// The epoch of an entry in the log of the shard's replica; 0: not known (any more), or the worker did not answer.
   uint64_t epoch_of(ShardId id, uint64_t index);
 
-  /// Like ShardServer's method.
-  void set_growth(const absl::Status& growth);
-
-  /// Like ShardServer's method. `observer` runs on the worker's thread and must not block.
-  void on_newer_map(std::function<void()> observer);
+  /// Runs `task`, which must not block, on the worker's thread, as the calls of WorkerCommands.
+  void post(absl::AnyInvocable<void(ShardServer&)> task);
 
   /// The endpoint's answer to a session offer of origin.principal (session_owners.h). PERMISSION_DENIED: it is revoked.
   /// RESOURCE_EXHAUSTED: it has as many sessions as its quota says.
@@ -101,9 +97,6 @@ class Worker final : public WorkerCommands {
   absl::StatusOr<std::string> accept_offer(const std::string& offer, const rpc::OfferOrigin& origin);
   /// Identities that are revoked: closes their sessions, and takes none of theirs from now on.
   void set_denied(std::vector<std::string> denied);
-  /// Like ShardServer's method.
-  void set_grants(std::shared_ptr<const Grants> grants);
-  void set_quotas(std::shared_ptr<const Quotas> quotas);
   /// The worker's counters. Errors: as accept_offer().
   absl::StatusOr<WorkerStats> stats();
   /// Asks for them and does not wait. The future has no state if the worker is stopping or its mailbox
@@ -125,8 +118,10 @@ class Worker final : public WorkerCommands {
   void run();
   DurationNs tick();
   void flush();
-  void post(absl::AnyInvocable<void()> task);
-  /// Runs `question` on the worker's thread and waits for its result.
+  /// Runs `question` on the worker's thread. No state: the worker is stopping, or its mailbox is full.
+  template <typename T>
+  std::future<T> ask_later(std::function<T()> question);
+  /// As ask_later(), and waits for the result.
   template <typename T>
   absl::StatusOr<T> ask(std::function<T()> question);
   WorkerStats collect_stats() const;

@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "kvstore/peers/peer_links.h"
 #include "kvstore/service/shard_server.h"
 #include "kvstore/snapshot/snapshot_copy.h"
@@ -162,6 +163,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   void tell_lost(NodeId node, const absl::Status& why);
   [[nodiscard]] bool answer_appends(const RemoteReplica& sender, const AppendReply& reply);
   void end_vain_appends();
+  void end_appends(absl::FunctionRef<bool(const RemoteReplica&)> of);
 
   const ReplicaId self_;
   const ReplicationEvents events_;

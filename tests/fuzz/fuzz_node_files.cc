@@ -335,7 +335,7 @@ void fuzz_pull(FuzzInput& in) {
     if (requests.size() > kRequestsKept) requests.erase(requests.begin(), requests.end() - kRequestsKept);
     now += static_cast<DurationNs>(in.byte()) * kMillisecond;
     static_cast<void>(pull.wake_at());
-    static_cast<void>(pull.progress());
+    static_cast<void>(pull.written_bytes());
     if (requests.empty()) continue;
     const size_t which = in.pick(requests.size());
     const SnapshotPull::Request request = requests[which];

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "kvstore/node/node_limits.h"
-
 namespace skua::kv {
 namespace {
 
