@@ -69,13 +69,19 @@ absl::Status wrong(const std::string& text) {
   return absl::InvalidArgumentError(text);
 }
 
+std::string grpc_text(const Listening& wanted) {
+  return absl::StrCat("--grpc-address ", with_port(wanted.grpc_host, wanted.grpc_port));
+}
+std::string data_text(const Listening& wanted) {
+  return absl::StrCat("--data-address ", with_port(wanted.data_host, wanted.data_port));
+}
+
 absl::Status check_reachable(const Listening& wanted) {
   if (!wanted.advertise_host.empty()) return absl::OkStatus();
   const bool grpc = is_any(wanted.grpc_host);
   if (!grpc && !is_any(wanted.data_host)) return absl::OkStatus();
   return wrong(
-      absl::StrCat(grpc ? "--grpc-address " : "--data-address ",
-                   grpc ? with_port(wanted.grpc_host, wanted.grpc_port) : with_port(wanted.data_host, wanted.data_port),
+      absl::StrCat(grpc ? grpc_text(wanted) : data_text(wanted),
                    " listens on every address of this machine, and others must be told one: add --advertise-host with "
                    "the address or name of this machine under which they reach it"));
 }
@@ -135,10 +141,8 @@ absl::Status check_listening(const Listening& wanted) {
   const bool among = wanted.grpc_port != 0 && wanted.data_port != 0 && wanted.grpc_port >= wanted.data_port &&
                      wanted.grpc_port <= last;
   if (tcp && same_host && among) {
-    return wrong(absl::StrCat("--grpc-address ", with_port(wanted.grpc_host, wanted.grpc_port),
-                              " is also where worker ", wanted.grpc_port - wanted.data_port,
-                              " listens for sessions (--data-address ", with_port(wanted.data_host, wanted.data_port),
-                              "): give them different ports"));
+    return wrong(absl::StrCat(grpc_text(wanted), " is also where worker ", wanted.grpc_port - wanted.data_port,
+                              " listens for sessions (", data_text(wanted), "): give them different ports"));
   }
   return check_reachable(wanted);
 }
@@ -163,8 +167,8 @@ absl::StatusOr<std::string> resolve_advertise_host(const Listening& wanted) {
   }
   if (!best.empty()) return best;
   return wrong(
-      absl::StrCat("--advertise-host ", host, " has no ", v4 ? "IPv4" : "IPv6", " address, but --data-address ",
-                   with_port(wanted.data_host, wanted.data_port), " listens on that: ",
+      absl::StrCat("--advertise-host ", host, " has no ", v4 ? "IPv4" : "IPv6", " address, but ", data_text(wanted),
+                   " listens on that: ",
                    v4 ? "listen on an IPv6 address, such as [::]" : "listen on an IPv4 address, such as 0.0.0.0"));
 }
 
@@ -177,10 +181,8 @@ std::string loopback_warning(const Listening& wanted, const std::string& adverti
   }
   const bool grpc = is_loopback(wanted.grpc_host);
   if (!grpc && !is_loopback(wanted.data_host)) return {};
-  const std::string listens =
-      grpc ? with_port(wanted.grpc_host, wanted.grpc_port) : with_port(wanted.data_host, wanted.data_port);
   return absl::StrCat("other machines cannot reach this node unless something here passes their connections on: ",
-                      grpc ? "--grpc-address " : "--data-address ", listens,
+                      grpc ? grpc_text(wanted) : data_text(wanted),
                       " listens on this machine's loopback; write 0.0.0.0 there");
 }
 

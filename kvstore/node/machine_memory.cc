@@ -28,13 +28,6 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-/// The number in the file. Empty: the file has no number (such as "max"), or does not exist.
-std::optional<uint64_t> number_in(const std::string& path) {
-  uint64_t number = 0;
-  if (!absl::SimpleAtoi(text_of(path), &number)) return std::nullopt;
-  return number;
-}
-
 }  // namespace
 
 std::optional<uint64_t> cgroup_memory(std::string_view membership, const std::string& root) {
@@ -49,7 +42,9 @@ std::optional<uint64_t> cgroup_memory(std::string_view membership, const std::st
     const char* const name = v2 ? "/memory.max" : "/memory.limit_in_bytes";
     std::string path = parts[2] == "/" ? std::string() : parts[2];
     while (true) {
-      if (const auto one = number_in(absl::StrCat(base, path, name))) least = std::min(least.value_or(*one), *one);
+      uint64_t limit = 0;  // the file has no number (such as "max"), or does not exist: no limit
+      const bool is_limited = absl::SimpleAtoi(text_of(absl::StrCat(base, path, name)), &limit);
+      if (is_limited) least = std::min(least.value_or(limit), limit);
       if (path.empty()) break;
       path.resize(std::min(path.rfind('/'), path.size() - 1));
     }

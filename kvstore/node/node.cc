@@ -115,7 +115,7 @@ void Node::note_no_room(const absl::Status& why) {
     if (no_room_ == trouble) return;
     no_room_ = trouble;
   }
-  options_.log(LogSeverity::kError, trouble);
+  log(LogSeverity::kError, trouble);
 }
 
 absl::Status Node::make_transports(const std::string& cluster_id) {
@@ -171,7 +171,7 @@ absl::Status Node::start_workers(const std::string& cluster_id, Recovered recove
     watched.push_back(workers_.back().get());
     const rpc::Descriptor& descriptor = workers_.back()->descriptor();
     description_.workers.push_back({i, {{descriptor.transport, descriptor.encode()}}});
-    options_.log(LogSeverity::kInfo, absl::StrCat("worker listening worker=", i, " transport=", descriptor.transport));
+    log(LogSeverity::kInfo, absl::StrCat("worker listening worker=", i, " transport=", descriptor.transport));
   }
   description_.cluster_id = cluster_id;
   joined_ = true;
@@ -212,7 +212,6 @@ void Node::watch_storage(std::vector<Worker*> workers) {
 
 /// The callbacks of a worker's replicas. They run on the worker's thread.
 ReplicationEvents Node::replication_events(uint32_t worker) {
-  const auto name = [](ShardId id) { return absl::StrCat("shard=", id.table_id, "-", id.shard); };
   ReplicationEvents events;
   events.persist_view = [this](ShardId id, const View& view) {
     manager_->tell([&](ShardNews& news) { news.adopted[id] = view; });
@@ -238,9 +237,9 @@ ReplicationEvents Node::replication_events(uint32_t worker) {
     return copies_->build(id, path, directory);
   };
   events.log = options_.log;
-  events.failed = [this, worker, name](ShardId id, const absl::Status& why) {
-    options_.log(LogSeverity::kError,
-                 absl::StrCat("replica failed worker=", worker, " ", name(id), ": ", why.ToString()));
+  events.failed = [this, worker](ShardId id, const absl::Status& why) {
+    log(LogSeverity::kError,
+        absl::StrCat("replica failed worker=", worker, " shard=", id.table_id, "-", id.shard, ": ", why.ToString()));
   };
   return events;
 }
@@ -260,8 +259,8 @@ absl::StatusOr<SnapshotSource::Exported> Node::export_snapshot(ShardId id, const
     exported.end = {manifest->index, worker->epoch_of(id, manifest->index)};
     exported.files.push_back(kSnapshotManifestName);
     for (SnapshotFile& file : manifest->files) exported.files.push_back(std::move(file.name));
-    options_.log(LogSeverity::kInfo, absl::StrCat("snapshot made shard=", files::shard_name(id),
-                                                  " index=", manifest->index, " files=", exported.files.size()));
+    log(LogSeverity::kInfo, absl::StrCat("snapshot made shard=", files::shard_name(id), " index=", manifest->index,
+                                         " files=", exported.files.size()));
     return absl::OkStatus();
   };
   absl::Status made = manager_->with_db(id, make);
@@ -271,13 +270,12 @@ absl::StatusOr<SnapshotSource::Exported> Node::export_snapshot(ShardId id, const
 
 absl::Status Node::start_grpc() {
   admin_ = std::make_unique<AdminService>(*this);
-  auto server =
-      control::BootstrapServer::start(options_.grpc_address, *this, {admin_.get()}, options_.credentials,
-                                      [this](const std::string& line) { options_.log(LogSeverity::kWarning, line); });
+  auto server = control::BootstrapServer::start(options_.grpc_address, *this, {admin_.get()}, options_.credentials,
+                                                [this](const std::string& line) { log(LogSeverity::kWarning, line); });
   if (!server.ok()) return server.status();
   grpc_ = *std::move(server);
   advertised_address_ = with_host(grpc_->address(), options_.advertise_host);
-  options_.log(LogSeverity::kInfo, absl::StrCat("gRPC listening address=", grpc_->address()));
+  log(LogSeverity::kInfo, absl::StrCat("gRPC listening address=", grpc_->address()));
   return absl::OkStatus();
 }
 
@@ -295,13 +293,9 @@ control::NodeDescription Node::describe() {
 
 absl::StatusOr<std::string> Node::open_session(uint32_t worker, const control::TransportDescriptor&,
                                                const std::string& offer, const control::SessionCaller& who) {
-  Worker* target = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    if (worker < workers_.size()) target = workers_[worker].get();
-  }
-  if (target == nullptr) return absl::NotFoundError(absl::StrCat("no worker ", worker, " (yet)"));
-  return target->accept_offer(
+  const std::vector<Worker*> all = workers();
+  if (worker >= all.size()) return absl::NotFoundError(absl::StrCat("no worker ", worker, " (yet)"));
+  return all[worker]->accept_offer(
       offer,
       {.source = absl::HashOf(who.host), .principal = who.principal, .is_node = who.principal.starts_with("node/")});
 }
@@ -351,8 +345,7 @@ void Node::stop() {
   if (!had_workers || !recovery_.has_recovered()) return;
   UnsyncedShards& unsynced = recovery_.unsynced();
   if (absl::Status ended = log_failed ? unsynced.end_in_doubt() : unsynced.end_in_order(); !ended.ok()) {
-    options_.log(
-        log_failed ? LogSeverity::kError : LogSeverity::kWarning,
+    log(log_failed ? LogSeverity::kError : LogSeverity::kWarning,
         absl::StrCat(log_failed ? "a log failed, and it cannot be written down that replicas here are in doubt: "
                                 : "should the machine be started anew, replicas here will be in doubt: ",
                      ended.message()));

@@ -108,7 +108,7 @@ class Node final : private control::SessionAcceptor {
   [[nodiscard]] std::vector<HealthCheck> readiness();
   /// Whether all workers answer. Waits for them, for kWorkerAnswerTimeoutNs at most. A node that has no workers yet is
   /// alive.
-  [[nodiscard]] bool is_alive();
+  [[nodiscard]] bool is_alive() { return poll_workers().silent.empty(); }
 
  private:
   explicit Node(NodeOptions options) : options_(std::move(options)), readers_({.threads = options_.reader_threads}) {}
@@ -138,10 +138,10 @@ class Node final : private control::SessionAcceptor {
   absl::Status start_grpc();
   void start_agent();
   void registered(const control::Registration& registration);
-  absl::Status join(const control::Registration& registration);
   void follow_map();
   void tell_copies(uint32_t worker, const std::vector<CopyProgress>& copies);
   void fatal(const absl::Status& status);
+  void log(LogSeverity severity, const std::string& line) const { options_.log(severity, line); }
 
   const NodeOptions options_;
   const DirectoryFiles files_{options_.data_dir};

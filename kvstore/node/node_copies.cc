@@ -53,12 +53,10 @@ absl::Status NodeCopies::finish(std::map<ShardId, absl::Status>& refused) {
         return ingested;
       } else if (!ingested.ok()) {
         refused[*id] = ingested;
-        options_.log(LogSeverity::kError,
-                     absl::StrCat("a copy cannot be made shard ", name, ": ", ingested.ToString()));
+        log(LogSeverity::kError, absl::StrCat("a copy cannot be made shard ", name, ": ", ingested.ToString()));
         continue;
       }
-      options_.log(LogSeverity::kInfo,
-                   absl::StrCat("a copy was made shard ", name, " after the node had stopped over it"));
+      log(LogSeverity::kInfo, absl::StrCat("a copy was made shard ", name, " after the node had stopped over it"));
     }
     if (absl::Status removed = files::remove_tree(path.string()); !removed.ok()) return removed;
   }

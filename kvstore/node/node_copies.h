@@ -64,6 +64,7 @@ class NodeCopies {
  private:
   [[nodiscard]] absl::Status finish(std::map<ShardId, absl::Status>& refused);
   [[nodiscard]] std::string directory() const { return options_.data_dir + "/copies"; }
+  void log(LogSeverity severity, const std::string& line) const { options_.log(severity, line); }
 
   const NodeOptions& options_;
   RocksdbEngine& engine_;

@@ -40,10 +40,6 @@ WorkerAnswers Node::poll_workers() {
   return poll_.ask(questions);
 }
 
-bool Node::is_alive() {
-  return poll_workers().silent.empty();
-}
-
 std::string metrics_of_starting_node() {
   MetricsText out;
   add_readiness(out, false, true);

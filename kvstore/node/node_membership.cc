@@ -1,6 +1,7 @@
 // The node's part in the cluster: it registers, joins its first cluster, follows the shard maps, and tells the control
 // plane of troubles and copies.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <utility>
@@ -14,15 +15,10 @@
 namespace skua::kv {
 namespace {
 
-control::PacketSafety safety_of(rpc::PacketProtection packets) {
-  switch (packets) {
-    case rpc::PacketProtection::kDefault: break;
-    case rpc::PacketProtection::kOff: return control::PacketSafety::kOff;
-    case rpc::PacketProtection::kAuthenticate: return control::PacketSafety::kAuthenticate;
-    case rpc::PacketProtection::kEncrypt: return control::PacketSafety::kEncrypt;
-  }
-  return control::PacketSafety::kUnknown;
-}
+/// By rpc::PacketProtection. kDefault: unknown.
+constexpr std::array kSafety = {control::PacketSafety::kUnknown, control::PacketSafety::kOff,
+                                control::PacketSafety::kAuthenticate, control::PacketSafety::kEncrypt};
+static_assert(kSafety[static_cast<size_t>(rpc::PacketProtection::kEncrypt)] == control::PacketSafety::kEncrypt);
 
 }  // namespace
 
@@ -44,15 +40,14 @@ void Node::start_agent() {
                 .storage_incarnation = recovery_.state().storage_incarnation,
                 .replication_version = control::kReplicationVersion,
                 .secret = options_.secret};
-  agent.security = {options_.admission, safety_of(options_.packets)};
+  agent.security = {options_.admission, kSafety[static_cast<size_t>(options_.packets)]};
   agent.on_registered = [this](const control::Registration& registration) { registered(registration); };
   agent.on_refused = [this](const absl::Status& status) { fatal(status); };
   agent.on_trouble = [this](const absl::Status& status) {
     if (status.ok()) {
-      options_.log(LogSeverity::kInfo, absl::StrCat("control plane is there again address=", options_.control_address));
+      log(LogSeverity::kInfo, absl::StrCat("control plane is there again address=", options_.control_address));
     } else {
-      options_.log(
-          LogSeverity::kWarning,
+      log(LogSeverity::kWarning,
           absl::StrCat("waiting for the control plane address=", options_.control_address, ": ", status.message()));
     }
   };
@@ -60,9 +55,8 @@ void Node::start_agent() {
     if (map_cache_ != nullptr) map_cache_->expect(revision);  // null if registered() has failed
   };
   agent.on_clock = [this](const std::string& trouble) {
-    if (trouble.empty())
-      options_.log(LogSeverity::kInfo, "the clocks of this node and of the control plane agree again");
-    if (!trouble.empty()) options_.log(LogSeverity::kWarning, trouble);
+    if (trouble.empty()) log(LogSeverity::kInfo, "the clocks of this node and of the control plane agree again");
+    if (!trouble.empty()) log(LogSeverity::kWarning, trouble);
   };
   {
     const std::lock_guard lock(mutex_);  // the storage watch may be running already
@@ -79,15 +73,19 @@ void Node::start_agent() {
 /// Runs after the first and each later registration, on a thread that the agent has for it. Heartbeats continue
 /// meanwhile.
 void Node::registered(const control::Registration& registration) {
-  options_.log(LogSeverity::kInfo, absl::StrCat("registered cluster=", registration.cluster_id, " (",
-                                                registration.cluster_name, ") incarnation=", incarnation_));
+  log(LogSeverity::kInfo, absl::StrCat("registered cluster=", registration.cluster_id, " (", registration.cluster_name,
+                                       ") incarnation=", incarnation_));
   has_registered_.store(true);
   {
     const std::lock_guard lock(mutex_);
     if (joined_ || fatal_told_) return;
   }
   const uint64_t registered_storage = recovery_.state().storage_incarnation;
-  if (absl::Status joined = join(registration); !joined.ok()) return fatal(joined);
+  if (options_.cluster_id.empty()) {  // joins the first cluster: records it in the data directory
+    absl::Status joined = options_.adopt_cluster ? options_.adopt_cluster(registration.cluster_id) : absl::OkStatus();
+    if (joined.ok()) joined = make_transports(registration.cluster_id);
+    if (!joined.ok()) return fatal(joined);
+  }
   auto recovered = recover_when_there_is_room(registration.cluster_id);
   if (absl::IsCancelled(recovered.status())) return;
   if (!recovered.ok()) return fatal(recovered.status());
@@ -98,14 +96,6 @@ void Node::registered(const control::Registration& registration) {
   absl::Status started = start_workers(registration.cluster_id, *std::move(recovered));
   if (!started.ok()) return fatal(started);
   follow_map();
-}
-
-/// Joins the first cluster: records it in the data directory and creates the transports. Nothing to do if the cluster
-/// was known at start.
-absl::Status Node::join(const control::Registration& registration) {
-  if (!options_.cluster_id.empty()) return absl::OkStatus();
-  absl::Status adopted = options_.adopt_cluster ? options_.adopt_cluster(registration.cluster_id) : absl::OkStatus();
-  return adopted.ok() ? make_transports(registration.cluster_id) : adopted;
 }
 
 void Node::follow_map() {
@@ -122,7 +112,7 @@ void Node::make_map_cache(const std::string& cluster_id) {
   cache.cluster_id = cluster_id;
   cache.on_change = [this](std::shared_ptr<const control::ShardMap> map) { take_map(std::move(map)); };
   cache.on_trouble = [this](const absl::Status& status) {
-    if (!status.ok()) options_.log(LogSeverity::kWarning, absl::StrCat("shard map: ", status.message()));
+    if (!status.ok()) log(LogSeverity::kWarning, absl::StrCat("shard map: ", status.message()));
   };
   map_cache_ = std::make_unique<control::ShardMapCache>(std::move(cache));
 }
@@ -142,7 +132,7 @@ void Node::take_map(std::shared_ptr<const control::ShardMap> map) {
 /// table with grants is open for a moment.
 void Node::follow_rules(const control::ShardMap& map) {
   const ClientRules::Change change = client_rules_.follow(map);
-  for (const std::string& line : change.news) options_.log(LogSeverity::kInfo, line);
+  for (const std::string& line : change.news) log(LogSeverity::kInfo, line);
   // Not under the lock: a worker whose mailbox is full may wait for the lock itself.
   for (Worker* const worker : workers()) {
     if (change.denied) worker->set_denied(*change.denied);

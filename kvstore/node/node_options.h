@@ -30,9 +30,35 @@ namespace skua::kv {
 using TransportFactory =
     std::function<absl::StatusOr<std::unique_ptr<rpc::Transport>>(uint32_t worker, const rpc::EndpointIdentity& self)>;
 
-struct NodeOptions {
-  /// Exists. The caller holds its lock for as long as the node lives.
+/// What operators say of a node, and the node takes as it is.
+struct NodeSettings {
+  /// Exists when the node starts. The caller holds its lock for as long as the node lives.
   std::string data_dir;
+  /// Failure domain of this node, such as a rack. Replicas of a shard avoid sharing a zone. May be empty.
+  std::string zone;
+  std::string control_address;
+  /// Where the gRPC server listens. Port 0 takes a free port.
+  std::string grpc_address;
+  /// Address or name that others are told instead of the host in `grpc_address`. Empty: they are told that host.
+  std::string advertise_host;
+  uint32_t workers = 1;
+  int reader_threads = 2;
+  DurationNs packet_key_lifetime_ns = rpc::kPacketKeyLifetime;  ///< of keys by which the node sends
+  /// The node fills in the identities.
+  LogOptions log_files;
+  LogIo log_io = LogIo::kAuto;
+};
+
+struct NodeSecurity {
+  /// What to show the control plane, other nodes and clients; null: without TLS. Its name is the node's uuid.
+  control::CredentialsPtr credentials;
+  /// Whom the node lets in, for the status.
+  control::Admission admission = control::Admission::kUnknown;
+  /// Needs `credentials` unless it is kOff (rpc::choose_protection()).
+  rpc::PacketProtection packets = rpc::PacketProtection::kOff;
+};
+
+struct NodeOptions : NodeSettings, NodeSecurity {
   /// From the data directory. `cluster_id` is empty until the node has joined its first cluster.
   std::string node_uuid;
   std::string cluster_id;
@@ -42,25 +68,7 @@ struct NodeOptions {
   std::string instance;
   /// Host name of this machine, for messages.
   std::string host;
-  /// Failure domain of this node, such as a rack. Replicas of a shard avoid sharing a zone. May be empty.
-  std::string zone;
-
-  std::string control_address;
-  /// What to show the control plane, other nodes and clients; null: without TLS. Its name is `node_uuid`.
-  control::CredentialsPtr credentials;
-  /// Where the gRPC server listens. Port 0 takes a free port.
-  std::string grpc_address;
-  /// Address or name that others are told instead of the host in `grpc_address`. Empty: they are told that host.
-  std::string advertise_host;
-
-  uint32_t workers = 1;
-  int reader_threads = 2;
   TransportFactory make_transport;
-  /// Needs `credentials` unless it is kOff (rpc::choose_protection()).
-  rpc::PacketProtection packets = rpc::PacketProtection::kOff;
-  DurationNs packet_key_lifetime_ns = rpc::kPacketKeyLifetime;  ///< of keys by which the node sends
-  /// Whom the node lets in, for the status.
-  control::Admission admission = control::Admission::kUnknown;
   /// While the cluster is unknown: create the transports once and discard them. So the node finds addresses in use
   /// before anybody learns of the node. Off if the addresses have been checked before, or if creating a transport
   /// checks nothing.
@@ -73,9 +81,6 @@ struct NodeOptions {
   size_t memory_bytes = size_t{256} << 20;
   /// If given, MemoryWatch keeps the process within it (memory_watch.h). The other options must agree with it.
   std::optional<MemoryBudget> memory_budget;
-  /// The node fills in the identities.
-  LogOptions log_files;
-  LogIo log_io = LogIo::kAuto;
   /// Bytes. While the file system of the data directory has less free space, data may not grow (storage_watch.h).
   uint64_t disk_reserve_bytes = 0;
 

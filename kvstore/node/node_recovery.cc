@@ -9,7 +9,6 @@
 #include "kvstore/codec/text.h"
 #include "kvstore/log/posix_device.h"
 #include "kvstore/node/shard_plan.h"
-#include "kvstore/peers/peer_identity.h"
 #include "kvstore/storage/recovery.h"
 #include "kvstore/storage/shard_files.h"
 
@@ -46,13 +45,9 @@ size_t NodeRecovery::give_up_all_spares() {
   }
   if (removed == 0) return removed;
   spares_given_up_ = true;
-  options_.log(LogSeverity::kWarning, absl::StrCat("the disk is full: gave up ", counted(removed, "spare file"),
-                                                   " of the logs, to make room for the start"));
+  log(LogSeverity::kWarning, absl::StrCat("the disk is full: gave up ", counted(removed, "spare file"),
+                                          " of the logs, to make room for the start"));
   return removed;
-}
-
-ReplicaId NodeRecovery::self() const {
-  return {node_id_of(options_.node_uuid), state_.storage_incarnation};
 }
 
 absl::Status NodeRecovery::prepare() {
@@ -66,41 +61,38 @@ absl::Status NodeRecovery::prepare() {
 
 /// Applies the content of the logs to the databases. This includes logs of workers that this start does not have
 /// (--workers was larger).
-absl::StatusOr<std::vector<OpenLog>> NodeRecovery::recover_logs(const std::string& cluster_id, const ShardViews& views,
-                                                                RocksdbEngine& engine,
-                                                                std::map<ShardId, absl::Status>& refused) {
+absl::Status NodeRecovery::recover_logs(const std::string& cluster_id, RocksdbEngine& engine, Recovered& out) {
   // A log that is made anew would hide what is gone with the old one.
   if (absl::Status missing = files::check_no_log_is_missing(options_.data_dir); !missing.ok()) return missing;
   const std::string parent = files::logs_dir(options_.data_dir);
   std::error_code error;
   std::filesystem::create_directories(parent, error);
   if (error) return absl::InternalError(absl::StrCat("creating ", parent, ": ", error.message()));
-  std::vector<OpenLog> logs;
   for (uint32_t i = 0;; ++i) {
-    const std::string directory = files::log_dir(options_.data_dir, i);
-    if (i >= options_.workers && !std::filesystem::exists(directory, error)) return logs;
-    auto log = recover_one(directory, i, cluster_id, views, engine, refused);
+    if (i >= options_.workers && !std::filesystem::exists(files::log_dir(options_.data_dir, i), error)) {
+      return absl::OkStatus();
+    }
+    auto log = recover_one(i, cluster_id, engine, out);
     if (!log.ok()) return log.status();
     if (i < options_.workers) {
-      logs.push_back(*std::move(log));
+      out.logs.push_back(*std::move(log));
     } else if (absl::Status closed = log->log->close(); !closed.ok()) {
       return closed;
     }
   }
 }
 
-absl::StatusOr<OpenLog> NodeRecovery::recover_one(const std::string& directory, uint32_t number,
-                                                  const std::string& cluster_id, const ShardViews& views,
-                                                  RocksdbEngine& engine, std::map<ShardId, absl::Status>& refused) {
+absl::StatusOr<OpenLog> NodeRecovery::recover_one(uint32_t number, const std::string& cluster_id, RocksdbEngine& engine,
+                                                  Recovered& out) {
   const auto node = parse_uuid(options_.node_uuid);
   if (!node.ok()) return node.status();
   const auto cluster = parse_uuid(cluster_id);
   if (!cluster.ok()) return cluster.status();
-  auto device = open_posix_device(directory, {.io = options_.log_io});
+  auto device = open_posix_device(files::log_dir(options_.data_dir, number), {.io = options_.log_io});
   if (!device.ok()) return device.status();
   RecoveryOptions recovery{.log = options_.log_files,
                            .shards_dir = files::shards_dir(options_.data_dir),
-                           .made = made_databases(views, self())};
+                           .made = made_databases(out.views, self())};
   // The memory of the workers is not in use yet, so recovery may have it. It gets half, because segments behind the
   // chunk are read at the same time.
   recovery.chunk_bytes = std::min(recovery.chunk_bytes, options_.memory_bytes / 2);
@@ -112,13 +104,12 @@ absl::StatusOr<OpenLog> NodeRecovery::recover_one(const std::string& directory, 
   std::memcpy(recovery.log.identity.node_id.data(), node->bytes.data(), recovery.log.identity.node_id.size());
   std::memcpy(recovery.log.identity.cluster_id.data(), cluster->bytes.data(), recovery.log.identity.cluster_id.size());
   recovery.tell = [this, number](const std::string& line) {
-    options_.log(LogSeverity::kInfo, absl::StrCat("worker=", number, " ", line));
+    log(LogSeverity::kInfo, absl::StrCat("worker=", number, " ", line));
   };
   const TimeNs started = clock_.now_ns();
   auto recovered = recover_log(**device, recovery, engine);
   if (!recovered.ok()) return recovered.status();
-  options_.log(
-      LogSeverity::kInfo,
+  log(LogSeverity::kInfo,
       absl::StrCat("log recovered worker=", number, " records=", recovered->records_replayed,
                    " refused_shards=", recovered->refused.size(), " ms=", (clock_.now_ns() - started) / kMillisecond));
   for (const auto& [id, why] : recovered->refused) {
@@ -126,9 +117,8 @@ absl::StatusOr<OpenLog> NodeRecovery::recover_one(const std::string& directory, 
       return absl::ResourceExhaustedError(absl::StrCat("what the log holds of shard ", id.table_id, "-", id.shard,
                                                        " finds no room in its database: ", why.message()));
     }
-    options_.log(LogSeverity::kError,
-                 absl::StrCat("shard is refused shard=", id.table_id, "-", id.shard, ": ", why.ToString()));
-    refused[id] = why;
+    log(LogSeverity::kError, absl::StrCat("shard is refused shard=", id.table_id, "-", id.shard, ": ", why.ToString()));
+    out.refused[id] = why;
   }
   return OpenLog{*std::move(device), std::move(recovered->log)};
 }
@@ -144,18 +134,16 @@ absl::StatusOr<Recovered> NodeRecovery::recover(const std::string& cluster_id, R
 
 absl::StatusOr<Recovered> NodeRecovery::try_to_recover(const std::string& cluster_id, RocksdbEngine& engine,
                                                        NodeCopies& copies) {
-  Recovered out;
-  if (absl::Status started = copies.start(cluster_id, state_, out.refused); !started.ok()) return started;
-  std::map<ShardId, absl::Status> damaged;
+  std::map<ShardId, absl::Status> unfinished;
+  if (absl::Status started = copies.start(cluster_id, state_, unfinished); !started.ok()) return started;
   auto views = read_views(files_);
   if (!views.ok()) return views.status();
-  auto logs = recover_logs(cluster_id, *views, engine, damaged);
-  if (!logs.ok()) return logs.status();
-  if (absl::Status read = read_unsynced(*views); !read.ok()) return read;
-  if (absl::Status disowned = disown_damaged(*views, damaged); !disowned.ok()) return disowned;
-  out.logs = *std::move(logs);
-  out.views = *std::move(views);
-  out.refused.merge(damaged);
+  Recovered out{.logs = {}, .refused = {}, .views = *std::move(views)};
+  if (absl::Status recovered = recover_logs(cluster_id, engine, out); !recovered.ok()) return recovered;
+  if (absl::Status read = read_unsynced(out.views); !read.ok()) return read;
+  if (absl::Status disowned = disown_damaged(out); !disowned.ok()) return disowned;
+  unfinished.merge(out.refused);
+  out.refused = std::move(unfinished);
   return out;
 }
 
@@ -168,23 +156,22 @@ absl::Status NodeRecovery::read_unsynced(const ShardViews& views) {
   size_t doubtful = 0;
   for (const auto& [id, view] : views) doubtful += unsynced_->doubt(id) != 0 ? 1 : 0;
   if (doubtful == 0) return absl::OkStatus();
-  options_.log(
-      LogSeverity::kWarning,
+  log(LogSeverity::kWarning,
       absl::StrCat("the machine was started anew without an orderly stop of the node: ", counted(doubtful, "replica"),
                    " may lack writes of durability flush, and can lead a shard only after others have sent these"));
   return absl::OkStatus();
 }
 
 /// The damaged data stay until the map makes the replica a learner (ShardLifecycle).
-absl::Status NodeRecovery::disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged) {
-  if (!must_learn_again(views, damaged, self())) return absl::OkStatus();
+absl::Status NodeRecovery::disown_damaged(const Recovered& recovered) {
+  if (!must_learn_again(recovered.views, recovered.refused, self())) return absl::OkStatus();
   NodeState next = state_;
   ++next.storage_incarnation;
   if (absl::Status written = write_state(files_, next); !written.ok()) return written;
   state_ = next;
-  options_.log(LogSeverity::kWarning,
-               absl::StrCat("replicas here are damaged: the node learns again what it had, storage_incarnation=",
-                            state_.storage_incarnation));
+  log(LogSeverity::kWarning,
+      absl::StrCat("replicas here are damaged: the node learns again what it had, storage_incarnation=",
+                   state_.storage_incarnation));
   return absl::OkStatus();
 }
 

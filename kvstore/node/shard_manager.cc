@@ -11,10 +11,6 @@ namespace skua::kv {
 ShardManager::ShardManager(Options options, RocksdbEngine& engine, std::vector<WorkerCommands*> workers)
     : options_(std::move(options)), lifecycle_(options_.lifecycle, engine, std::move(workers), *this) {}
 
-ShardManager::~ShardManager() {
-  stop();
-}
-
 void ShardManager::start() {
   SKUA_CHECK(!thread_.joinable(), "ShardManager::start() may be called once");
   thread_ = std::thread([this] { run(); });
@@ -108,10 +104,6 @@ ShardViews ShardManager::take_adopted() {
 
 absl::Status ShardManager::discard_copy(const std::string& path) {
   return files::remove_tree(path);
-}
-
-void ShardManager::map_applied(uint64_t revision) {
-  if (options_.on_applied) options_.on_applied(revision);
 }
 
 void ShardManager::unserved_changed(const std::map<ShardId, UnservedShard>& unserved) {

@@ -45,7 +45,7 @@ class ShardManager final : private ShardLifecycleHost {
   /// The workers (by index) outlive the manager's thread. The engine outlives the manager.
   ShardManager(Options options, RocksdbEngine& engine, std::vector<WorkerCommands*> workers);
   /// Ends the thread and closes the databases. The workers must have stopped.
-  ~ShardManager();
+  ~ShardManager() { stop(); }
   ShardManager(const ShardManager&) = delete;
   ShardManager& operator=(const ShardManager&) = delete;
 
@@ -79,7 +79,7 @@ class ShardManager final : private ShardLifecycleHost {
   ShardViews take_adopted() override;
   absl::Status ingest_copy(ShardId id, const std::string& path) override { return options_.ingest(id, path); }
   absl::Status discard_copy(const std::string& path) override;
-  void map_applied(uint64_t revision) override;
+  void map_applied(uint64_t revision) override { options_.on_applied(revision); }
   void unserved_changed(const std::map<ShardId, UnservedShard>& unserved) override;
 
   void run();

@@ -20,23 +20,6 @@ uint32_t callers_of_worker(uint32_t workers) {
       std::clamp<uint64_t>(app::open_files_max() / 2 / workers, kFew, rpc::TcpOptions().callers_max));
 }
 
-TransportFactory tcp_factory(const SkuadOptions& config, const std::string& advertise_ip, const app::Logger& logger) {
-  return [base = listening_of(config), advertise_ip, logger](
-             uint32_t worker, const rpc::EndpointIdentity& self) -> absl::StatusOr<std::unique_ptr<rpc::Transport>> {
-    rpc::TcpOptions tcp;
-    tcp.listen_ip = base.data_host;
-    tcp.listen_port = base.data_port == 0 ? uint16_t{0} : static_cast<uint16_t>(base.data_port + worker);
-    tcp.advertise_ip = advertise_ip;
-    tcp.self = self;
-    tcp.callers_max = callers_of_worker(base.workers);
-    tcp.callers_per_host_max = tcp.callers_max / 2;
-    tcp.on_sent_away = [logger](const std::string& line) { logger.warning(line); };
-    auto transport = rpc::TcpTransport::create(std::move(tcp));
-    if (!transport.ok()) return transport.status();
-    return *std::move(transport);
-  };
-}
-
 absl::StatusOr<rpc::DpdkOptions> dpdk_options(const SkuadOptions& config) {
   return config.dpdk.to_options(static_cast<uint16_t>(config.workers));
 }
@@ -78,7 +61,20 @@ TransportFactory transport_factory(const SkuadOptions& config, const Network& ne
   if (auto* const verbs = network.verbs.get(); verbs != nullptr) {
     return [verbs](uint32_t /*worker*/, const rpc::EndpointIdentity& self) { return verbs->make_transport(self); };
   }
-  return tcp_factory(config, network.advertise_ip, logger);
+  return [base = listening_of(config), advertise_ip = network.advertise_ip, logger](
+             uint32_t worker, const rpc::EndpointIdentity& self) -> absl::StatusOr<std::unique_ptr<rpc::Transport>> {
+    rpc::TcpOptions tcp;
+    tcp.listen_ip = base.data_host;
+    tcp.listen_port = base.data_port == 0 ? uint16_t{0} : static_cast<uint16_t>(base.data_port + worker);
+    tcp.advertise_ip = advertise_ip;
+    tcp.self = self;
+    tcp.callers_max = callers_of_worker(base.workers);
+    tcp.callers_per_host_max = tcp.callers_max / 2;
+    tcp.on_sent_away = [logger](const std::string& line) { logger.warning(line); };
+    auto transport = rpc::TcpTransport::create(std::move(tcp));
+    if (!transport.ok()) return transport.status();
+    return *std::move(transport);
+  };
 }
 
 }  // namespace skua::kv

@@ -124,13 +124,12 @@ StorageWatch::StorageWatch(Options options, std::vector<Worker*> workers)
       seen_(workers_.size()),
       others_(options_.others.size()) {
   look();
-  thread_.emplace(TaskThread::Options{.name = "storage-watch",
-                                      .at_intervals =
-                                          [this] {
-                                            look();
-                                            if (options_.on_look) options_.on_look(trouble(), unserved_);
-                                          },
-                                      .interval_ns = kStorageInterval});
+  const auto look_and_tell = [this] {
+    look();
+    if (options_.on_look) options_.on_look(trouble(), unserved_);
+  };
+  thread_.emplace(
+      TaskThread::Options{.name = "storage-watch", .at_intervals = look_and_tell, .interval_ns = kStorageInterval});
 }
 
 void StorageWatch::look() {

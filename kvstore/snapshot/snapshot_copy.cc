@@ -18,20 +18,15 @@ std::string mib(uint64_t bytes) {
   return absl::StrCat((bytes + (1 << 19)) >> 20);
 }
 
-std::string files_path(const std::string& path) {
-  return path + "/files";
-}
-std::string database_path(const std::string& path) {
-  return path + "/db";
-}
-std::string tail_path(const std::string& path) {
-  return path + "/tail";
-}
+// What a copy's directory has.
+constexpr const char* kFiles = "/files";
+constexpr const char* kDatabase = "/db";
+constexpr const char* kTail = "/tail";
 
 absl::Status make_directories(FileTree& tree, const std::string& path) {
   if (absl::Status removed = tree.remove(path); !removed.ok()) return removed;
-  if (absl::Status made = tree.make_directories(files_path(path)); !made.ok()) return made;
-  return tree.make_directories(database_path(path));
+  if (absl::Status made = tree.make_directories(path + kFiles); !made.ok()) return made;
+  return tree.make_directories(path + kDatabase);
 }
 
 /// If no more than this is left of a tail, it is applied without fetching more meanwhile.
@@ -47,13 +42,6 @@ uint64_t bytes_of(std::string_view manifest) {
 }
 
 }  // namespace
-
-SnapshotCopies::SnapshotCopies(const Options& options, SnapshotCopyHost& host, CopySlots& slots)
-    : options_(options), host_(host), slots_(slots) {}
-
-SnapshotCopies::~SnapshotCopies() {
-  cancel_all();
-}
 
 void SnapshotCopies::cancel_all() {
   closed_ = true;
@@ -126,7 +114,7 @@ void SnapshotCopies::run(ShardId shard, Copy& copy, TimeNs now) {
 void SnapshotCopies::begin(ShardId shard, Copy& copy, TimeNs now) {
   Pause& pause = pauses_[shard];
   if (now < pause.until_ns || now - copy.wanted_ns > options_.begin_within_ns || !host_.position(shard)) return;
-  if (!slots_.take()) return;
+  if (!slots_.try_acquire()) return;
   // Sets the pause before the next attempt. The pause doubles if this attempt follows soon after the previous one, else
   // it is the shortest.
   const bool again = pause.next_ns != 0 && now - pause.until_ns < 2 * options_.pause_max_ns;
@@ -135,7 +123,7 @@ void SnapshotCopies::begin(ShardId shard, Copy& copy, TimeNs now) {
   pause.until_ns = now + pause.next_ns;
   copy.state = State::kFetching;
   copy.told_ns = copy.measured_ns = now;
-  copy.pull = std::make_unique<SnapshotPull>(options_.pull, shard.table_id, shard.shard, now);
+  copy.pull = std::make_unique<SnapshotPull>(options_.pull, shard, now);
   host_.tell(
       LogSeverity::kInfo,
       absl::StrCat("shard ", files::shard_name(shard), " is copied from node ", host_.name_of(copy.from),
@@ -175,7 +163,7 @@ void SnapshotCopies::give_up(ShardId shard, const std::string& why, LogSeverity 
 void SnapshotCopies::leave(Copy& copy) {
   if (copy.state == State::kWaiting) return;
   if (!copy.path.empty()) remove(copy.path, std::move(copy.built));
-  slots_.give_back();
+  slots_.release();
 }
 
 /// Removes a directory after all work queued before on its thread. What cannot be removed is removed when the node
@@ -236,7 +224,7 @@ void SnapshotCopies::fetched(ShardId shard, uint64_t id, uint64_t number, const 
   }
   work(
       &SnapshotCopyHost::on_disk, shard, id,
-      [tree = options_.files, path = absl::StrCat(files_path(copy->path), "/", std::string(chunk->name)),
+      [tree = options_.files, path = absl::StrCat(copy->path, kFiles, "/", std::string(chunk->name)),
        offset = chunk->offset,
        data = std::string(as_string_view(chunk->data))] { return tree->write(path, offset, data); },
       [number](Copy& done) { static_cast<void>(done.pull->written(number)); });
@@ -247,8 +235,7 @@ void SnapshotCopies::fetched(ShardId shard, uint64_t id, uint64_t number, const 
 void SnapshotCopies::ask_tail(ShardId shard, Copy& copy, TimeNs now) {
   if (copy.tail == nullptr) {
     if (!copy.pull->begun() || copy.attempt != copy.pull->attempt()) return;
-    copy.tail =
-        std::make_unique<SnapshotTail>(options_.tail, shard.table_id, shard.shard, copy.from, copy.pull->end(), now);
+    copy.tail = std::make_unique<SnapshotTail>(options_.tail, shard, copy.from, copy.pull->end(), now);
   }
   const auto wanted = copy.tail->poll(now);
   if (!wanted) return;
@@ -274,7 +261,7 @@ void SnapshotCopies::tail_fetched(ShardId shard, uint64_t id, uint64_t attempt, 
   std::string piece = tail_file_piece(*bytes);
   const uint64_t size = piece.size();
   const bool queued = host_.on_disk(
-      [tree = options_.files, path = tail_path(copy->path), offset = copy->tail_bytes, piece = std::move(piece)] {
+      [tree = options_.files, path = copy->path + kTail, offset = copy->tail_bytes, piece = std::move(piece)] {
         return tree->write(path, offset, piece);
       },
       [this, shard, id, attempt, size](const absl::Status& status) { tail_written(shard, id, attempt, size, status); });
@@ -347,13 +334,13 @@ void SnapshotCopies::build(ShardId shard, Copy& copy) {
   copy.state = State::kBuilding;
   copy.built = std::make_shared<Built>();
   const auto build = [this, shard, path = copy.path, built = copy.built]() -> absl::Status {
-    auto database = host_.build(shard, files_path(path), database_path(path));
+    auto database = host_.build(shard, path + kFiles, path + kDatabase);
     if (!database.ok()) return database.status();
-    built->database = *std::move(database);
-    return options_.files->remove(files_path(path));
+    *built = *std::move(database);
+    return options_.files->remove(path + kFiles);
   };
   work(&SnapshotCopyHost::on_builder, shard, copy.id, build, [this, shard](Copy& done) {
-    const absl::Status sound = check_announced(*done.built->database, done.pull->end());
+    const absl::Status sound = check_announced(**done.built, done.pull->end());
     if (!sound.ok()) return give_up(shard, std::string(sound.message()), LogSeverity::kError);
     done.state = State::kFollowing;
   });
@@ -374,8 +361,8 @@ void SnapshotCopies::follow(ShardId shard, Copy& copy) {
   const uint64_t end = copy.tail_bytes;
   work(
       &SnapshotCopyHost::on_builder, shard, copy.id,
-      [tree = options_.files, built = copy.built, path = tail_path(copy.path), begin = copy.tail_applied, end] {
-        return apply_tail_file(*built->database, *tree, path, begin, end);
+      [tree = options_.files, built = copy.built, path = copy.path + kTail, begin = copy.tail_applied, end] {
+        return apply_tail_file(**built, *tree, path, begin, end);
       },
       [end](Copy& done) {
         done.applying = false;
@@ -388,10 +375,10 @@ void SnapshotCopies::close(ShardId shard, Copy& copy) {
   copy.end = copy.tail->end();
   const std::string to = final_path(shard);
   const bool queued = host_.on_builder(
-      [built = copy.built, from = absl::StrCat(database_path(copy.path), "/", files::shard_name(shard)), to,
+      [built = copy.built, from = absl::StrCat(copy.path, kDatabase, "/", files::shard_name(shard)), to,
        parent = options_.directory, tree = options_.files]() -> absl::Status {
-        if (absl::Status closed = built->database->close(); !closed.ok()) return closed;
-        built->database.reset();
+        if (absl::Status closed = (*built)->close(); !closed.ok()) return closed;
+        built->reset();
         if (absl::Status removed = tree->remove(to); !removed.ok()) return removed;
         return tree->rename(from, to, parent);
       },

@@ -28,11 +28,11 @@
 #ifndef SKUA_KVSTORE_SNAPSHOT_SNAPSHOT_COPY_H_
 #define SKUA_KVSTORE_SNAPSHOT_SNAPSHOT_COPY_H_
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <semaphore>
 #include <string>
 #include <vector>
 
@@ -52,21 +52,8 @@
 
 namespace skua::kv {
 
-/// Limits the number of copies that a node makes at the same time. take() is false if no slot is free; after true the
-/// caller owes give_back(). Thread: any.
-class CopySlots {
- public:
-  explicit CopySlots(int count) : free_(count) {}
-  [[nodiscard]] bool take() {
-    if (free_.fetch_sub(1) > 0) return true;
-    free_.fetch_add(1);
-    return false;
-  }
-  void give_back() { free_.fetch_add(1); }
-
- private:
-  std::atomic<int> free_;
-};
+/// Limits the number of copies that a node makes at the same time.
+using CopySlots = std::counting_semaphore<>;
 
 /// Primary and log end of a replica at the moment.
 struct ReplicaPosition {
@@ -141,9 +128,10 @@ class SnapshotCopies {
   };
 
   /// `host` and `slots` outlive it.
-  SnapshotCopies(const Options& options, SnapshotCopyHost& host, CopySlots& slots);
+  SnapshotCopies(const Options& options, SnapshotCopyHost& host, CopySlots& slots)
+      : options_(options), host_(host), slots_(slots) {}
   /// Calls cancel_all(). No `done` callback may run afterwards.
-  ~SnapshotCopies();
+  ~SnapshotCopies() { cancel_all(); }
   SnapshotCopies(const SnapshotCopies&) = delete;
   SnapshotCopies& operator=(const SnapshotCopies&) = delete;
 
@@ -162,9 +150,7 @@ class SnapshotCopies {
  private:
   enum class State : uint8_t { kWaiting, kFetching, kBuilding, kFollowing, kClosing };
   /// Used by the builder thread; the worker's thread reads it only between the builder's jobs.
-  struct Built {
-    std::unique_ptr<ShardCopy> database;
-  };
+  using Built = std::unique_ptr<ShardCopy>;
   struct Copy {
     uint64_t id = 0;  // distinguishes late results from current ones
     NodeId from = 0;

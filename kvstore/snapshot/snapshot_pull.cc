@@ -7,9 +7,8 @@
 
 namespace skua::kv {
 
-SnapshotPull::SnapshotPull(const SnapshotPullOptions& options, uint32_t table, uint32_t shard, TimeNs now)
+SnapshotPull::SnapshotPull(const SnapshotPullOptions& options, ShardId shard, TimeNs now)
     : options_(options),
-      table_(table),
       shard_(shard),
       balance_bytes_(static_cast<int64_t>(options.burst_bytes)),
       refilled_ns_(now),
@@ -33,7 +32,7 @@ void SnapshotPull::poll(TimeNs now, std::vector<Request>& out) {
     under_way_[number] = {piece};
     balance_bytes_ -= piece.bytes;
     ++counters_.requests;
-    out.push_back({number, {table_, shard_, snapshot_, piece.file, piece.offset, piece.bytes}});
+    out.push_back({number, {shard_.table_id, shard_.shard, snapshot_, piece.file, piece.offset, piece.bytes}});
   }
 }
 

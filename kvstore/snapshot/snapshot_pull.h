@@ -28,6 +28,7 @@
 
 #include "absl/status/status.h"
 #include "kvstore/replication/copy_codec.h"
+#include "kvstore/types/mutation.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
@@ -65,7 +66,7 @@ class SnapshotPull {
     uint64_t damaged = 0;
   };
 
-  SnapshotPull(const SnapshotPullOptions& options, uint32_t table, uint32_t shard, TimeNs now);
+  SnapshotPull(const SnapshotPullOptions& options, ShardId shard, TimeNs now);
 
   /// Appends the requests to send now to `out`.
   void poll(TimeNs now, std::vector<Request>& out);
@@ -118,8 +119,7 @@ class SnapshotPull {
   void refill(TimeNs now);
 
   const SnapshotPullOptions options_;
-  const uint32_t table_;
-  const uint32_t shard_;
+  const ShardId shard_;
 
   uint64_t attempt_ = 1;
   uint64_t snapshot_ = 0;  // id of the snapshot; 0: not begun

@@ -21,8 +21,6 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::create(const Opt
   return std::unique_ptr<SnapshotSource>(new SnapshotSource(options, std::move(make)));
 }
 
-SnapshotSource::~SnapshotSource() = default;
-
 absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(const FetchChunk& wanted, TimeNs now,
                                                                                bool& made) {
   const ShardId shard{wanted.table, wanted.shard};

@@ -65,7 +65,6 @@ class SnapshotSource {
 
   /// Creates or empties the directory. Errors: those of the file system.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<SnapshotSource>> create(const Options& options, ExportFn make);
-  ~SnapshotSource();
   SnapshotSource(const SnapshotSource&) = delete;
   SnapshotSource& operator=(const SnapshotSource&) = delete;
 

@@ -101,18 +101,6 @@ void Worker::post(absl::AnyInvocable<void(ShardServer&)> task) {
   static_cast<void>(mailbox_->post_waiting([this, task = std::move(task)]() mutable { task(*server_); }));
 }
 
-void Worker::expect(ShardId id, uint64_t epoch) {
-  post([id, epoch](ShardServer& server) { server.shards().expect(id, epoch); });
-}
-
-void Worker::serve(ShardId id, ShardDb& db) {
-  post([id, &db](ShardServer& server) { server.shards().serve(id, db); });
-}
-
-void Worker::serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) {
-  post([this, id, &db, notes](ShardServer& server) { server.shards().serve_replica(id, db, options_.self, notes); });
-}
-
 void Worker::set_view(ShardId id, const View& view, const ReplicaPlaces& places) {
   post([this, id, view, places](ShardServer& server) {
     replication_->set_places(id, places);
@@ -120,21 +108,9 @@ void Worker::set_view(ShardId id, const View& view, const ReplicaPlaces& places)
   });
 }
 
-void Worker::view_persisted(ShardId id, uint64_t epoch) {
-  post([id, epoch](ShardServer& server) { server.shards().view_persisted(id, epoch); });
-}
-
-void Worker::unsynced_allowed(ShardId id) {
-  post([id](ShardServer& server) { server.shards().unsynced_allowed(id); });
-}
-
 void Worker::set_peers(std::vector<PeerInfo> peers) {
   if (replication_ == nullptr) return;
   post([this, peers = std::move(peers)](ShardServer&) { replication_->set_peers(peers); });
-}
-
-void Worker::set_failed(ShardId id, std::string why) {
-  post([id, why = std::move(why)](ShardServer& server) mutable { server.shards().set_failed(id, std::move(why)); });
 }
 
 void Worker::remove(ShardId id, std::function<void()> on_idle) {
@@ -142,10 +118,6 @@ void Worker::remove(ShardId id, std::function<void()> on_idle) {
     if (replication_ != nullptr) replication_->forget(id);
     server.shards().remove(id, std::move(on_idle));
   });
-}
-
-void Worker::set_map_revision(uint64_t revision) {
-  post([revision](ShardServer& server) { server.set_map_revision(revision); });
 }
 
 template <typename T>
@@ -250,10 +222,6 @@ void Worker::drain() {
     server_->drain([done] { done->set_value(); });
   });
   if (posted) done->get_future().wait();
-}
-
-bool Worker::stop_engine() {
-  return server_->stop_engine();
 }
 
 void Worker::stop() {

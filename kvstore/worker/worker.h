@@ -24,6 +24,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -72,16 +73,30 @@ class Worker final : public WorkerCommands {
 
   // WorkerCommands. Each call does what ShardServer's method does, later, on the worker's thread, in the order of the
   // calls. A call waits for room in the mailbox. After stop() the calls do nothing.
-  void expect(ShardId id, uint64_t epoch) override;
-  void serve(ShardId id, ShardDb& db) override;
-  void serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) override;
+  void expect(ShardId id, uint64_t epoch) override {
+    post([id, epoch](ShardServer& server) { server.shards().expect(id, epoch); });
+  }
+  void serve(ShardId id, ShardDb& db) override {
+    post([id, &db](ShardServer& server) { server.shards().serve(id, db); });
+  }
+  void serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) override {
+    post([this, id, &db, notes](ShardServer& server) { server.shards().serve_replica(id, db, options_.self, notes); });
+  }
   void set_view(ShardId id, const View& view, const ReplicaPlaces& places) override;
-  void view_persisted(ShardId id, uint64_t epoch) override;
-  void unsynced_allowed(ShardId id) override;
+  void view_persisted(ShardId id, uint64_t epoch) override {
+    post([id, epoch](ShardServer& server) { server.shards().view_persisted(id, epoch); });
+  }
+  void unsynced_allowed(ShardId id) override {
+    post([id](ShardServer& server) { server.shards().unsynced_allowed(id); });
+  }
   void set_peers(std::vector<PeerInfo> peers) override;
-  void set_failed(ShardId id, std::string why) override;
+  void set_failed(ShardId id, std::string why) override {
+    post([id, why = std::move(why)](ShardServer& server) mutable { server.shards().set_failed(id, std::move(why)); });
+  }
   void remove(ShardId id, std::function<void()> on_idle) override;
-  void set_map_revision(uint64_t revision) override;
+  void set_map_revision(uint64_t revision) override {
+    post([revision](ShardServer& server) { server.set_map_revision(revision); });
+  }
 
   /// Like ShardServer's methods. Also UNAVAILABLE if the worker stops or does not answer within kWorkerAnswerTimeoutNs.
   absl::StatusOr<uint64_t> hold_entries(ShardId id);
@@ -110,7 +125,7 @@ class Worker final : public WorkerCommands {
   /// The steps of the end: see the head of this file.
   void drain();
   /// False: the log had failed.
-  bool stop_engine();
+  bool stop_engine() { return server_->stop_engine(); }
   void stop();
 
  private:

@@ -29,8 +29,7 @@ void WorkerReplication::start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap,
   endpoint_ = &endpoint;
   mailbox_ = endpoint.mailbox();
   server_ = &server;
-  disk_ = copying.disk;
-  builder_ = copying.builder;
+  copying_ = copying;
   links_ = std::make_unique<PeerLinks>(endpoint, bootstrap, *this, options);
   service_ =
       std::make_unique<SnapshotService>(endpoint, *links_, readers, *copying.source,
@@ -279,11 +278,6 @@ std::optional<ReplicaPosition> WorkerReplication::position(ShardId shard) {
 SnapshotFit WorkerReplication::fit(ShardId shard, EntryId end) {
   const Replica* const replica = server_->shards().replica(shard);
   return replica == nullptr ? SnapshotFit::kNone : replica->snapshot_fit(end);
-}
-
-void WorkerReplication::install(ShardId shard, const std::string& path) {
-  server_->shards().retire(shard);
-  events_.install_copy(shard, path);
 }
 
 std::string WorkerReplication::name_of(NodeId node) {

@@ -323,7 +323,7 @@ void fuzz_pull(FuzzInput& in) {
   options.burst_bytes = 1000;
   options.files_max = 50;
   TimeNs now = kSecond;
-  SnapshotPull pull(options, 7, 0, now);
+  SnapshotPull pull(options, {7, 0}, now);
   std::vector<SnapshotPull::Request> requests;
   uint64_t attempt = pull.attempt();
   const uint64_t snapshot = 1 + in.byte();
@@ -380,7 +380,7 @@ void fuzz_pull(FuzzInput& in) {
 
 void fuzz_tail(FuzzInput& in) {
   TimeNs now = kSecond;
-  SnapshotTail tail({}, 7, 0, 4, {in.near(10), in.near(3)}, now);
+  SnapshotTail tail({}, {7, 0}, 4, {in.near(10), in.near(3)}, now);
   ReplicaFrame frame;
   while (!in.empty()) {
     now += static_cast<DurationNs>(in.byte()) * kMillisecond;
