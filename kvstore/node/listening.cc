@@ -25,10 +25,7 @@ using control::is_loopback;
 
 constexpr uint32_t kPortMax = 65'535;
 
-struct FreeAddresses {
-  void operator()(addrinfo* found) const { freeaddrinfo(found); }
-};
-using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+using Addresses = std::unique_ptr<addrinfo, decltype([](addrinfo* found) { freeaddrinfo(found); })>;
 
 /// Resolves a host. `error` becomes the error code of getaddrinfo(); 0: found.
 Addresses look_up(const std::string& host, const std::string& port, int flags, int family, int& error) {

@@ -85,7 +85,7 @@ size_t threads_of(const SkuadOptions& config) {
 
 NodeOptions node_options(const SkuadOptions& config, const MemoryBudget& memory, uint64_t disk_bytes) {
   NodeOptions options;
-  static_cast<NodeSettings&>(options) = config;
+  static_cast<NodeSettings&>(options) = static_cast<const NodeSettings&>(config);
   options.instance = app::random_uuid();
   options.host = host_name();
   options.probe_transports = false;  // open_network() has probed the addresses

@@ -135,7 +135,7 @@ StorageWatch::StorageWatch(Options options, std::vector<Worker*> workers)
 void StorageWatch::look() {
   const auto space = disk_space_of(options_.data_dir);
   if (const auto growth = space.ok() ? gate_.look(space->available) : std::nullopt) {
-    for (Worker* worker : workers_) worker->post([growth](ShardServer& server) { server.set_growth(*growth); });
+    for (Worker* worker : workers_) worker->post([now = *growth](ShardServer& server) { server.set_growth(now); });
     growth_ = *growth;
     options_.log(growth->ok() ? LogSeverity::kInfo : LogSeverity::kError,
                  growth->ok() ? "the disk has room again; writes are taken" : std::string(growth->message()));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/node/node_state.h"
 #include "kvstore/replication/message_codec.h"
 #include "rpc/base/bytes.h"
 #include "rpc/base/crc32c.h"
@@ -79,12 +80,7 @@ absl::StatusOr<ShardViews> decode_views(std::string_view bytes) {
 }
 
 absl::StatusOr<ShardViews> read_views(const DurableFiles& files) {
-  const auto bytes = files.read(kViewsFile);
-  if (!bytes.ok()) return bytes.status();
-  if (!bytes->has_value()) return ShardViews{};
-  auto views = decode_views(**bytes);
-  if (views.ok()) return views;
-  return absl::Status(views.status().code(), absl::StrCat(files.path_of(kViewsFile), ": ", views.status().message()));
+  return read_decoded(files, kViewsFile, decode_views);
 }
 
 absl::Status write_views(const DurableFiles& files, const ShardViews& views) {

@@ -114,7 +114,7 @@ void SnapshotCopies::run(ShardId shard, Copy& copy, TimeNs now) {
 void SnapshotCopies::begin(ShardId shard, Copy& copy, TimeNs now) {
   Pause& pause = pauses_[shard];
   if (now < pause.until_ns || now - copy.wanted_ns > options_.begin_within_ns || !host_.position(shard)) return;
-  if (!slots_.try_acquire()) return;
+  if (!slots_.take()) return;
   // Sets the pause before the next attempt. The pause doubles if this attempt follows soon after the previous one, else
   // it is the shortest.
   const bool again = pause.next_ns != 0 && now - pause.until_ns < 2 * options_.pause_max_ns;
@@ -163,7 +163,7 @@ void SnapshotCopies::give_up(ShardId shard, const std::string& why, LogSeverity 
 void SnapshotCopies::leave(Copy& copy) {
   if (copy.state == State::kWaiting) return;
   if (!copy.path.empty()) remove(copy.path, std::move(copy.built));
-  slots_.release();
+  slots_.give_back();
 }
 
 /// Removes a directory after all work queued before on its thread. What cannot be removed is removed when the node

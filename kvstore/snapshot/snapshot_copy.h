@@ -28,11 +28,11 @@
 #ifndef SKUA_KVSTORE_SNAPSHOT_SNAPSHOT_COPY_H_
 #define SKUA_KVSTORE_SNAPSHOT_SNAPSHOT_COPY_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
-#include <semaphore>
 #include <string>
 #include <vector>
 
@@ -52,8 +52,21 @@
 
 namespace skua::kv {
 
-/// Limits the number of copies that a node makes at the same time.
-using CopySlots = std::counting_semaphore<>;
+/// Limits the number of copies that a node makes at the same time. take() is false if no slot is free; after true the
+/// caller owes give_back(). Thread: any. (std::counting_semaphore::try_acquire() may spin and yield.)
+class CopySlots {
+ public:
+  explicit CopySlots(int count) : free_(count) {}
+  [[nodiscard]] bool take() {
+    if (free_.fetch_sub(1) > 0) return true;
+    free_.fetch_add(1);
+    return false;
+  }
+  void give_back() { free_.fetch_add(1); }
+
+ private:
+  std::atomic<int> free_;
+};
 
 /// Primary and log end of a replica at the moment.
 struct ReplicaPosition {

@@ -136,11 +136,10 @@ absl::StatusOr<std::string> SnapshotSource::fetch(const FetchChunk& wanted, Time
 void SnapshotSource::sweep(TimeNs now) {
   Snapshots gone;  // removed from disk without the lock
   std::lock_guard lock(mutex_);
-  take_out(
-      [&](const Snapshot& snapshot) {
-        return now - snapshot.used_ns > options_.idle_max_ns || now - snapshot.made_ns > options_.age_max_ns;
-      },
-      gone);
+  const auto is_over = [&](const Snapshot& snapshot) {
+    return now - snapshot.used_ns > options_.idle_max_ns || now - snapshot.made_ns > options_.age_max_ns;
+  };
+  take_out(is_over, gone);
 }
 
 std::string SnapshotSource::slow_exports(TimeNs now) const {
@@ -164,29 +163,26 @@ size_t SnapshotSource::open_count() const {
 // --- SnapshotService
 
 /// One request, passed from the worker to a reader. After a successful submit it owns itself.
-class SnapshotService::Job final : public ReadJob {
- public:
+struct SnapshotService::Job final : ReadJob {
   Job(SnapshotSource& source, const FetchChunk& wanted, TimeNs now, rpc::ReplyToken reply)
-      : source_(source), wanted_(wanted), now_(now), reply_(std::move(reply)) {}
+      : source(source), wanted(wanted), now(now), reply(std::move(reply)) {}
 
   void run() override {
     const std::unique_ptr<Job> self(this);
-    source_.sweep(now_);
-    auto chunk = source_.fetch(wanted_, now_);
-    if (!chunk.ok()) return reply_.fail(chunk.status());
+    source.sweep(now);
+    auto chunk = source.fetch(wanted, now);
+    if (!chunk.ok()) return reply.fail(chunk.status());
     rpc::MessagePtr message = rpc::MessagePtr::make();
     rpc::SharedBody* body = rpc::SharedBody::make(*std::move(chunk));
     static_cast<void>(body->attach(*message));  // a message has room for its first body
     body->release();
-    reply_.reply(std::move(message));
+    reply.reply(std::move(message));
   }
-  void refuse(const absl::Status& why) { reply_.fail(why); }
 
- private:
-  SnapshotSource& source_;
-  const FetchChunk wanted_;
-  const TimeNs now_;
-  rpc::ReplyToken reply_;
+  SnapshotSource& source;
+  const FetchChunk wanted;
+  const TimeNs now;
+  rpc::ReplyToken reply;
 };
 
 SnapshotService::SnapshotService(rpc::Endpoint& endpoint, PeerLinks& links, ReaderPool& readers, SnapshotSource& source,
@@ -206,7 +202,7 @@ void SnapshotService::on_request(rpc::IncomingCall&& call) {
   if (!allowed.ok()) return call.reply.fail(allowed);
   auto job = std::make_unique<Job>(source_, *wanted, endpoint_.now_ns(), std::move(call.reply));
   const absl::Status submitted = readers_.submit(*job);
-  if (!submitted.ok()) return job->refuse(submitted);
+  if (!submitted.ok()) return job->reply.fail(submitted);
   static_cast<void>(job.release());  // run() deletes it
 }
 

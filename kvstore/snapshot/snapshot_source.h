@@ -133,7 +133,7 @@ class SnapshotService {
   void stop() { stopped_ = true; }
 
  private:
-  class Job;
+  struct Job;
   void on_request(rpc::IncomingCall&& call);
 
   rpc::Endpoint& endpoint_;

@@ -364,7 +364,7 @@ TEST_F(SnapshotCopyTest, NewPrimary_TheCopyBeginsAnew) {
 }
 
 TEST_F(SnapshotCopyTest, Slots_BoundTheCopies) {
-  ASSERT_TRUE(slots_.try_acquire());
+  ASSERT_TRUE(slots_.take());
   create();
   refusal_ = absl::UnavailableError("ask again");
   run(20, {kShard, kOther});
