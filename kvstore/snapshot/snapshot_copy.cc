@@ -130,8 +130,8 @@ void SnapshotCopies::begin(ShardId shard, Copy& copy, TimeNs now) {
                    pause.started_over == 0 ? "" : absl::StrCat(", started over ", pause.started_over, " times")));
 }
 
-/// Has another thread do `what`. Then calls `done` if the copy is still there; if the work has failed, gives the copy up
-/// instead.
+/// Has another thread do `what`. Then calls `done` if the copy is still there. If the work has failed, or cannot be
+/// queued, gives the copy up instead.
 template <typename Done>
 void SnapshotCopies::work(bool (SnapshotCopyHost::*where)(Work, Worked), ShardId shard, uint64_t id, Work what,
                           Done done) {
