@@ -1,5 +1,9 @@
 #include "kvstore/node/client_rules.h"
 
+#include <algorithm>
+#include <set>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace skua::kv {
@@ -19,6 +23,28 @@ std::shared_ptr<const Quotas> compile(const std::vector<control::MapQuota>& quot
 }
 
 }  // namespace
+
+bool ClosedTables::follow(const control::ShardMap& map) {
+  std::set<uint32_t> ids;
+  for (const control::MapTable& table : map.tables) ids.insert(static_cast<uint32_t>(table.id));
+  std::vector<TableGrants> next;
+  for (const TableGrants& before : tables_) {
+    if (!ids.contains(before.table_id)) next.push_back({before.table_id, before.name, {}});
+  }
+  const size_t too_many = next.size() - std::min(next.size(), kDroppedMax);
+  next.erase(next.begin(), next.begin() + static_cast<ptrdiff_t>(too_many));
+  for (const control::MapTable& table : map.tables) {
+    if (table.grants.empty()) continue;
+    TableGrants& added = next.emplace_back(TableGrants{static_cast<uint32_t>(table.id), table.name, {}});
+    added.rights.reserve(table.grants.size());
+    for (const control::MapGrant& grant : table.grants) {
+      added.rights.emplace_back(grant.principal, static_cast<Rights>(grant.rights));
+    }
+  }
+  if (next == tables_) return false;
+  tables_ = std::move(next);
+  return true;
+}
 
 ClientRules::Change ClientRules::follow(const control::ShardMap& map) {
   Change change;

@@ -45,10 +45,9 @@ absl::Status check_parts(const std::string& path) {
     absl::Status status = check_part(part);
     if (!status.ok()) return status;
     if (!part.is_directory(error)) continue;
-    for (fs::directory_iterator it(part, error), end; status.ok() && !error && it != end; it.increment(error)) {
-      status = check_part(*it);
+    for (fs::directory_iterator it(part, error), end; !error && it != end; it.increment(error)) {
+      if (status = check_part(*it); !status.ok()) return status;
     }
-    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }

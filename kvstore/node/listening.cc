@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "control/security/exposure.h"
 
@@ -23,10 +25,7 @@ using control::is_loopback;
 
 constexpr uint32_t kPortMax = 65'535;
 
-struct FreeAddresses {
-  void operator()(addrinfo* found) const { freeaddrinfo(found); }
-};
-using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+using Addresses = std::unique_ptr<addrinfo, decltype([](addrinfo* found) { freeaddrinfo(found); })>;
 
 /// Resolves a host. `error` becomes the error code of getaddrinfo(); 0: found.
 Addresses look_up(const std::string& host, const std::string& port, int flags, int family, int& error) {
@@ -67,32 +66,22 @@ absl::Status wrong(const std::string& text) {
   return absl::InvalidArgumentError(text);
 }
 
+std::string grpc_text(const Listening& wanted) {
+  return absl::StrCat("--grpc-address ", with_port(wanted.grpc_host, wanted.grpc_port));
+}
+std::string data_text(const Listening& wanted) {
+  return absl::StrCat("--data-address ", with_port(wanted.data_host, wanted.data_port));
+}
+
 absl::Status check_reachable(const Listening& wanted) {
   if (!wanted.advertise_host.empty()) return absl::OkStatus();
   const bool grpc = is_any(wanted.grpc_host);
   if (!grpc && !is_any(wanted.data_host)) return absl::OkStatus();
   return wrong(
-      absl::StrCat(grpc ? "--grpc-address " : "--data-address ",
-                   grpc ? with_port(wanted.grpc_host, wanted.grpc_port) : with_port(wanted.data_host, wanted.data_port),
+      absl::StrCat(grpc ? grpc_text(wanted) : data_text(wanted),
                    " listens on every address of this machine, and others must be told one: add --advertise-host with "
                    "the address or name of this machine under which they reach it"));
 }
-
-class Socket {
- public:
-  explicit Socket(int fd) : fd_(fd) {}
-  ~Socket() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&&) = delete;
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 absl::Status bind_error(const char* option, const std::string& host, uint32_t port, int error) {
   const std::string what = absl::StrCat(option, ": cannot listen on ", with_port(host, port), ": ",
@@ -117,21 +106,22 @@ absl::Status not_found(const std::string& what, int error, const char* way_out) 
   return wrong(absl::StrCat(text, way_out));
 }
 
-/// Binds and listens. Keeps the socket in `bound`, so that binding the same port again fails.
-absl::Status bind_one(const char* option, const std::string& host, uint32_t port, std::vector<Socket>& bound) {
+/// Binds and listens. Leaves the socket in `bound` open, so that binding the same port again fails.
+absl::Status bind_one(const char* option, const std::string& host, uint32_t port, std::vector<int>& bound) {
   int error = 0;
   const Addresses found = look_up(host, absl::StrCat(port), AI_PASSIVE, AF_UNSPEC, error);
   if (error != 0) {
     return not_found(absl::StrCat(option, ": ", host, " is not a host"), error,
                      "give an address of this machine (ip addr shows them)");
   }
-  Socket socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return bind_error(option, host, port, errno);
+  bound.push_back(socket);
   const int on = 1;
-  if (socket.get() < 0 || setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      ::bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(socket.get(), 1) != 0) {
+  if (setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      ::bind(socket, found->ai_addr, found->ai_addrlen) != 0 || ::listen(socket, 1) != 0) {
     return bind_error(option, host, port, errno);
   }
-  bound.push_back(std::move(socket));
   return absl::OkStatus();
 }
 
@@ -148,10 +138,8 @@ absl::Status check_listening(const Listening& wanted) {
   const bool among = wanted.grpc_port != 0 && wanted.data_port != 0 && wanted.grpc_port >= wanted.data_port &&
                      wanted.grpc_port <= last;
   if (tcp && same_host && among) {
-    return wrong(absl::StrCat("--grpc-address ", with_port(wanted.grpc_host, wanted.grpc_port),
-                              " is also where worker ", wanted.grpc_port - wanted.data_port,
-                              " listens for sessions (--data-address ", with_port(wanted.data_host, wanted.data_port),
-                              "): give them different ports"));
+    return wrong(absl::StrCat(grpc_text(wanted), " is also where worker ", wanted.grpc_port - wanted.data_port,
+                              " listens for sessions (", data_text(wanted), "): give them different ports"));
   }
   return check_reachable(wanted);
 }
@@ -176,8 +164,8 @@ absl::StatusOr<std::string> resolve_advertise_host(const Listening& wanted) {
   }
   if (!best.empty()) return best;
   return wrong(
-      absl::StrCat("--advertise-host ", host, " has no ", v4 ? "IPv4" : "IPv6", " address, but --data-address ",
-                   with_port(wanted.data_host, wanted.data_port), " listens on that: ",
+      absl::StrCat("--advertise-host ", host, " has no ", v4 ? "IPv4" : "IPv6", " address, but ", data_text(wanted),
+                   " listens on that: ",
                    v4 ? "listen on an IPv6 address, such as [::]" : "listen on an IPv4 address, such as 0.0.0.0"));
 }
 
@@ -190,15 +178,14 @@ std::string loopback_warning(const Listening& wanted, const std::string& adverti
   }
   const bool grpc = is_loopback(wanted.grpc_host);
   if (!grpc && !is_loopback(wanted.data_host)) return {};
-  const std::string listens =
-      grpc ? with_port(wanted.grpc_host, wanted.grpc_port) : with_port(wanted.data_host, wanted.data_port);
   return absl::StrCat("other machines cannot reach this node unless something here passes their connections on: ",
-                      grpc ? "--grpc-address " : "--data-address ", listens,
+                      grpc ? grpc_text(wanted) : data_text(wanted),
                       " listens on this machine's loopback; write 0.0.0.0 there");
 }
 
 absl::Status probe_listening(const Listening& wanted) {
-  std::vector<Socket> bound;
+  std::vector<int> bound;
+  const absl::Cleanup close_all = [&bound] { std::ranges::for_each(bound, ::close); };
   absl::Status status = bind_one("--grpc-address", wanted.grpc_host, wanted.grpc_port, bound);
   for (uint32_t i = 0; status.ok() && !wanted.data_host.empty() && i < wanted.workers; ++i) {
     const uint32_t port = wanted.data_port == 0 ? 0 : wanted.data_port + i;

@@ -28,17 +28,6 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-/// The number in the file. Empty: the file has no number (such as "max"), or does not exist.
-std::optional<uint64_t> number_in(const std::string& path) {
-  uint64_t number = 0;
-  if (!absl::SimpleAtoi(text_of(path), &number)) return std::nullopt;
-  return number;
-}
-
-void take_least(std::optional<uint64_t>& least, std::optional<uint64_t> one) {
-  if (one) least = std::min(least.value_or(*one), *one);
-}
-
 }  // namespace
 
 std::optional<uint64_t> cgroup_memory(std::string_view membership, const std::string& root) {
@@ -53,7 +42,9 @@ std::optional<uint64_t> cgroup_memory(std::string_view membership, const std::st
     const char* const name = v2 ? "/memory.max" : "/memory.limit_in_bytes";
     std::string path = parts[2] == "/" ? std::string() : parts[2];
     while (true) {
-      take_least(least, number_in(absl::StrCat(base, path, name)));
+      uint64_t limit = 0;  // the file has no number (such as "max"), or does not exist: no limit
+      const bool is_limited = absl::SimpleAtoi(text_of(absl::StrCat(base, path, name)), &limit);
+      if (is_limited) least = std::min(least.value_or(limit), limit);
       if (path.empty()) break;
       path.resize(std::min(path.rfind('/'), path.size() - 1));
     }
@@ -92,6 +83,19 @@ absl::Status check_fits(uint64_t bytes, const MachineMemory& machine) {
                      " are for code, stacks and the like: raise that limit (ulimit -v unlimited), or give less"));
   }
   return absl::OkStatus();
+}
+
+absl::Status check_file_size_limit() {
+  // Size of a table file, or of a log file for the largest records. The kernel kills a process that writes beyond the
+  // limit.
+  constexpr uint64_t kFileBytes = uint64_t{1} << 30;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= kFileBytes) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("files may have ", size_text(limit.rlim_cur),
+                                                 " here (ulimit -f), and a node's become larger: raise that limit "
+                                                 "(ulimit -f unlimited; systemd: LimitFSIZE=infinity)"));
 }
 
 }  // namespace skua::kv

@@ -1,4 +1,5 @@
-// How much memory a node may use: limits of the machine, of the container (cgroup) and of the process.
+// What a node may use: limits of the machine, of the container (cgroup) and of the process on memory, and the process's
+// limit on the size of files.
 #ifndef SKUA_KVSTORE_NODE_MACHINE_MEMORY_H_
 #define SKUA_KVSTORE_NODE_MACHINE_MEMORY_H_
 
@@ -27,6 +28,10 @@ struct MachineMemory {
 
 /// INVALID_ARGUMENT: a node of `bytes` (--memory) exceeds a limit. The message names the limit and its value. Pure.
 [[nodiscard]] absl::Status check_fits(uint64_t bytes, const MachineMemory& machine);
+
+/// Otherwise the kernel would kill the running node when it reaches the limit.
+/// INVALID_ARGUMENT: the limit on file sizes (ulimit -f) is below the size that files of a node reach.
+[[nodiscard]] absl::Status check_file_size_limit();
 
 }  // namespace skua::kv
 

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,9 +34,7 @@
 #include "kvstore/node/machine_memory.h"
 #include "kvstore/node/memory_budget.h"
 #include "kvstore/node/node.h"
-#include "kvstore/node/node_limits.h"
 #include "kvstore/node/node_state.h"
-#include "kvstore/node/process_limits.h"
 #include "kvstore/node/skuad_exit.h"
 #include "kvstore/node/skuad_gateway.h"
 #include "kvstore/node/skuad_network.h"
@@ -72,40 +70,6 @@ bool pause_for_room(const app::Logger& logger, app::StopSignal& stop, const absl
                  {{"why", std_view(why.message())}});
   }
   return !stop.wait_for(kReopenPauseNs).has_value();
-}
-
-/// Carries the reason why the node must end from one of its threads to main().
-class Ending {
- public:
-  explicit Ending(app::StopSignal& stop) : stop_(stop) {}
-
-  void fatal(const absl::Status& why) {
-    {
-      const std::lock_guard lock(mutex_);
-      why_ = why;
-    }
-    stop_.request_stop();
-  }
-  absl::Status why() {
-    const std::lock_guard lock(mutex_);
-    return why_;
-  }
-
- private:
-  app::StopSignal& stop_;
-  std::mutex mutex_;
-  absl::Status why_;
-};
-
-void log_memory(const app::Logger& logger, const MemoryBudget& memory) {
-  const auto mib = [](size_t bytes) { return absl::StrCat(bytes >> 20, "MiB"); };
-  logger.info("memory is divided", {{"all", mib(memory.node)},
-                                    {"program", mib(memory.program)},
-                                    {"keys_and_values", mib(memory.tier)},
-                                    {"block_cache", mib(memory.cache)},
-                                    {"of_it_write_buffers", mib(memory.memtables)},
-                                    {"messages_per_worker", mib(memory.messages)},
-                                    {"log_group_per_worker", mib(memory.log_group)}});
 }
 
 /// The lock and the identity of the data directory. The lock is held as long as the node runs.
@@ -155,7 +119,14 @@ void log_start(const SkuadOptions& config, control::Admission admission, const a
                {"advertise_host", config.advertise_host.empty() ? "-" : config.advertise_host},
                {"data_dir", config.data_dir},
                {"workers", config.workers}});
-  log_memory(logger, memory);
+  const auto mib = [](size_t bytes) { return absl::StrCat(bytes >> 20, "MiB"); };
+  logger.info("memory is divided", {{"all", mib(memory.node)},
+                                    {"program", mib(memory.program)},
+                                    {"keys_and_values", mib(memory.tier)},
+                                    {"block_cache", mib(memory.cache)},
+                                    {"of_it_write_buffers", mib(memory.memtables)},
+                                    {"messages_per_worker", mib(memory.messages)},
+                                    {"log_group_per_worker", mib(memory.log_group)}});
   warn_if_unsafe(config, admission, logger);
   if (is_in_memory(config.data_dir)) {
     logger.warning(
@@ -170,11 +141,12 @@ int stopped(const app::Logger& logger, const absl::Status& why) {
   return app::kExitOk;
 }
 
-/// Why the node must end; OK: the process was asked to.
+/// Why the node must end; OK: the process was asked to. `fatal`: what a thread of the node says.
 absl::Status wait_for_end(const SkuadOptions& config, control::Admission admission, const app::Logger& logger,
-                          app::StopSignal& stop, Ending& ending) {
+                          app::StopSignal& stop, std::future<absl::Status> fatal) {
   const int signal = stop.wait(kUnsafeReminderNs, [&] { warn_if_unsafe(config, admission, logger); });
-  const absl::Status why = ending.why();
+  const bool is_fatal = fatal.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  const absl::Status why = is_fatal ? fatal.get() : absl::OkStatus();
   if (signal != 0) {
     logger.info("stopping: the process was asked to", {{"signal", signal == SIGINT ? "SIGINT" : "SIGTERM"}});
   } else {
@@ -201,37 +173,29 @@ void yield(Node& node, DurationNs limit_ns, const app::Logger& logger) {
   }
 }
 
-/// What the node shows its operator, also while it starts. Must outlive the pages.
-class NodePages {
- public:
-  /// From now on the pages ask the node, which must outlive them.
-  void show(Node& node) { node_.store(&node); }
-  /// The same for the gateway.
-  void show(gateway::GatewayStarter& gateway) { gateway_.store(&gateway); }
-  [[nodiscard]] app::OperatorPages pages() {
-    return {.is_alive = [this] { return is_alive(); },
-            .readiness = [this] { return readiness(); },
-            .metrics = [this] { return metrics(); }};
-  }
-
- private:
-  [[nodiscard]] bool is_alive() {
-    return (node_ == nullptr || node_.load()->is_alive()) && (gateway_ == nullptr || gateway_.load()->is_alive());
-  }
-  /// A gateway that waits for its tables does not count: the node may have to be ready before anybody makes them.
-  [[nodiscard]] std::vector<HealthCheck> readiness() {
-    if (node_ != nullptr) return node_.load()->readiness();
-    return {{.name = "recovered", .passes = false, .detail = "the node is starting"}};
-  }
-
-  [[nodiscard]] std::string metrics() {
-    if (node_ == nullptr) return metrics_of_starting_node();
-    return absl::StrCat(node_.load()->metrics(), gateway_ == nullptr ? "" : gateway_.load()->metrics());
-  }
-
-  std::atomic<Node*> node_{nullptr};
-  std::atomic<gateway::GatewayStarter*> gateway_{nullptr};
+/// What the pages for operators ask; null: it is not there yet. Must outlive the pages.
+struct Shown {
+  std::atomic<Node*> node{nullptr};
+  std::atomic<gateway::GatewayStarter*> gateway{nullptr};
 };
+
+/// What the node shows its operator, also while it starts.
+app::OperatorPages pages_of(const Shown& shown) {
+  const auto is_alive = [&shown] {
+    return (shown.node == nullptr || shown.node.load()->is_alive()) &&
+           (shown.gateway == nullptr || shown.gateway.load()->is_alive());
+  };
+  // A gateway that waits for its tables does not count: the node may have to be ready before anybody makes them.
+  const auto readiness = [&shown]() -> std::vector<HealthCheck> {
+    if (shown.node != nullptr) return shown.node.load()->readiness();
+    return {{.name = "recovered", .passes = false, .detail = "the node is starting"}};
+  };
+  const auto metrics = [&shown] {
+    if (shown.node == nullptr) return metrics_of_starting_node();
+    return absl::StrCat(shown.node.load()->metrics(), shown.gateway == nullptr ? "" : shown.gateway.load()->metrics());
+  };
+  return {.is_alive = is_alive, .readiness = readiness, .metrics = metrics};
+}
 
 int serve(const SkuadOptions& config, app::StopSignal& stop) {
   const app::Logger logger(config.log);
@@ -244,7 +208,7 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   if (exists && !take_data_dir(config, logger, stop, data)) return stopped(logger, absl::OkStatus());
   control::CredentialsPtr credentials = known_credentials(config, data.identity, logger);
   const std::string disk = nearest_directory(config.data_dir);
-  const uint64_t disk_bytes = value_or_fail(disk_bytes_of(disk));
+  const uint64_t disk_bytes = value_or_fail(disk_space_of(disk)).capacity;
   ok_or_fail(check_disk(disk, disk_bytes, config.workers, disk_sizes(config, disk_bytes)));
   const Network network = open_network(config, logger);
   ok_or_fail(probe_gateway(config));
@@ -260,16 +224,13 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   const NodeSecurity security = security_with(config, std::move(credentials));
   log_start(config, security.admission, logger, data.identity, memory);
 
-  Ending ending(stop);
+  std::promise<absl::Status> fatal;
   bool told_to_stop = false;
   NodeOptions options = node_options(config, memory, disk_bytes);
   options.make_transport = transport_factory(config, network, logger);
   options.node_uuid = data.identity.node_uuid;
   options.secret = data.identity.secret;
-  options.credentials = security.credentials;
-  options.packets = security.packets;
-  options.packet_key_lifetime_ns = config.packet_key_lifetime_ns;
-  options.admission = security.admission;
+  static_cast<NodeSecurity&>(options) = security;
   options.cluster_id = data.identity.cluster_id;
   if (security.credentials != nullptr) options.cluster_id = security.credentials->self().cluster_id;
   absl::Status told;
@@ -280,17 +241,20 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   options.adopt_cluster = [&](const std::string& cluster_id) {
     return app::adopt_cluster(config.data_dir, data.identity, cluster_id);
   };
-  options.on_fatal = [&](const absl::Status& why) { ending.fatal(why); };
+  options.on_fatal = [&](const absl::Status& why) {
+    fatal.set_value(why);
+    stop.request_stop();
+  };
   options.log = node_log(logger.with_component("node"));
-  NodePages pages;
-  std::unique_ptr<app::HttpServer> http = value_or_fail(app::serve_pages(config.http, pages.pages()));
+  Shown shown;
+  std::unique_ptr<app::HttpServer> http = value_or_fail(app::serve_pages(config.http, pages_of(shown)));
   auto node = Node::start(std::move(options));
   if (told_to_stop) return stopped(logger, absl::OkStatus());
   const std::unique_ptr<Node> started = value_or_fail(std::move(node));
-  pages.show(*started);
+  shown.node = started.get();
   std::unique_ptr<gateway::GatewayStarter> gateway =
       start_gateway(config, security.credentials, *started, logger.with_component("gateway"));
-  if (gateway != nullptr) pages.show(*gateway);
+  shown.gateway = gateway.get();
   auto renewer = renewer_of(config, security.credentials, logger.with_component("node"));
   logger.info("started", {{"node", data.identity.node_uuid},
                           {"incarnation", started->incarnation()},
@@ -299,8 +263,8 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
                           {"data_dir", config.data_dir},
                           {"workers", config.workers},
                           {"version", app::version()}});
-  reporter.ready(app::service_probe(pages.pages()));
-  const absl::Status why = wait_for_end(config, security.admission, logger, stop, ending);
+  reporter.ready(app::service_probe(pages_of(shown)));
+  const absl::Status why = wait_for_end(config, security.admission, logger, stop, fatal.get_future());
   reporter.stopping();
   if (why.ok()) yield(*started, config.yield_timeout, logger);
   http.reset();     // its pages ask the node and the gateway
@@ -328,7 +292,7 @@ int run(int argc, const char* const* argv) {
   ok_or_fail(check_network(config));
   ok_or_fail(app::check_http(config.http));
   static_cast<void>(value_or_fail(memory_budget(config)));
-  ok_or_fail(check_fits(config.memory, machine_memory()));
+  ok_or_fail(check_fits(config.memory.node, machine_memory()));
   ok_or_fail(check_listening(listening_of(config)));
   ok_or_fail(check_security(config));
   ok_or_fail(check_gateway(config));

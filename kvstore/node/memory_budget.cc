@@ -1,6 +1,7 @@
 #include "kvstore/node/memory_budget.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/node/size_text.h"
@@ -28,16 +29,12 @@ constexpr size_t kResidentLow = 61;
 constexpr size_t kResidentHigh = 63;
 
 absl::Status check_given(const MemoryWishes& wishes) {
-  const auto complain = [](const char* option, size_t given, size_t least) {
+  for (const auto& [option, given, least] : {std::tuple("block-cache", wishes.cache, kGivenCacheMin),
+                                             std::tuple("write-buffer", wishes.memtables, kGivenMemtablesMin),
+                                             std::tuple("message-memory", wishes.messages, kMessagesMin)}) {
+    if (given == 0 || given >= least) continue;
     return absl::InvalidArgumentError(absl::StrCat("--", option, " is ", size_text(given), "; it must be at least ",
                                                    least / kMiB, " MiB, or 0 for a share of --memory"));
-  };
-  if (wishes.cache != 0 && wishes.cache < kGivenCacheMin) return complain("block-cache", wishes.cache, kGivenCacheMin);
-  if (wishes.memtables != 0 && wishes.memtables < kGivenMemtablesMin) {
-    return complain("write-buffer", wishes.memtables, kGivenMemtablesMin);
-  }
-  if (wishes.messages != 0 && wishes.messages < kMessagesMin) {
-    return complain("message-memory", wishes.messages, kMessagesMin);
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,7 @@
 #include "kvstore/node/node.h"
 
+#include <grpcpp/grpcpp.h>
+
 #include <algorithm>
 #include <ctime>
 #include <utility>
@@ -7,8 +9,7 @@
 
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
-#include "kvstore/node/admin_service.h"
-#include "kvstore/node/node_impl.h"
+#include "kvstore/node/admin.grpc.pb.h"
 #include "kvstore/storage/shard_files.h"
 #include "kvstore/types/features.h"
 #include "rpc/base/entropy.h"
@@ -28,11 +29,32 @@ std::string with_host(const std::string& address, const std::string& host) {
 /// them would delay the heartbeat too much.
 constexpr size_t kPeerBytesMax = size_t{8} << 20;
 
+/// Admin (admin.proto). Thread: gRPC's, several at once.
+class AdminService final : public node::v1::Admin::Service {
+ public:
+  explicit AdminService(Node& node) : node_(node) {}
+
+  grpc::Status GetMetrics(grpc::ServerContext*, const node::v1::GetMetricsRequest*,
+                          node::v1::GetMetricsReply* reply) override {
+    reply->set_text(node_.metrics());
+    return grpc::Status::OK;
+  }
+
+ private:
+  Node& node_;
+};
+
 }  // namespace
 
 // --- Starting
 
-absl::Status NodeImpl::start() {
+absl::StatusOr<std::unique_ptr<Node>> Node::start(NodeOptions options) {
+  std::unique_ptr<Node> node(new Node(std::move(options)));
+  if (absl::Status status = node->start_parts(); !status.ok()) return status;
+  return node;
+}
+
+absl::Status Node::start_parts() {
   if (absl::Status status = recovery_.prepare(); !status.ok()) return status;
   incarnation_ = recovery_.state().incarnation;
   {
@@ -53,7 +75,7 @@ absl::Status NodeImpl::start() {
     }
   } else {
     if (absl::Status made = make_transports(options_.cluster_id); !made.ok()) return made;
-    auto recovered = recover(options_.cluster_id);
+    auto recovered = recovery_.recover(options_.cluster_id, *engine_, *copies_);
     if (absl::IsResourceExhausted(recovered.status())) {
       note_no_room(recovered.status());  // registered() tries again
     } else if (!recovered.ok()) {
@@ -67,12 +89,8 @@ absl::Status NodeImpl::start() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Recovered> NodeImpl::recover(const std::string& cluster_id) {
-  return recovery_.recover(cluster_id, *engine_, *copies_);
-}
-
 /// Repeats recover() every kReopenPauseNs until the disk has room. CANCELLED: stop() was called.
-absl::StatusOr<Recovered> NodeImpl::recover_when_there_is_room(const std::string& cluster_id) {
+absl::StatusOr<Recovered> Node::recover_when_there_is_room(const std::string& cluster_id) {
   while (true) {
     {
       std::unique_lock lock(mutex_);
@@ -80,14 +98,14 @@ absl::StatusOr<Recovered> NodeImpl::recover_when_there_is_room(const std::string
       if (stop_.wait_for(lock, pause, [this] { return stopping_; }))
         return absl::CancelledError("the node is stopping");
     }
-    auto recovered = recover(cluster_id);
+    auto recovered = recovery_.recover(cluster_id, *engine_, *copies_);
     if (!absl::IsResourceExhausted(recovered.status())) return recovered;
     note_no_room(recovered.status());
     tell_no_room();
   }
 }
 
-void NodeImpl::note_no_room(const absl::Status& why) {
+void Node::note_no_room(const absl::Status& why) {
   std::string trouble =
       absl::StrCat("the disk is full, and the node serves nothing: ", why.message(),
                    "; free space on the file system of ", options_.data_dir,
@@ -100,7 +118,7 @@ void NodeImpl::note_no_room(const absl::Status& why) {
   log(LogSeverity::kError, trouble);
 }
 
-absl::Status NodeImpl::make_transports(const std::string& cluster_id) {
+absl::Status Node::make_transports(const std::string& cluster_id) {
   for (uint32_t i = 0; i < options_.workers; ++i) {
     const auto identity = worker_identity(options_.node_uuid, incarnation_, cluster_id, i);
     if (!identity.ok()) return identity.status();
@@ -122,10 +140,9 @@ absl::Status NodeImpl::make_transports(const std::string& cluster_id) {
   return absl::OkStatus();
 }
 
-absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered recovered) {
+absl::Status Node::start_workers(const std::string& cluster_id, Recovered recovered) {
   bootstrap_ = make_grpc_peer_bootstrap(options_.credentials);
   make_map_cache(cluster_id);  // before the workers, because they call hurry()
-  std::vector<WorkerCommands*> hosts;
   std::vector<Worker*> watched;
   const std::lock_guard lock(mutex_);
   for (uint32_t i = 0; i < options_.workers; ++i) {
@@ -150,8 +167,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered re
     auto made = Worker::create(worker, std::move(transports_[i]), clock_, readers_, std::move(recovered.logs[i]));
     if (!made.ok()) return made.status();
     workers_.push_back(*std::move(made));
-    workers_.back()->on_newer_map([this] { map_cache_->hurry(); });
-    hosts.push_back(workers_.back().get());
+    workers_.back()->post([this](ShardServer& server) { server.on_newer_map([this] { map_cache_->hurry(); }); });
     watched.push_back(workers_.back().get());
     const rpc::Descriptor& descriptor = workers_.back()->descriptor();
     description_.workers.push_back({i, {{descriptor.transport, descriptor.encode()}}});
@@ -174,14 +190,15 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered re
     agent_->set_applied_revision(revision);
   };
   shards.ingest = [this](ShardId id, const std::string& path) { return copies_->take(id, path); };
-  manager_ = std::make_unique<ShardManager>(std::move(shards), *engine_, std::move(hosts));
+  manager_ = std::make_unique<ShardManager>(std::move(shards), *engine_,
+                                            std::vector<WorkerCommands*>(watched.begin(), watched.end()));
   watch_storage(std::move(watched));
   return absl::OkStatus();
 }
 
-void NodeImpl::watch_storage(std::vector<Worker*> workers) {
-  StorageWatch::Options watch{.data_dir = options_.data_dir, .reserve_bytes = options_.disk_reserve_bytes};
-  watch.log = [this](LogSeverity severity, const std::string& line) { log(severity, line); };
+void Node::watch_storage(std::vector<Worker*> workers) {
+  StorageWatch::Options watch{
+      .data_dir = options_.data_dir, .reserve_bytes = options_.disk_reserve_bytes, .log = options_.log};
   watch.unserved = [this] { return manager_->unserved(); };
   watch.others.emplace_back([this] { return copies_->slow_exports(); });
   if (options_.credentials != nullptr) {
@@ -194,40 +211,49 @@ void NodeImpl::watch_storage(std::vector<Worker*> workers) {
 }
 
 /// The callbacks of a worker's replicas. They run on the worker's thread.
-ReplicationEvents NodeImpl::replication_events(uint32_t worker) {
-  const auto name = [](ShardId id) { return absl::StrCat("shard=", id.table_id, "-", id.shard); };
+ReplicationEvents Node::replication_events(uint32_t worker) {
   ReplicationEvents events;
-  events.persist_view = [this](ShardId id, const View& view) { manager_->persist_view(id, view); };
-  events.allow_unsynced = [this](ShardId id) { manager_->allow_unsynced(id); };
-  events.put_in_doubt = [this](ShardId id) { manager_->put_in_doubt(id); };
+  events.persist_view = [this](ShardId id, const View& view) {
+    manager_->tell([&](ShardNews& news) { news.adopted[id] = view; });
+  };
+  events.allow_unsynced = [this](ShardId id) {
+    manager_->tell([&](ShardNews& news) { news.unsynced.allowed.insert(id); });
+  };
+  events.put_in_doubt = [this](ShardId id) {
+    manager_->tell([&](ShardNews& news) { news.unsynced.doubted.insert(id); });
+  };
   events.restored = [this](ShardId id) {
     findings_.restored(id);
-    manager_->restored(id);
+    manager_->tell([&](ShardNews& news) { news.unsynced.restored.insert(id); });
   };
   events.report = [this](ShardId id, const ReplicaReport& report) { findings_.report(id, report, clock_.now_ns()); };
   events.tick = [this] { findings_.sweep(clock_.now_ns()); };
   events.fetch_map = [this] { map_cache_->hurry(); };
   events.copies = [this, worker](const std::vector<CopyProgress>& copies) { tell_copies(worker, copies); };
-  events.install_copy = [this](ShardId id, const std::string& path) { manager_->replace(id, path); };
+  events.install_copy = [this](ShardId id, const std::string& path) {
+    manager_->tell([&](ShardNews& news) { news.copies[id] = path; });
+  };
   events.build_copy = [this](ShardId id, const std::string& path, const std::string& directory) {
     return copies_->build(id, path, directory);
   };
-  events.log = [this](LogSeverity severity, const std::string& line) { log(severity, line); };
-  events.failed = [this, worker, name](ShardId id, const absl::Status& why) {
-    log(LogSeverity::kError, absl::StrCat("replica failed worker=", worker, " ", name(id), ": ", why.ToString()));
+  events.log = options_.log;
+  events.failed = [this, worker](ShardId id, const absl::Status& why) {
+    log(LogSeverity::kError,
+        absl::StrCat("replica failed worker=", worker, " shard=", id.table_id, "-", id.shard, ": ", why.ToString()));
   };
   return events;
 }
 
 /// Runs on a reader's thread. The hold keeps the log's entries behind the snapshot as long as the snapshot exists.
-absl::StatusOr<SnapshotSource::Exported> NodeImpl::export_snapshot(ShardId id, const std::string& path) {
+absl::StatusOr<SnapshotSource::Exported> Node::export_snapshot(ShardId id, const std::string& path) {
   SnapshotSource::Exported exported;
   const auto make = [&](ShardDb& db, uint32_t index) -> absl::Status {
     Worker* const worker = workers_[index].get();
     const auto hold = worker->hold_entries(id);
     if (!hold.ok()) return hold.status();
-    exported.hold =
-        std::shared_ptr<void>(nullptr, [worker, id, hold = *hold](void*) { worker->release_entries(id, hold); });
+    exported.hold = std::shared_ptr<void>(nullptr, [worker, id, hold = *hold](void*) {
+      worker->post([id, hold](ShardServer& server) { server.shards().release_entries(id, hold); });
+    });
     auto manifest = export_shard(db, copies_->cluster(), path);
     if (!manifest.ok()) return manifest.status();
     exported.end = {manifest->index, worker->epoch_of(id, manifest->index)};
@@ -242,8 +268,8 @@ absl::StatusOr<SnapshotSource::Exported> NodeImpl::export_snapshot(ShardId id, c
   return exported;
 }
 
-absl::Status NodeImpl::start_grpc() {
-  admin_ = make_admin_service([this] { return metrics(); });
+absl::Status Node::start_grpc() {
+  admin_ = std::make_unique<AdminService>(*this);
   auto server = control::BootstrapServer::start(options_.grpc_address, *this, {admin_.get()}, options_.credentials,
                                                 [this](const std::string& line) { log(LogSeverity::kWarning, line); });
   if (!server.ok()) return server.status();
@@ -253,39 +279,35 @@ absl::Status NodeImpl::start_grpc() {
   return absl::OkStatus();
 }
 
-void NodeImpl::fatal(const absl::Status& status) {
+void Node::fatal(const absl::Status& status) {
   if (fatal_told_.exchange(true)) return;
   if (options_.on_fatal) options_.on_fatal(status);
 }
 
 // --- Serving
 
-control::NodeDescription NodeImpl::describe() {
+control::NodeDescription Node::describe() {
   const std::lock_guard lock(mutex_);
   return description_;
 }
 
-absl::StatusOr<std::string> NodeImpl::open_session(uint32_t worker, const control::TransportDescriptor&,
-                                                   const std::string& offer, const control::SessionCaller& who) {
-  Worker* target = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    if (worker < workers_.size()) target = workers_[worker].get();
-  }
-  if (target == nullptr) return absl::NotFoundError(absl::StrCat("no worker ", worker, " (yet)"));
-  return target->accept_offer(
+absl::StatusOr<std::string> Node::open_session(uint32_t worker, const control::TransportDescriptor&,
+                                               const std::string& offer, const control::SessionCaller& who) {
+  const std::vector<Worker*> all = workers();
+  if (worker >= all.size()) return absl::NotFoundError(absl::StrCat("no worker ", worker, " (yet)"));
+  return all[worker]->accept_offer(
       offer,
       {.source = absl::HashOf(who.host), .principal = who.principal, .is_node = who.principal.starts_with("node/")});
 }
 
-absl::StatusOr<std::future<void>> NodeImpl::host(uint32_t worker, HostedLoop& loop) {
+absl::StatusOr<std::future<void>> Node::host(uint32_t worker, HostedLoop& loop) {
   const std::vector<Worker*> all = workers();
   if (worker >= all.size()) return absl::UnavailableError(absl::StrCat("the node has no worker ", worker, " yet"));
   return all[worker]->host(loop);
 }
 
 /// They live as long as the node.
-std::vector<Worker*> NodeImpl::workers() {
+std::vector<Worker*> Node::workers() {
   const std::lock_guard lock(mutex_);
   std::vector<Worker*> all;
   all.reserve(workers_.size());
@@ -295,7 +317,7 @@ std::vector<Worker*> NodeImpl::workers() {
 
 // --- Stopping: node.h describes the order.
 
-void NodeImpl::stop() {
+void Node::stop() {
   if (std::exchange(stopped_, true)) return;
   {
     const std::lock_guard lock(mutex_);
@@ -328,12 +350,6 @@ void NodeImpl::stop() {
                                 : "should the machine be started anew, replicas here will be in doubt: ",
                      ended.message()));
   }
-}
-
-absl::StatusOr<std::unique_ptr<Node>> Node::start(NodeOptions options) {
-  auto node = std::make_unique<NodeImpl>(std::move(options));
-  if (absl::Status status = node->start(); !status.ok()) return status;
-  return node;
 }
 
 }  // namespace skua::kv

@@ -17,9 +17,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "control/client/certificate_renewer.h"
 #include "control/security/credential_files.h"
 #include "control/security/credentials.h"
+#include "control/security/identity.h"
 #include "kvstore/types/node_log.h"
 #include "rpc/base/clock.h"
 
@@ -55,11 +55,10 @@ struct JoinByToken {
 /// another attempt is of no use.
 [[nodiscard]] absl::StatusOr<control::CredentialsPtr> join_by_token(const JoinByToken& options);
 
-/// Renews the certificate in the directory from now on.
-[[nodiscard]] std::unique_ptr<control::CertificateRenewer> keep_fresh(const std::string& data_dir,
-                                                                      const std::string& control_address,
-                                                                      const control::CredentialsPtr& credentials,
-                                                                      NodeLog log);
+/// FAILED_PRECONDITION: the directory is that of another node than the certificate's, or of another cluster. Empty
+/// texts: the directory is new, or has joined no cluster yet.
+[[nodiscard]] absl::Status check_node_identity(const std::string& data_dir, const std::string& node_uuid,
+                                               const std::string& cluster_id, const control::Identity& certificate);
 
 }  // namespace skua::kv
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/node/node_limits.h"
+#include "kvstore/peers/peer_identity.h"
 #include "kvstore/storage/shard_files.h"
 
 namespace skua::kv {
@@ -19,10 +19,9 @@ absl::Status NodeCopies::start(const std::string& cluster_id, const NodeState& s
   builder_.reset();
   std::memcpy(cluster_.data(), cluster->bytes.data(), cluster_.size());
   if (absl::Status finished = finish(refused); !finished.ok()) return finished;
-  SnapshotSource::Options source;
-  source.directory = options_.data_dir + "/snapshots";
-  source.seed = mix64(node_id_of(options_.node_uuid)) ^ mix64(state.incarnation);
-  source.clock = [this] { return clock_.now_ns(); };
+  const SnapshotSource::Options source{.directory = options_.data_dir + "/snapshots",
+                                       .seed = mix64(node_id_of(options_.node_uuid)) ^ mix64(state.incarnation),
+                                       .clock = [this] { return clock_.now_ns(); }};
   auto made = SnapshotSource::create(source, export_);
   if (!made.ok()) return made.status();
   snapshots_ = *std::move(made);

@@ -20,8 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/core/node_status.h"
-#include "kvstore/node/node.h"
-#include "kvstore/node/node_limits.h"
+#include "kvstore/node/node_options.h"
 #include "kvstore/node/node_state.h"
 #include "kvstore/snapshot/shard_copy.h"
 #include "kvstore/snapshot/shard_snapshot.h"
@@ -32,6 +31,9 @@
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
+
+/// Copies of shards that a node fetches at the same time.
+inline constexpr int kCopiesMax = 2;
 
 class NodeCopies {
  public:
@@ -62,9 +64,7 @@ class NodeCopies {
  private:
   [[nodiscard]] absl::Status finish(std::map<ShardId, absl::Status>& refused);
   [[nodiscard]] std::string directory() const { return options_.data_dir + "/copies"; }
-  void log(LogSeverity severity, const std::string& line) const {
-    if (options_.log) options_.log(severity, line);
-  }
+  void log(LogSeverity severity, const std::string& line) const { options_.log(severity, line); }
 
   const NodeOptions& options_;
   RocksdbEngine& engine_;

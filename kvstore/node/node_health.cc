@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/node/node_impl.h"
+#include "kvstore/node/node.h"
 #include "rpc/base/metrics_text.h"
 
 namespace skua::kv {
@@ -27,21 +27,17 @@ void add_readiness(MetricsText& out, bool is_ready, bool is_starting) {
 }  // namespace
 
 /// Thread: the map cache's.
-void NodeImpl::note_map(const control::ShardMap& map) {
+void Node::note_map(const control::ShardMap& map) {
   uint32_t learning = 0;
   for (const control::MapTable& table : map.tables) learning += learning_shards(map, table, options_.node_uuid);
   learning_shards_.store(learning);
   newest_revision_.store(map.revision);
 }
 
-WorkerAnswers NodeImpl::poll_workers() {
+WorkerAnswers Node::poll_workers() {
   std::vector<WorkerPoll::AskFn> questions;
   for (Worker* const worker : workers()) questions.emplace_back([worker] { return worker->ask_stats(); });
   return poll_.ask(questions);
-}
-
-bool NodeImpl::is_alive() {
-  return poll_workers().silent.empty();
 }
 
 std::string metrics_of_starting_node() {
@@ -50,7 +46,7 @@ std::string metrics_of_starting_node() {
   return out.text();
 }
 
-std::string NodeImpl::metrics() {
+std::string Node::metrics() {
   const WorkerAnswers answers = poll_workers();
   MetricsText own;
   own.family("skua_worker_up", "1 if the worker answered; the counters of a worker that did not are left out.");
@@ -68,11 +64,7 @@ std::string NodeImpl::metrics() {
   return format_metrics(answers.stats) + own.text();
 }
 
-std::vector<HealthCheck> NodeImpl::readiness() {
-  std::vector<HealthCheck> checks;
-  const auto check = [&](std::string name, bool passes, std::string detail) {
-    checks.push_back({.name = std::move(name), .passes = passes, .detail = std::move(detail)});
-  };
+std::vector<HealthCheck> Node::readiness() {
   std::string no_room;
   bool is_serving = false;
   {
@@ -81,19 +73,21 @@ std::vector<HealthCheck> NodeImpl::readiness() {
     if (!is_serving) no_room = no_room_;
   }
   const bool has_registered = has_registered_.load();
-  check("registered", has_registered, has_registered ? "" : "the control plane has not registered this node yet");
-  check("recovered", is_serving, is_serving ? "" : no_room.empty() ? "the workers do not run" : no_room);
   const uint64_t applied = applied_revision_.load();
   const uint64_t newest = newest_revision_.load();
-  check("map-applied", applied != 0 && applied >= newest,
-        newest == 0 ? "no shard map came yet" : absl::StrCat("revision ", applied, " of ", newest));
   // The manager lives until stop(), which comes after the last caller.
   const size_t unserved = is_serving ? manager_->unserved().size() : 0;
-  check("shards-open", unserved == 0, unserved == 0 ? "" : absl::StrCat(unserved, " shards cannot be opened"));
   const uint32_t learning = learning_shards_.load();
-  check("replicas-current", learning == 0,
-        learning == 0 ? "" : absl::StrCat(learning, " replicas of this node are catching up"));
-  return checks;
+  return {{"registered", has_registered, has_registered ? "" : "the control plane has not registered this node yet"},
+          {"recovered", is_serving,
+           is_serving        ? ""
+           : no_room.empty() ? "the workers do not run"
+                             : no_room},
+          {"map-applied", applied != 0 && applied >= newest,
+           newest == 0 ? "no shard map came yet" : absl::StrCat("revision ", applied, " of ", newest)},
+          {"shards-open", unserved == 0, unserved == 0 ? "" : absl::StrCat(unserved, " shards cannot be opened")},
+          {"replicas-current", learning == 0,
+           learning == 0 ? "" : absl::StrCat(learning, " replicas of this node are catching up")}};
 }
 
 }  // namespace skua::kv

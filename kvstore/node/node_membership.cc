@@ -1,6 +1,7 @@
 // The node's part in the cluster: it registers, joins its first cluster, follows the shard maps, and tells the control
 // plane of troubles and copies.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <utility>
@@ -8,27 +9,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/core/protocol_version.h"
-#include "kvstore/node/node_impl.h"
+#include "kvstore/node/node.h"
 #include "kvstore/storage/shard_files.h"
 
 namespace skua::kv {
 namespace {
 
-control::PacketSafety safety_of(rpc::PacketProtection packets) {
-  switch (packets) {
-    case rpc::PacketProtection::kDefault: break;
-    case rpc::PacketProtection::kOff: return control::PacketSafety::kOff;
-    case rpc::PacketProtection::kAuthenticate: return control::PacketSafety::kAuthenticate;
-    case rpc::PacketProtection::kEncrypt: return control::PacketSafety::kEncrypt;
-  }
-  return control::PacketSafety::kUnknown;
-}
+/// By rpc::PacketProtection. kDefault: unknown.
+constexpr std::array kSafety = {control::PacketSafety::kUnknown, control::PacketSafety::kOff,
+                                control::PacketSafety::kAuthenticate, control::PacketSafety::kEncrypt};
+static_assert(kSafety[static_cast<size_t>(rpc::PacketProtection::kEncrypt)] == control::PacketSafety::kEncrypt);
 
 }  // namespace
 
 // --- Registration
 
-void NodeImpl::start_agent() {
+void Node::start_agent() {
   control::NodeAgentOptions agent;
   agent.control_address = options_.control_address;
   agent.credentials = options_.credentials;
@@ -44,7 +40,7 @@ void NodeImpl::start_agent() {
                 .storage_incarnation = recovery_.state().storage_incarnation,
                 .replication_version = control::kReplicationVersion,
                 .secret = options_.secret};
-  agent.security = {options_.admission, safety_of(options_.packets)};
+  agent.security = {options_.admission, kSafety[static_cast<size_t>(options_.packets)]};
   agent.on_registered = [this](const control::Registration& registration) { registered(registration); };
   agent.on_refused = [this](const absl::Status& status) { fatal(status); };
   agent.on_trouble = [this](const absl::Status& status) {
@@ -76,7 +72,7 @@ void NodeImpl::start_agent() {
 
 /// Runs after the first and each later registration, on a thread that the agent has for it. Heartbeats continue
 /// meanwhile.
-void NodeImpl::registered(const control::Registration& registration) {
+void Node::registered(const control::Registration& registration) {
   log(LogSeverity::kInfo, absl::StrCat("registered cluster=", registration.cluster_id, " (", registration.cluster_name,
                                        ") incarnation=", incarnation_));
   has_registered_.store(true);
@@ -85,7 +81,11 @@ void NodeImpl::registered(const control::Registration& registration) {
     if (joined_ || fatal_told_) return;
   }
   const uint64_t registered_storage = recovery_.state().storage_incarnation;
-  if (absl::Status joined = join(registration); !joined.ok()) return fatal(joined);
+  if (options_.cluster_id.empty()) {  // joins the first cluster: records it in the data directory
+    absl::Status joined = options_.adopt_cluster ? options_.adopt_cluster(registration.cluster_id) : absl::OkStatus();
+    if (joined.ok()) joined = make_transports(registration.cluster_id);
+    if (!joined.ok()) return fatal(joined);
+  }
   auto recovered = recover_when_there_is_room(registration.cluster_id);
   if (absl::IsCancelled(recovered.status())) return;
   if (!recovered.ok()) return fatal(recovered.status());
@@ -98,22 +98,14 @@ void NodeImpl::registered(const control::Registration& registration) {
   follow_map();
 }
 
-/// Joins the first cluster: records it in the data directory and creates the transports. Nothing to do if the cluster
-/// was known at start.
-absl::Status NodeImpl::join(const control::Registration& registration) {
-  if (!options_.cluster_id.empty()) return absl::OkStatus();
-  absl::Status adopted = options_.adopt_cluster ? options_.adopt_cluster(registration.cluster_id) : absl::OkStatus();
-  return adopted.ok() ? make_transports(registration.cluster_id) : adopted;
-}
-
-void NodeImpl::follow_map() {
+void Node::follow_map() {
   manager_->start();
   map_cache_->start();
 }
 
 // --- Shard maps
 
-void NodeImpl::make_map_cache(const std::string& cluster_id) {
+void Node::make_map_cache(const std::string& cluster_id) {
   control::ShardMapCacheOptions cache;
   cache.control_address = options_.control_address;
   cache.credentials = options_.credentials;
@@ -126,7 +118,7 @@ void NodeImpl::make_map_cache(const std::string& cluster_id) {
 }
 
 /// Thread: the map cache's.
-void NodeImpl::take_map(std::shared_ptr<const control::ShardMap> map) {
+void Node::take_map(std::shared_ptr<const control::ShardMap> map) {
   follow_rules(*map);
   std::map<NodeId, std::string> uuids;
   for (const control::MapNode& node : map->nodes) uuids[node_id_of(node.uuid)] = node.uuid;
@@ -138,20 +130,21 @@ void NodeImpl::take_map(std::shared_ptr<const control::ShardMap> map) {
 /// Here and not with what the shard manager does, for two reasons. That may be busy with disks, and sessions of revoked
 /// identities shall end at once. And workers must know the grants before they serve the shards of this map, so that no
 /// table with grants is open for a moment.
-void NodeImpl::follow_rules(const control::ShardMap& map) {
+void Node::follow_rules(const control::ShardMap& map) {
   const ClientRules::Change change = client_rules_.follow(map);
   for (const std::string& line : change.news) log(LogSeverity::kInfo, line);
   // Not under the lock: a worker whose mailbox is full may wait for the lock itself.
-  const std::vector<Worker*> all = workers();
-  if (change.denied) std::ranges::for_each(all, [&](Worker* worker) { worker->set_denied(*change.denied); });
-  if (change.grants) std::ranges::for_each(all, [&](Worker* worker) { worker->set_grants(change.grants); });
-  if (change.quotas) std::ranges::for_each(all, [&](Worker* worker) { worker->set_quotas(change.quotas); });
+  for (Worker* const worker : workers()) {
+    if (change.denied) worker->set_denied(*change.denied);
+    if (change.grants) worker->post([grants = change.grants](ShardServer& server) { server.set_grants(grants); });
+    if (change.quotas) worker->post([quotas = change.quotas](ShardServer& server) { server.set_quotas(quotas); });
+  }
 }
 
 // --- What the control plane is told
 
 /// Thread: the storage watch's; before the watch exists, registered()'s or start()'s.
-void NodeImpl::tell_storage(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved) {
+void Node::tell_storage(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved) {
   std::vector<control::ShardRef> refs;
   refs.reserve(unserved.size());
   for (const auto& [id, shard] : unserved) refs.push_back({{id.table_id, id.shard}, std::string(shard.why.message())});
@@ -162,7 +155,7 @@ void NodeImpl::tell_storage(const std::string& trouble, const std::map<ShardId, 
 }
 
 /// Tells the control plane that no shard of this node is served, and why.
-void NodeImpl::tell_no_room() {
+void Node::tell_no_room() {
   std::map<ShardId, UnservedShard> unserved;
   const absl::Status why = absl::ResourceExhaustedError("the disk is full");
   if (const auto shards = engine_->list_shards(files::shards_dir(options_.data_dir)); shards.ok()) {
@@ -180,7 +173,7 @@ void NodeImpl::tell_no_room() {
 }
 
 /// Runs on the worker's thread.
-void NodeImpl::tell_copies(uint32_t worker, const std::vector<CopyProgress>& copies) {
+void Node::tell_copies(uint32_t worker, const std::vector<CopyProgress>& copies) {
   const std::lock_guard lock(mutex_);
   std::vector<control::CopyReport> all = copies_->report(worker, copies);
   if (agent_ != nullptr) agent_->set_copies(std::move(all));

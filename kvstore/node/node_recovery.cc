@@ -9,7 +9,6 @@
 #include "kvstore/codec/text.h"
 #include "kvstore/log/posix_device.h"
 #include "kvstore/node/shard_plan.h"
-#include "kvstore/peers/peer_identity.h"
 #include "kvstore/storage/recovery.h"
 #include "kvstore/storage/shard_files.h"
 
@@ -51,60 +50,49 @@ size_t NodeRecovery::give_up_all_spares() {
   return removed;
 }
 
-ReplicaId NodeRecovery::self() const {
-  return {node_id_of(options_.node_uuid), state_.storage_incarnation};
-}
-
 absl::Status NodeRecovery::prepare() {
   if (absl::Status counted = count_start(); !counted.ok()) return counted;
+  const std::string shards = files::shards_dir(options_.data_dir);
   std::error_code error;
-  std::filesystem::create_directories(files::shards_dir(options_.data_dir), error);
-  if (error) {
-    return absl::InternalError(absl::StrCat("creating ", files::shards_dir(options_.data_dir), ": ", error.message()));
-  }
-  if (absl::Status status = files::remove_leftovers(files::shards_dir(options_.data_dir)); !status.ok()) {
-    return status;
-  }
-  return absl::OkStatus();
+  std::filesystem::create_directories(shards, error);
+  if (error) return absl::InternalError(absl::StrCat("creating ", shards, ": ", error.message()));
+  return files::remove_leftovers(shards);
 }
 
 /// Applies the content of the logs to the databases. This includes logs of workers that this start does not have
 /// (--workers was larger).
-absl::StatusOr<std::vector<OpenLog>> NodeRecovery::recover_logs(const std::string& cluster_id, const ShardViews& views,
-                                                                RocksdbEngine& engine,
-                                                                std::map<ShardId, absl::Status>& refused) {
+absl::Status NodeRecovery::recover_logs(const std::string& cluster_id, RocksdbEngine& engine, Recovered& out) {
   // A log that is made anew would hide what is gone with the old one.
   if (absl::Status missing = files::check_no_log_is_missing(options_.data_dir); !missing.ok()) return missing;
   const std::string parent = files::logs_dir(options_.data_dir);
   std::error_code error;
   std::filesystem::create_directories(parent, error);
   if (error) return absl::InternalError(absl::StrCat("creating ", parent, ": ", error.message()));
-  std::vector<OpenLog> logs;
   for (uint32_t i = 0;; ++i) {
-    const std::string directory = files::log_dir(options_.data_dir, i);
-    if (i >= options_.workers && !std::filesystem::exists(directory, error)) return logs;
-    auto log = recover_one(directory, i, cluster_id, views, engine, refused);
+    if (i >= options_.workers && !std::filesystem::exists(files::log_dir(options_.data_dir, i), error)) {
+      return absl::OkStatus();
+    }
+    auto log = recover_one(i, cluster_id, engine, out);
     if (!log.ok()) return log.status();
     if (i < options_.workers) {
-      logs.push_back(*std::move(log));
+      out.logs.push_back(*std::move(log));
     } else if (absl::Status closed = log->log->close(); !closed.ok()) {
       return closed;
     }
   }
 }
 
-absl::StatusOr<OpenLog> NodeRecovery::recover_one(const std::string& directory, uint32_t number,
-                                                  const std::string& cluster_id, const ShardViews& views,
-                                                  RocksdbEngine& engine, std::map<ShardId, absl::Status>& refused) {
+absl::StatusOr<OpenLog> NodeRecovery::recover_one(uint32_t number, const std::string& cluster_id, RocksdbEngine& engine,
+                                                  Recovered& out) {
   const auto node = parse_uuid(options_.node_uuid);
   if (!node.ok()) return node.status();
   const auto cluster = parse_uuid(cluster_id);
   if (!cluster.ok()) return cluster.status();
-  auto device = open_posix_device(directory, {.io = options_.log_io});
+  auto device = open_posix_device(files::log_dir(options_.data_dir, number), {.io = options_.log_io});
   if (!device.ok()) return device.status();
   RecoveryOptions recovery{.log = options_.log_files,
                            .shards_dir = files::shards_dir(options_.data_dir),
-                           .made = made_databases(views, self())};
+                           .made = made_databases(out.views, self())};
   // The memory of the workers is not in use yet, so recovery may have it. It gets half, because segments behind the
   // chunk are read at the same time.
   recovery.chunk_bytes = std::min(recovery.chunk_bytes, options_.memory_bytes / 2);
@@ -130,7 +118,7 @@ absl::StatusOr<OpenLog> NodeRecovery::recover_one(const std::string& directory, 
                                                        " finds no room in its database: ", why.message()));
     }
     log(LogSeverity::kError, absl::StrCat("shard is refused shard=", id.table_id, "-", id.shard, ": ", why.ToString()));
-    refused[id] = why;
+    out.refused[id] = why;
   }
   return OpenLog{*std::move(device), std::move(recovered->log)};
 }
@@ -146,18 +134,16 @@ absl::StatusOr<Recovered> NodeRecovery::recover(const std::string& cluster_id, R
 
 absl::StatusOr<Recovered> NodeRecovery::try_to_recover(const std::string& cluster_id, RocksdbEngine& engine,
                                                        NodeCopies& copies) {
-  Recovered out;
-  if (absl::Status started = copies.start(cluster_id, state_, out.refused); !started.ok()) return started;
-  std::map<ShardId, absl::Status> damaged;
+  std::map<ShardId, absl::Status> unfinished;
+  if (absl::Status started = copies.start(cluster_id, state_, unfinished); !started.ok()) return started;
   auto views = read_views(files_);
   if (!views.ok()) return views.status();
-  auto logs = recover_logs(cluster_id, *views, engine, damaged);
-  if (!logs.ok()) return logs.status();
-  if (absl::Status read = read_unsynced(*views); !read.ok()) return read;
-  if (absl::Status disowned = disown_damaged(*views, damaged); !disowned.ok()) return disowned;
-  out.logs = *std::move(logs);
-  out.views = *std::move(views);
-  out.refused.merge(damaged);
+  Recovered out{.logs = {}, .refused = {}, .views = *std::move(views)};
+  if (absl::Status recovered = recover_logs(cluster_id, engine, out); !recovered.ok()) return recovered;
+  if (absl::Status read = read_unsynced(out.views); !read.ok()) return read;
+  if (absl::Status disowned = disown_damaged(out); !disowned.ok()) return disowned;
+  unfinished.merge(out.refused);
+  out.refused = std::move(unfinished);
   return out;
 }
 
@@ -177,8 +163,8 @@ absl::Status NodeRecovery::read_unsynced(const ShardViews& views) {
 }
 
 /// The damaged data stay until the map makes the replica a learner (ShardLifecycle).
-absl::Status NodeRecovery::disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged) {
-  if (!must_learn_again(views, damaged, self())) return absl::OkStatus();
+absl::Status NodeRecovery::disown_damaged(const Recovered& recovered) {
+  if (!must_learn_again(recovered.views, recovered.refused, self())) return absl::OkStatus();
   NodeState next = state_;
   ++next.storage_incarnation;
   if (absl::Status written = write_state(files_, next); !written.ok()) return written;

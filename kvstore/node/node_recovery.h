@@ -20,11 +20,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kvstore/node/node.h"
 #include "kvstore/node/node_copies.h"
+#include "kvstore/node/node_options.h"
 #include "kvstore/node/node_state.h"
 #include "kvstore/node/unsynced_shards.h"
 #include "kvstore/node/view_file.h"
+#include "kvstore/peers/peer_identity.h"
 #include "kvstore/worker/worker.h"
 #include "rpc/base/clock.h"
 
@@ -59,17 +60,13 @@ class NodeRecovery {
   absl::Status count_start();
   [[nodiscard]] size_t give_up_all_spares();
   absl::StatusOr<Recovered> try_to_recover(const std::string& cluster_id, RocksdbEngine& engine, NodeCopies& copies);
-  absl::StatusOr<std::vector<OpenLog>> recover_logs(const std::string& cluster_id, const ShardViews& views,
-                                                    RocksdbEngine& engine, std::map<ShardId, absl::Status>& refused);
-  absl::StatusOr<OpenLog> recover_one(const std::string& directory, uint32_t number, const std::string& cluster_id,
-                                      const ShardViews& views, RocksdbEngine& engine,
-                                      std::map<ShardId, absl::Status>& refused);
+  absl::Status recover_logs(const std::string& cluster_id, RocksdbEngine& engine, Recovered& out);
+  absl::StatusOr<OpenLog> recover_one(uint32_t number, const std::string& cluster_id, RocksdbEngine& engine,
+                                      Recovered& out);
   absl::Status read_unsynced(const ShardViews& views);
-  absl::Status disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged);
-  [[nodiscard]] ReplicaId self() const;
-  void log(LogSeverity severity, const std::string& line) const {
-    if (options_.log) options_.log(severity, line);
-  }
+  absl::Status disown_damaged(const Recovered& recovered);
+  [[nodiscard]] ReplicaId self() const { return {node_id_of(options_.node_uuid), state_.storage_incarnation}; }
+  void log(LogSeverity severity, const std::string& line) const { options_.log(severity, line); }
 
   const NodeOptions& options_;
   const DirectoryFiles& files_;

@@ -52,12 +52,7 @@ absl::StatusOr<NodeState> parse_state(std::string_view text) {
 }
 
 absl::StatusOr<NodeState> read_state(const DurableFiles& files) {
-  const auto text = files.read(kName);
-  if (!text.ok()) return text.status();
-  if (!text->has_value()) return NodeState{};
-  auto state = parse_state(**text);
-  if (state.ok()) return state;
-  return absl::Status(state.status().code(), absl::StrCat(files.path_of(kName), ": ", state.status().message()));
+  return read_decoded(files, kName, parse_state);
 }
 
 absl::Status write_state(const DurableFiles& files, const NodeState& state) {

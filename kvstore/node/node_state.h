@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "kvstore/storage/durable_files.h"
 
 namespace skua::kv {
@@ -33,6 +34,18 @@ struct NodeState {
 /// does not write.
 [[nodiscard]] std::string format_state(const NodeState& state);
 [[nodiscard]] absl::StatusOr<NodeState> parse_state(std::string_view text);
+
+/// What `decode` makes of one of the node's files. Without the file: T{}. Errors name the file.
+template <typename T>
+absl::StatusOr<T> read_decoded(const DurableFiles& files, const char* name,
+                               absl::StatusOr<T> (*decode)(std::string_view bytes)) {
+  const auto bytes = files.read(name);
+  if (!bytes.ok()) return bytes.status();
+  if (!bytes->has_value()) return T{};
+  auto value = decode(**bytes);
+  if (value.ok()) return value;
+  return absl::Status(value.status().code(), absl::StrCat(files.path_of(name), ": ", value.status().message()));
+}
 
 /// Reads the state. Without a file the state has its defaults. Errors name the file.
 [[nodiscard]] absl::StatusOr<NodeState> read_state(const DurableFiles& files);

@@ -10,48 +10,44 @@ void ReplicaFindings::set_nodes(std::map<NodeId, std::string> uuids) {
   uuids_ = std::move(uuids);
 }
 
-void ReplicaFindings::report(ShardId shard, const ReplicaReport& report, TimeNs now) {
+/// Publishes all findings, without the lock, if `what`, under the lock, has changed one.
+void ReplicaFindings::change(absl::FunctionRef<bool()> what) {
   control::ReplicaReport all;
   {
     const std::lock_guard lock(mutex_);
+    if (!what()) return;
+    all = gather();
+  }
+  publish_(std::move(all));
+}
+
+void ReplicaFindings::report(ShardId shard, const ReplicaReport& report, TimeNs now) {
+  change([&] {
     const auto first = findings_.lower_bound({shard, ReplicaReport::Kind{}, 0});
     for (auto it = first; it != findings_.end() && std::get<0>(it->first) == shard;) {
       it = it->second.report.epoch < report.epoch ? findings_.erase(it) : std::next(it);
     }
-    const auto [known, is_new] = findings_.try_emplace({shard, report.kind, report.node}, Finding{report, now});
-    known->second.found_ns = now;
-    if (!is_new && known->second.report == report) return;
-    known->second.report = report;
-    all = gather();
-  }
-  publish_(std::move(all));
+    const auto [known, is_new] = findings_.try_emplace({shard, report.kind, report.node});
+    const bool changes = is_new || known->second.report != report;
+    known->second = {report, now};
+    return changes;
+  });
 }
 
 void ReplicaFindings::restored(ShardId shard) {
-  control::ReplicaReport all;
-  {
-    const std::lock_guard lock(mutex_);
-    const size_t dropped = std::erase_if(findings_, [shard](const auto& found) {
-      return std::get<0>(found.first) == shard && found.second.report.kind == ReplicaReport::Kind::kDoubtful;
-    });
-    if (dropped == 0) return;
-    all = gather();
-  }
-  publish_(std::move(all));
+  change([&] {
+    return std::erase_if(findings_, [shard](const auto& found) {
+             return std::get<0>(found.first) == shard && found.second.report.kind == ReplicaReport::Kind::kDoubtful;
+           }) > 0;
+  });
 }
 
 void ReplicaFindings::sweep(TimeNs now) {
-  control::ReplicaReport all;
-  {
-    const std::lock_guard lock(mutex_);
-    if (now < next_sweep_ns_) return;
+  change([&] {
+    if (now < next_sweep_ns_) return false;
     next_sweep_ns_ = now + kForgetNs / 4;
-    const size_t dropped =
-        std::erase_if(findings_, [now](const auto& found) { return now - found.second.found_ns > kForgetNs; });
-    if (dropped == 0) return;
-    all = gather();
-  }
-  publish_(std::move(all));
+    return std::erase_if(findings_, [now](const auto& found) { return now - found.second.found_ns > kForgetNs; }) > 0;
+  });
 }
 
 control::ReplicaReport ReplicaFindings::gather() const {

@@ -14,6 +14,7 @@
 #include <string>
 #include <tuple>
 
+#include "absl/functional/function_ref.h"
 #include "control/core/events.h"
 #include "kvstore/replication/replica.h"
 #include "kvstore/replication/view.h"
@@ -42,6 +43,7 @@ class ReplicaFindings {
  private:
   using Key = std::tuple<ShardId, ReplicaReport::Kind, NodeId>;
 
+  void change(absl::FunctionRef<bool()> what);
   [[nodiscard]] control::ReplicaReport gather() const;
 
   const Publish publish_;

@@ -20,8 +20,7 @@ std::string name_of(ShardId id) {
 }
 
 const WantedShard* find(const std::vector<WantedShard>& wanted, ShardId id) {
-  const auto it = std::lower_bound(wanted.begin(), wanted.end(), id,
-                                   [](const WantedShard& shard, ShardId key) { return shard.id < key; });
+  const auto it = std::ranges::lower_bound(wanted, id, {}, &WantedShard::id);
   return it == wanted.end() || it->id != id ? nullptr : &*it;
 }
 
@@ -37,10 +36,6 @@ ShardLifecycle::ShardLifecycle(Options options, RocksdbEngine& engine, std::vect
       refused_(options_.refused),
       views_(options_.views) {}
 
-void ShardLifecycle::log(LogSeverity severity, const std::string& line) const {
-  if (options_.log) options_.log(severity, line);
-}
-
 bool ShardLifecycle::step(ShardNews news) {
   const bool only_records = settled_ && news.map == nullptr && news.released.empty() && news.copies.empty();
   if (news.map != nullptr) map_ = std::move(news.map);
@@ -48,15 +43,13 @@ bool ShardLifecycle::step(ShardNews news) {
   const bool views_written = write_down(std::move(news.adopted));
   const bool written = write_down_unsynced(std::move(news.unsynced)) && views_written;
   if (only_records && written) return true;
-  for (const ShardId id : news.released) closed(id);
+  for (const ShardId id : news.released) {
+    local_.erase(id);
+    log(LogSeverity::kInfo, absl::StrCat("shard closed ", name_of(id)));
+  }
   for (const auto& [id, path] : news.copies) begin_replacing(id, path);
   settled_ = (map_ == nullptr || reconcile()) && written;
   return settled_;
-}
-
-void ShardLifecycle::closed(ShardId id) {
-  local_.erase(id);
-  log(LogSeverity::kInfo, absl::StrCat("shard closed ", name_of(id)));
 }
 
 // --- Copies
@@ -437,16 +430,12 @@ void ShardLifecycle::note_unserved(const std::vector<WantedShard>& wanted, const
   node_.unserved_changed(unserved_);
 }
 
-DropEvidence ShardLifecycle::evidence() const {
-  return {options_.cluster_id, options_.node_uuid, state_.map_revision};
-}
-
 /// The views of dropped tables tell nothing any more.
-bool ShardLifecycle::forget_dropped() {
+bool ShardLifecycle::forget_dropped(const DropEvidence& evidence) {
   std::vector<ShardId> known;
   for (const auto& [id, view] : views_) known.push_back(id);
   ShardViews next = views_;
-  for (const ShardId id : dropped_shards(*map_, evidence(), known)) {
+  for (const ShardId id : dropped_shards(*map_, evidence, known)) {
     if (!local_.contains(id)) next.erase(id);
   }
   if (next.size() == views_.size()) return true;
@@ -464,8 +453,9 @@ bool ShardLifecycle::delete_dropped() {
     log(LogSeverity::kError, absl::StrCat("cannot look for data to delete: ", on_disk.status().ToString()));
     return false;
   }
-  bool all_deleted = forget_dropped();
-  for (const ShardId id : dropped_shards(*map_, evidence(), *on_disk)) {
+  const DropEvidence evidence{options_.cluster_id, options_.node_uuid, state_.map_revision};
+  bool all_deleted = forget_dropped(evidence);
+  for (const ShardId id : dropped_shards(*map_, evidence, *on_disk)) {
     if (local_.contains(id)) continue;  // still in use; deleted after it is closed
     const absl::Status status = destroy(id);
     log(status.ok() ? LogSeverity::kInfo : LogSeverity::kError,

@@ -62,7 +62,7 @@ struct ShardNews {
   std::shared_ptr<const control::ShardMap> map;  ///< newer than the last one; null: there is no newer one
   ShardViews adopted;                            ///< views that replicas have adopted
   UnsyncedNews unsynced;
-  std::map<ShardId, std::string> copies;  ///< verified copies, and their paths: each replaces the data of its shard
+  std::map<ShardId, std::string> copies;  ///< verified copies, and their paths: each replaces its shard's data
   std::vector<ShardId> released;          ///< nobody uses these databases any more
 
   [[nodiscard]] bool empty() const {
@@ -110,7 +110,7 @@ class ShardLifecycle {
     ShardViews views{};
     /// Outlives the lifecycle, which alone uses it meanwhile.
     UnsyncedShards* unsynced = nullptr;
-    NodeLog log;
+    NodeLog log = [](LogSeverity, const std::string&) {};
   };
 
   /// The workers (by index), the engine and `node` outlive the lifecycle.
@@ -148,9 +148,7 @@ class ShardLifecycle {
   void note_served(ShardId id);
   void note_waiting(ShardId id, const absl::Status& why);
   void leave(ShardId id, Local& local);
-  void closed(ShardId id);
-  [[nodiscard]] DropEvidence evidence() const;
-  [[nodiscard]] bool forget_dropped();
+  [[nodiscard]] bool forget_dropped(const DropEvidence& evidence);
   [[nodiscard]] bool delete_dropped();
   [[nodiscard]] absl::Status destroy(ShardId id);
 
@@ -163,7 +161,7 @@ class ShardLifecycle {
   [[nodiscard]] absl::Status drop_damaged(const WantedShard& shard);
   [[nodiscard]] bool write_down(ShardViews adopted);
   [[nodiscard]] bool write_down_unsynced(UnsyncedNews arrived);
-  void log(LogSeverity severity, const std::string& line) const;
+  void log(LogSeverity severity, const std::string& line) const { options_.log(severity, line); }
 
   const Options options_;
   RocksdbEngine& engine_;

@@ -11,10 +11,6 @@ namespace skua::kv {
 ShardManager::ShardManager(Options options, RocksdbEngine& engine, std::vector<WorkerCommands*> workers)
     : options_(std::move(options)), lifecycle_(options_.lifecycle, engine, std::move(workers), *this) {}
 
-ShardManager::~ShardManager() {
-  stop();
-}
-
 void ShardManager::start() {
   SKUA_CHECK(!thread_.joinable(), "ShardManager::start() may be called once");
   thread_ = std::thread([this] { run(); });
@@ -63,26 +59,6 @@ void ShardManager::set_map(std::shared_ptr<const control::ShardMap> map) {
   });
 }
 
-void ShardManager::persist_view(ShardId id, const View& view) {
-  tell([&](ShardNews& news) { news.adopted[id] = view; });
-}
-
-void ShardManager::allow_unsynced(ShardId id) {
-  tell([&](ShardNews& news) { news.unsynced.allowed.insert(id); });
-}
-
-void ShardManager::put_in_doubt(ShardId id) {
-  tell([&](ShardNews& news) { news.unsynced.doubted.insert(id); });
-}
-
-void ShardManager::restored(ShardId id) {
-  tell([&](ShardNews& news) { news.unsynced.restored.insert(id); });
-}
-
-void ShardManager::replace(ShardId id, const std::string& path) {
-  tell([&](ShardNews& news) { news.copies[id] = path; });
-}
-
 // --- Databases that are open
 
 absl::Status ShardManager::with_db(ShardId id, absl::FunctionRef<absl::Status(ShardDb&, uint32_t)> use) {
@@ -128,10 +104,6 @@ ShardViews ShardManager::take_adopted() {
 
 absl::Status ShardManager::discard_copy(const std::string& path) {
   return files::remove_tree(path);
-}
-
-void ShardManager::map_applied(uint64_t revision) {
-  if (options_.on_applied) options_.on_applied(revision);
 }
 
 void ShardManager::unserved_changed(const std::map<ShardId, UnservedShard>& unserved) {

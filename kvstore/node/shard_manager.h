@@ -1,7 +1,7 @@
 // ShardManager: the thread on which a node's shards are opened, closed and deleted (shard_lifecycle.h).
 //
 //     ShardMapCache --set_map-----------+
-//     replicas --persist_view, ...------+--> ShardNews --> the manager's thread: ShardLifecycle::step()
+//     replicas --tell-------------------+--> ShardNews --> the manager's thread: ShardLifecycle::step()
 //     workers --a shard is released-----+                        |
 //     other threads <--with_db()-- open databases <--opened------+
 //
@@ -23,11 +23,13 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "control/core/shard_map.h"
-#include "kvstore/node/node_limits.h"
 #include "kvstore/node/shard_lifecycle.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
+
+/// Pause between attempts to open a shard's database, and between attempts to recover on a full disk.
+inline constexpr DurationNs kReopenPauseNs = 5 * kSecond;
 
 class ShardManager final : private ShardLifecycleHost {
  public:
@@ -43,7 +45,7 @@ class ShardManager final : private ShardLifecycleHost {
   /// The workers (by index) outlive the manager's thread. The engine outlives the manager.
   ShardManager(Options options, RocksdbEngine& engine, std::vector<WorkerCommands*> workers);
   /// Ends the thread and closes the databases. The workers must have stopped.
-  ~ShardManager();
+  ~ShardManager() { stop(); }
   ShardManager(const ShardManager&) = delete;
   ShardManager& operator=(const ShardManager&) = delete;
 
@@ -51,17 +53,9 @@ class ShardManager final : private ShardLifecycleHost {
   void start();
   /// Hands in the newest map. A map that is not newer than the last one is ignored. Thread: any.
   void set_map(std::shared_ptr<const control::ShardMap> map);
-  /// A replica has adopted this view. The manager makes the view durable and tells the replica so. Thread: any.
-  void persist_view(ShardId id, const View& view);
-  /// A replica is about to acknowledge unsynced writes. The manager records that (UnsyncedShards) and tells the
-  /// replica. Thread: any.
-  void allow_unsynced(ShardId id);
-  /// The log of a replica failed after allow_unsynced(), so the replica is in doubt. Thread: any.
-  void put_in_doubt(ShardId id);
-  /// The doubt about a replica is over: the replica lacks nothing. Thread: any.
-  void restored(ShardId id);
-  /// The verified copy at `path` replaces the data of the shard; then the directory at `path` is removed. Thread: any.
-  void replace(ShardId id, const std::string& path);
+  /// Adds to the news for the next step: `what` is called once, with the mutex held. Views, and what is allowed of
+  /// unsynced writes, are made durable, and the replicas are told so. Thread: any.
+  void tell(absl::FunctionRef<void(ShardNews&)> what);
   /// Calls `use` with the database of the shard and the index of its worker. The database stays open during the call.
   /// Returns the status of `use`; NOT_FOUND: the shard is not open. Thread: any that may wait, except the manager's.
   absl::Status with_db(ShardId id, absl::FunctionRef<absl::Status(ShardDb&, uint32_t worker)> use);
@@ -85,13 +79,11 @@ class ShardManager final : private ShardLifecycleHost {
   ShardViews take_adopted() override;
   absl::Status ingest_copy(ShardId id, const std::string& path) override { return options_.ingest(id, path); }
   absl::Status discard_copy(const std::string& path) override;
-  void map_applied(uint64_t revision) override;
+  void map_applied(uint64_t revision) override { options_.on_applied(revision); }
   void unserved_changed(const std::map<ShardId, UnservedShard>& unserved) override;
 
   void run();
   void note_released(ShardId id);
-  /// Changes news_ under the mutex and wakes the thread.
-  void tell(absl::FunctionRef<void(ShardNews&)> what);
 
   const Options options_;
   ShardLifecycle lifecycle_;  // used by the manager's thread only

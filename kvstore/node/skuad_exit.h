@@ -15,21 +15,13 @@ namespace skua::kv {
 
 inline constexpr const char* kSkuad = "skuad";
 
-/// True for errors that another start cannot cure unless somebody changes something.
-[[nodiscard]] inline bool is_usage(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kAlreadyExists:
-    case absl::StatusCode::kDataLoss:
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kPermissionDenied: return true;
-    default: return false;
-  }
-}
-
 /// Ends the process.
 [[noreturn]] inline void fail_start(const absl::Status& status) {
-  if (is_usage(status)) app::fail_usage(kSkuad, std_view(status.message()));
+  // Another start cannot cure these unless somebody changes something.
+  const bool is_usage = absl::IsAlreadyExists(status) || absl::IsDataLoss(status) ||
+                        absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status) ||
+                        absl::IsPermissionDenied(status);
+  if (is_usage) app::fail_usage(kSkuad, std_view(status.message()));
   app::fail(kSkuad, std_view(status.message()));
 }
 

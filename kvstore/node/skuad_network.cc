@@ -20,49 +20,8 @@ uint32_t callers_of_worker(uint32_t workers) {
       std::clamp<uint64_t>(app::open_files_max() / 2 / workers, kFew, rpc::TcpOptions().callers_max));
 }
 
-TransportFactory tcp_factory(const SkuadOptions& config, const std::string& advertise_ip, const app::Logger& logger) {
-  return [base = listening_of(config), advertise_ip, logger](
-             uint32_t worker, const rpc::EndpointIdentity& self) -> absl::StatusOr<std::unique_ptr<rpc::Transport>> {
-    rpc::TcpOptions tcp;
-    tcp.listen_ip = base.data_host;
-    tcp.listen_port = base.data_port == 0 ? uint16_t{0} : static_cast<uint16_t>(base.data_port + worker);
-    tcp.advertise_ip = advertise_ip;
-    tcp.self = self;
-    tcp.callers_max = callers_of_worker(base.workers);
-    tcp.callers_per_host_max = tcp.callers_max / 2;
-    tcp.on_sent_away = [logger](const std::string& line) { logger.warning(line); };
-    auto transport = rpc::TcpTransport::create(std::move(tcp));
-    if (!transport.ok()) return transport.status();
-    return *std::move(transport);
-  };
-}
-
-TransportFactory dpdk_factory(rpc::DpdkFabric& fabric) {
-  return [&fabric](uint32_t worker, const rpc::EndpointIdentity& self) {
-    return fabric.make_transport(static_cast<uint16_t>(worker), self);
-  };
-}
-
-TransportFactory verbs_factory(rpc::VerbsFabric& fabric) {
-  return [&fabric](uint32_t /*worker*/, const rpc::EndpointIdentity& self) { return fabric.make_transport(self); };
-}
-
 absl::StatusOr<rpc::DpdkOptions> dpdk_options(const SkuadOptions& config) {
   return config.dpdk.to_options(static_cast<uint16_t>(config.workers));
-}
-
-/// Starts DPDK's EAL and ports. Null unless sessions run over DPDK. An error ends the process; one that may pass, such
-/// as a device that does not start yet, so that it is started again.
-std::unique_ptr<rpc::DpdkFabric> start_dpdk(const SkuadOptions& config) {
-  if (config.transport != TransportKind::kDpdk) return nullptr;
-  return value_or_fail(rpc::DpdkFabric::start(value_or_fail(dpdk_options(config))));
-}
-
-/// Opens the RDMA device. Null unless sessions run over verbs. An error ends the process; one that may pass, such as a
-/// port that is not active yet, so that it is started again.
-std::unique_ptr<rpc::VerbsFabric> start_verbs(const SkuadOptions& config) {
-  if (config.transport != TransportKind::kVerbs) return nullptr;
-  return value_or_fail(rpc::VerbsFabric::start(value_or_fail(config.verbs.to_options())));
 }
 
 }  // namespace
@@ -80,19 +39,42 @@ Network open_network(const SkuadOptions& config, const app::Logger& logger) {
   const std::string warning = loopback_warning(listening, network.advertise_ip);
   if (!warning.empty()) logger.warning(warning);
   ok_or_fail(probe_listening(listening));
-  network.dpdk = start_dpdk(config);
-  if (network.dpdk != nullptr) {
+  // An error ends the process; one that may pass, such as a device that does not start yet or a port that is not active
+  // yet, so that it is started again.
+  if (config.transport == TransportKind::kDpdk) {
+    network.dpdk = value_or_fail(rpc::DpdkFabric::start(value_or_fail(dpdk_options(config))));
     for (const std::string& port : network.dpdk->describe()) logger.info(port);
   }
-  network.verbs = start_verbs(config);
-  if (network.verbs != nullptr) logger.info(network.verbs->describe());
+  if (config.transport == TransportKind::kVerbs) {
+    network.verbs = value_or_fail(rpc::VerbsFabric::start(value_or_fail(config.verbs.to_options())));
+    logger.info(network.verbs->describe());
+  }
   return network;
 }
 
 TransportFactory transport_factory(const SkuadOptions& config, const Network& network, const app::Logger& logger) {
-  if (network.dpdk != nullptr) return dpdk_factory(*network.dpdk);
-  if (network.verbs != nullptr) return verbs_factory(*network.verbs);
-  return tcp_factory(config, network.advertise_ip, logger);
+  if (auto* const dpdk = network.dpdk.get(); dpdk != nullptr) {
+    return [dpdk](uint32_t worker, const rpc::EndpointIdentity& self) {
+      return dpdk->make_transport(static_cast<uint16_t>(worker), self);
+    };
+  }
+  if (auto* const verbs = network.verbs.get(); verbs != nullptr) {
+    return [verbs](uint32_t /*worker*/, const rpc::EndpointIdentity& self) { return verbs->make_transport(self); };
+  }
+  return [base = listening_of(config), advertise_ip = network.advertise_ip, logger](
+             uint32_t worker, const rpc::EndpointIdentity& self) -> absl::StatusOr<std::unique_ptr<rpc::Transport>> {
+    rpc::TcpOptions tcp;
+    tcp.listen_ip = base.data_host;
+    tcp.listen_port = base.data_port == 0 ? uint16_t{0} : static_cast<uint16_t>(base.data_port + worker);
+    tcp.advertise_ip = advertise_ip;
+    tcp.self = self;
+    tcp.callers_max = callers_of_worker(base.workers);
+    tcp.callers_per_host_max = tcp.callers_max / 2;
+    tcp.on_sent_away = [logger](const std::string& line) { logger.warning(line); };
+    auto transport = rpc::TcpTransport::create(std::move(tcp));
+    if (!transport.ok()) return transport.status();
+    return *std::move(transport);
+  };
 }
 
 }  // namespace skua::kv

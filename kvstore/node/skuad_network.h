@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "app/log.h"
-#include "kvstore/node/node.h"
+#include "kvstore/node/node_options.h"
 #include "kvstore/node/skuad_options.h"
 #include "rpc/transport/dpdk/dpdk_fabric.h"
 #include "rpc/transport/verbs/verbs_fabric.h"

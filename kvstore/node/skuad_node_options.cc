@@ -9,7 +9,6 @@
 #include "app/uuid.h"
 #include "kvstore/codec/entry_check.h"
 #include "kvstore/codec/size_limits.h"
-#include "kvstore/node/node_limits.h"
 #include "rpc/memory/buffer_pool.h"
 #include "rpc/protocol/traffic_settings.h"
 
@@ -52,8 +51,6 @@ std::string host_name() {
 
 void size_disk(const SkuadOptions& config, const MemoryBudget& memory, uint64_t disk_bytes, NodeOptions& options) {
   const DiskSizes sizes = disk_sizes(config, disk_bytes);
-  options.log_files = config.log_files;
-  options.log_io = config.log_io;
   options.log_files.segment_bytes = sizes.log_segment_bytes;
   options.log_files.group_bytes_max = std::min<size_t>(memory.log_group, options.log_files.segment_bytes / 2);
   options.disk_reserve_bytes = sizes.reserve_bytes;
@@ -62,11 +59,9 @@ void size_disk(const SkuadOptions& config, const MemoryBudget& memory, uint64_t 
 }  // namespace
 
 absl::StatusOr<MemoryBudget> memory_budget(const SkuadOptions& config) {
-  return split_memory({.node = config.memory,
-                       .workers = config.workers,
-                       .cache = config.block_cache,
-                       .memtables = config.write_buffer,
-                       .messages = config.message_memory});
+  MemoryWishes wishes = config.memory;
+  wishes.workers = config.workers;
+  return split_memory(wishes);
 }
 
 DiskSizes disk_sizes(const SkuadOptions& config, uint64_t disk_bytes) {
@@ -90,15 +85,9 @@ size_t threads_of(const SkuadOptions& config) {
 
 NodeOptions node_options(const SkuadOptions& config, const MemoryBudget& memory, uint64_t disk_bytes) {
   NodeOptions options;
-  options.data_dir = config.data_dir;
+  static_cast<NodeSettings&>(options) = static_cast<const NodeSettings&>(config);
   options.instance = app::random_uuid();
   options.host = host_name();
-  options.zone = config.zone;
-  options.control_address = config.control_address;
-  options.grpc_address = config.grpc_address;
-  options.advertise_host = config.advertise_host;
-  options.workers = config.workers;
-  options.reader_threads = config.reader_threads;
   options.probe_transports = false;  // open_network() has probed the addresses
   options.endpoint = endpoint_options(config, memory);
   options.storage.cache_bytes = memory.cache;

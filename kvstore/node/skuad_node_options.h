@@ -8,10 +8,14 @@
 #include "absl/status/statusor.h"
 #include "kvstore/node/disk_sizes.h"
 #include "kvstore/node/memory_budget.h"
-#include "kvstore/node/node.h"
+#include "kvstore/node/node_options.h"
 #include "kvstore/node/skuad_options.h"
 
 namespace skua::kv {
+
+/// Sessions that one endpoint of a client or node may open to one worker. (A client has one session with each worker,
+/// and a second one while it replaces the first.)
+inline constexpr uint32_t kSessionsPerPeerMax = 64;
 
 /// INVALID_ARGUMENT: the parts do not fit into --memory.
 [[nodiscard]] absl::StatusOr<MemoryBudget> memory_budget(const SkuadOptions& config);

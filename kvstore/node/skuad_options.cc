@@ -30,13 +30,13 @@ std::optional<std::string> complain_about_segment(const std::string& text) {
 }
 
 void declare_storage(app::Program& program, SkuadOptions& options) {
-  program.add_size("memory", &options.memory,
+  program.add_size("memory", &options.memory.node,
                    "Memory of the whole process, but for DPDK's. About half of it is for keys and values: what RocksDB "
                    "does not have yet, and what was used lately.");
-  program.add_size("block-cache", &options.block_cache,
+  program.add_size("block-cache", &options.memory.cache,
                    "Of --memory, for RocksDB's blocks and unflushed writes. 0: three eighths, more while others leave "
                    "theirs.");
-  program.add_size("write-buffer", &options.write_buffer,
+  program.add_size("write-buffer", &options.memory.memtables,
                    "Of --block-cache, at most three quarters: for unflushed writes. 0: half of it.");
   program.add_int("background-threads", &options.background_threads, "Flushes and compactions at a time.")
       .range(1, 64)
@@ -83,15 +83,6 @@ void declare_transport(app::Program& program, SkuadOptions& options) {
 }
 
 }  // namespace
-
-const char* name_of(TransportKind kind) {
-  switch (kind) {
-    case TransportKind::kTcp: return "tcp";
-    case TransportKind::kDpdk: return "dpdk";
-    case TransportKind::kVerbs: return "verbs";
-  }
-  return "";
-}
 
 void declare_security(app::Program& program, SkuadOptions& options) {
   app::add_security_options(program, &options.credentials);
@@ -179,7 +170,7 @@ void declare(app::Program& program, SkuadOptions& options) {
                "Sessions of one worker. A quarter of them is kept for other nodes.")
       .range(1, 65536)
       .unit("sessions");
-  program.add_size("message-memory", &options.message_memory,
+  program.add_size("message-memory", &options.memory.messages,
                    "Of --memory, for messages of one worker that are under way. 0: an eighth, divided by --workers.");
   declare_storage(program, options);
   program.add_bool("check-config", &options.check_config, "Check the configuration and end.").flag_only();

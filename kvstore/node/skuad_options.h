@@ -2,6 +2,7 @@
 #ifndef SKUA_KVSTORE_NODE_SKUAD_OPTIONS_H_
 #define SKUA_KVSTORE_NODE_SKUAD_OPTIONS_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,7 +17,8 @@
 #include "kvstore/gateway/gateway_options.h"
 #include "kvstore/log/log.h"
 #include "kvstore/node/listening.h"
-#include "kvstore/node/node.h"
+#include "kvstore/node/memory_budget.h"
+#include "kvstore/node/node_options.h"
 #include "rpc/base/clock.h"
 #include "rpc/protocol/traffic_settings.h"
 #include "rpc/transport/dpdk/dpdk_settings.h"
@@ -29,37 +31,29 @@ enum class Polling : uint8_t { kAdaptive, kBusy };
 enum class TransportKind : uint8_t { kTcp, kDpdk, kVerbs };
 
 /// What the command line, the environment and the configuration file say.
-struct SkuadOptions {
-  std::string data_dir;
-  std::string control_address = "127.0.0.1:7400";
+struct SkuadOptions : NodeSettings {
+  SkuadOptions() {
+    control_address = "127.0.0.1:7400";
+    grpc_address = "127.0.0.1:7410";
+  }
+
   control::CredentialFiles credentials;
   control::SecurityChoice security = control::SecurityChoice::kAuto;
   /// For a node that has no certificate yet; a secret.
   std::string join_token;
   rpc::PacketProtection packets = rpc::PacketProtection::kDefault;
-  DurationNs packet_key_lifetime_ns = rpc::kPacketKeyLifetime;
-  std::string grpc_address = "127.0.0.1:7410";
   std::string data_address = "127.0.0.1:7420";
-  std::string advertise_host;
-  std::string zone;
   app::HttpOptions http;
-  uint32_t workers = 1;
   Polling polling = Polling::kAdaptive;
   DurationNs spin = 50 * kMicrosecond;
   TransportKind transport = TransportKind::kTcp;
   rpc::DpdkSettings dpdk;
   rpc::VerbsSettings verbs;
   rpc::TrafficSettings traffic;
-  int reader_threads = 2;
   uint32_t sessions_max = 4096;
-  size_t memory = size_t{1} << 30;
-  size_t block_cache = 0;
-  size_t write_buffer = 0;
-  size_t message_memory = 0;
+  MemoryWishes memory{.node = size_t{1} << 30};  // but for the number of workers
   int background_threads = 2;
   bool sync_writes = true;
-  LogOptions log_files;
-  LogIo log_io = LogIo::kAuto;
   size_t log_segment = 0;   // 0: by the disk's size
   size_t disk_reserve = 0;  // 0: by the disk's size
   size_t copy_rate = 0;
@@ -70,8 +64,11 @@ struct SkuadOptions {
   app::LogOptions log;
 };
 
-/// "tcp", "dpdk" or "verbs".
-[[nodiscard]] const char* name_of(TransportKind kind);
+/// In the order of TransportKind.
+inline constexpr std::array<const char*, 3> kTransportNames = {"tcp", "dpdk", "verbs"};
+[[nodiscard]] constexpr const char* name_of(TransportKind kind) {
+  return kTransportNames[static_cast<size_t>(kind)];
+}
 /// Declares the options, with their help texts and examples. `options` outlives the program.
 void declare(app::Program& program, SkuadOptions& options);
 /// Where the node listens. Precondition: the options hold valid addresses.

@@ -1,10 +1,10 @@
 #include "kvstore/node/skuad_security.h"
 
+#include <array>
 #include <string>
 #include <utility>
 
 #include "kvstore/node/node_certificate.h"
-#include "kvstore/node/node_identity.h"
 #include "kvstore/node/skuad_exit.h"
 #include "rpc/base/status.h"
 #include "rpc/transport/sealed/seal.h"
@@ -29,11 +29,8 @@ void must_be_of(const app::DataDirIdentity& identity, const SkuadOptions& config
 
 NodeLog node_log(const app::Logger& logger) {
   return [logger](LogSeverity severity, const std::string& line) {
-    switch (severity) {
-      case LogSeverity::kInfo: return logger.info(line);
-      case LogSeverity::kWarning: return logger.warning(line);
-      case LogSeverity::kError: return logger.error(line);
-    }
+    constexpr std::array kLevels = {app::LogLevel::kInfo, app::LogLevel::kWarning, app::LogLevel::kError};
+    logger.log(kLevels[static_cast<size_t>(severity)], line);
   };
 }
 
@@ -83,7 +80,13 @@ std::unique_ptr<control::CertificateRenewer> renewer_of(const SkuadOptions& conf
                                                         const control::CredentialsPtr& credentials,
                                                         const app::Logger& logger) {
   if (credentials == nullptr || !config.credentials.empty()) return nullptr;
-  return keep_fresh(config.data_dir, config.control_address, credentials, node_log(logger));
+  return std::make_unique<control::CertificateRenewer>(
+      control::CertificateRenewerOptions{.control_address = config.control_address,
+                                         .files = joined_files(config.data_dir),
+                                         .credentials = credentials,
+                                         .log = [logger](bool warning, const std::string& line) {
+                                           logger.log(warning ? app::LogLevel::kWarning : app::LogLevel::kInfo, line);
+                                         }});
 }
 
 void warn_if_unsafe(const SkuadOptions& config, control::Admission admission, const app::Logger& logger) {

@@ -15,15 +15,8 @@
 #include "control/security/credentials.h"
 #include "control/security/exposure.h"
 #include "kvstore/node/skuad_options.h"
-#include "rpc/transport/sealed/packet_protection.h"
 
 namespace skua::kv {
-
-struct NodeSecurity {
-  control::CredentialsPtr credentials;  ///< null: without TLS
-  control::Admission admission{};
-  rpc::PacketProtection packets = rpc::PacketProtection::kOff;
-};
 
 /// Whether the options fit together, and the files that they name are good. Changes nothing. INVALID_ARGUMENT,
 /// FAILED_PRECONDITION, PERMISSION_DENIED: the message says what to do.

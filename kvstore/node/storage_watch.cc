@@ -1,8 +1,7 @@
 #include "kvstore/node/storage_watch.h"
 
-#include <sys/statvfs.h>
-
-#include <cerrno>
+#include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -111,88 +110,73 @@ std::optional<absl::Status> GrowthGate::look(uint64_t free_bytes) {
       "writes are taken again by themselves"));
 }
 
-absl::StatusOr<uint64_t> free_bytes_of(const std::string& path) {
-  struct statvfs about {};
-  if (::statvfs(path.c_str(), &about) != 0) return absl::ErrnoToStatus(errno, absl::StrCat("statvfs ", path));
-  return uint64_t{about.f_bavail} * about.f_frsize;
-}
-
-absl::StatusOr<uint64_t> disk_bytes_of(const std::string& path) {
-  struct statvfs about {};
-  if (::statvfs(path.c_str(), &about) != 0) return absl::ErrnoToStatus(errno, absl::StrCat("statvfs ", path));
-  return uint64_t{about.f_blocks} * about.f_frsize;
+absl::StatusOr<std::filesystem::space_info> disk_space_of(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(path, error);
+  if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("statvfs ", path));
+  return space;
 }
 
 StorageWatch::StorageWatch(Options options, std::vector<Worker*> workers)
     : options_(std::move(options)),
       workers_(std::move(workers)),
       gate_(options_.data_dir, options_.reserve_bytes),
-      silent_(workers_.size()),
-      log_failures_(workers_.size()),
-      slow_leavers_(workers_.size()),
-      database_troubles_(workers_.size()),
-      refusals_(workers_.size()),
-      others_(options_.others.size()),
-      held_up_(workers_.size()),
-      failed_(workers_.size()) {
+      seen_(workers_.size()),
+      others_(options_.others.size()) {
   look();
-  thread_.emplace(TaskThread::Options{.name = "storage-watch",
-                                      .at_intervals =
-                                          [this] {
-                                            look();
-                                            if (options_.on_look) options_.on_look(trouble(), unserved_);
-                                          },
-                                      .interval_ns = kStorageInterval});
+  const auto look_and_tell = [this] {
+    look();
+    if (options_.on_look) options_.on_look(trouble(), unserved_);
+  };
+  thread_.emplace(
+      TaskThread::Options{.name = "storage-watch", .at_intervals = look_and_tell, .interval_ns = kStorageInterval});
 }
 
 void StorageWatch::look() {
-  const auto free_bytes = free_bytes_of(options_.data_dir);
-  if (const auto growth = free_bytes.ok() ? gate_.look(*free_bytes) : std::nullopt) {
-    for (Worker* worker : workers_) worker->set_growth(*growth);
+  const auto space = disk_space_of(options_.data_dir);
+  if (const auto growth = space.ok() ? gate_.look(space->available) : std::nullopt) {
+    for (Worker* worker : workers_) worker->post([now = *growth](ShardServer& server) { server.set_growth(now); });
     growth_ = *growth;
     options_.log(growth->ok() ? LogSeverity::kInfo : LogSeverity::kError,
                  growth->ok() ? "the disk has room again; writes are taken" : std::string(growth->message()));
   }
-  for (size_t i = 0; i < others_.size(); ++i) {
-    note(others_[i], options_.others[i]());
-  }
+  for (size_t i = 0; i < others_.size(); ++i) note(others_[i], options_.others[i]());
   if (options_.unserved) unserved_ = options_.unserved();
   const uint64_t now_ms = MachineClock::system().unix_ms();
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    const auto stats = workers_[i]->stats();
-    note(silent_[i], stats.ok() ? std::string() : std::string(stats.status().message()));
-    if (!stats.ok()) continue;
-    slow_leavers_[i] = slow_to_leave(stats->leaving, now_ms);
-    note(refusals_[i], refused_by_peers(stats->refusals));
-    look_at_databases(i, stats->troubled);
-    if (!log_failures_[i].empty() || stats->storage.log_health.ok()) continue;
-    log_failures_[i] =
-        absl::StrCat("log failed worker=", workers_[i]->index(), ": ", stats->storage.log_health.message(),
-                     "; the worker's shards refuse writes until the node is started again. What was "
-                     "acknowledged is kept; look at the disk first");
-    options_.log(LogSeverity::kError, log_failures_[i]);
-  }
+  for (size_t i = 0; i < workers_.size(); ++i) look_at(*workers_[i], seen_[i], now_ms);
+}
+
+void StorageWatch::look_at(Worker& worker, Seen& seen, uint64_t now_ms) const {
+  const auto stats = worker.stats();
+  note(seen.silent, std::string(stats.status().message()));
+  if (!stats.ok()) return;
+  seen.slow_leavers = slow_to_leave(stats->leaving, now_ms);
+  note(seen.refusals, refused_by_peers(stats->refusals));
+  look_at_databases(worker.index(), seen, stats->troubled);
+  if (!seen.log_failure.empty() || stats->storage.log_health.ok()) return;
+  note(seen.log_failure, absl::StrCat("log failed worker=", worker.index(), ": ", stats->storage.log_health.message(),
+                                      "; the worker's shards refuse writes until the node is started again. What was "
+                                      "acknowledged is kept; look at the disk first"));
 }
 
 /// Logs shards that are newly in trouble, not each failed attempt.
-void StorageWatch::look_at_databases(size_t worker, const std::vector<TroubledShard>& troubled) {
-  database_troubles_[worker] = troubled_databases(troubled);
+void StorageWatch::look_at_databases(uint32_t worker, Seen& seen, const std::vector<TroubledShard>& troubled) const {
+  seen.databases = troubled_databases(troubled);
   std::set<ShardId> held_up;
   std::set<ShardId> failed;
   bool is_news = false;
   for (const TroubledShard& shard : troubled) {
     const bool for_good = !shard.failure.ok();
     (for_good ? failed : held_up).insert(shard.id);
-    is_news = is_news || !(for_good ? failed_ : held_up_)[worker].contains(shard.id);
+    is_news = is_news || !(for_good ? seen.failed : seen.held_up).contains(shard.id);
   }
-  if (is_news) options_.log(LogSeverity::kError, database_troubles_[worker]);
-  if (held_up.empty() && !held_up_[worker].empty()) {
-    options_.log(LogSeverity::kInfo,
-                 absl::StrCat("databases of worker ", workers_[worker]->index(), " take writes again"));
-    held_up_[worker].clear();
+  if (is_news) options_.log(LogSeverity::kError, seen.databases);
+  if (held_up.empty() && !seen.held_up.empty()) {
+    options_.log(LogSeverity::kInfo, absl::StrCat("databases of worker ", worker, " take writes again"));
+    seen.held_up.clear();
   }
-  held_up_[worker].merge(held_up);  // a shard whose trouble comes and goes is logged once
-  failed_[worker] = std::move(failed);
+  seen.held_up.merge(held_up);  // a shard whose trouble comes and goes is logged once
+  seen.failed = std::move(failed);
 }
 
 void StorageWatch::note(std::string& text, std::string now) const {
@@ -203,10 +187,12 @@ void StorageWatch::note(std::string& text, std::string now) const {
 std::string StorageWatch::trouble() const {
   std::string all(growth_.message());
   if (!unserved_.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", unserved_shards(unserved_));
-  for (const auto* troubles : {&others_, &silent_, &log_failures_, &database_troubles_, &slow_leavers_, &refusals_}) {
-    for (const std::string& one : *troubles) {
-      if (!one.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", one);
-    }
+  const auto add = [&all](const std::string& one) {
+    if (!one.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", one);
+  };
+  std::ranges::for_each(others_, add);
+  for (const auto text : {&Seen::silent, &Seen::log_failure, &Seen::databases, &Seen::slow_leavers, &Seen::refusals}) {
+    std::ranges::for_each(seen_, add, text);
   }
   return all;
 }

@@ -15,6 +15,7 @@
 #define SKUA_KVSTORE_NODE_STORAGE_WATCH_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -61,10 +62,8 @@ class GrowthGate {
 /// Text for people: shards that cannot be opened, why, and the way out. Empty: none.
 [[nodiscard]] std::string unserved_shards(const std::map<ShardId, UnservedShard>& unserved);
 
-/// Bytes of the file system of `path` that are free for this process.
-[[nodiscard]] absl::StatusOr<uint64_t> free_bytes_of(const std::string& path);
-/// Size of the file system of `path` in bytes, used and free space together.
-[[nodiscard]] absl::StatusOr<uint64_t> disk_bytes_of(const std::string& path);
+/// The file system of `path`, in bytes: its size, used and free space together, and what is free for this process.
+[[nodiscard]] absl::StatusOr<std::filesystem::space_info> disk_space_of(const std::string& path);
 
 class StorageWatch {
  public:
@@ -89,25 +88,31 @@ class StorageWatch {
   StorageWatch& operator=(const StorageWatch&) = delete;
 
  private:
+  /// What is known of one worker. Texts for people; empty: no trouble.
+  struct Seen {
+    std::string silent;
+    std::string log_failure;
+    std::string databases;
+    std::string slow_leavers;
+    std::string refusals;       ///< of workers of other nodes
+    std::set<ShardId> held_up;  ///< shards that the node's log was told of
+    std::set<ShardId> failed;
+  };
+
   void look();
   /// Replaces `text`. Logs the new text if there was none before.
   void note(std::string& text, std::string now) const;
-  void look_at_databases(size_t worker, const std::vector<TroubledShard>& troubled);
+  void look_at(Worker& worker, Seen& seen, uint64_t now_ms) const;
+  void look_at_databases(uint32_t worker, Seen& seen, const std::vector<TroubledShard>& troubled) const;
   [[nodiscard]] std::string trouble() const;
 
   const Options options_;
   const std::vector<Worker*> workers_;
   GrowthGate gate_;
   absl::Status growth_;
-  std::vector<std::string> silent_;             // by worker; empty: no trouble
-  std::vector<std::string> log_failures_;       // the same
-  std::vector<std::string> slow_leavers_;       // the same
-  std::vector<std::string> database_troubles_;  // the same
-  std::vector<std::string> refusals_;           // the same; of workers of other nodes
-  std::vector<std::string> others_;             // of Options::others
+  std::vector<Seen> seen_;           // by worker
+  std::vector<std::string> others_;  // of Options::others
   std::map<ShardId, UnservedShard> unserved_;
-  std::vector<std::set<ShardId>> held_up_;  // by worker: shards that the node's log was told of
-  std::vector<std::set<ShardId>> failed_;
   std::optional<TaskThread> thread_;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/node/node_state.h"
 #include "kvstore/storage/shard_files.h"
 #include "rpc/base/rng.h"
 #include "rpc/base/status.h"
@@ -81,13 +82,8 @@ absl::StatusOr<UnsyncedShards::Boots> UnsyncedShards::parse(std::string_view tex
 }
 
 absl::StatusOr<UnsyncedShards> UnsyncedShards::read(const DurableFiles& files, uint64_t boot) {
-  const auto text = files.read(kName);
-  if (!text.ok()) return text.status();
-  if (!text->has_value()) return UnsyncedShards(files, boot, {});
-  auto boots = parse(**text);
-  if (!boots.ok()) {
-    return absl::Status(boots.status().code(), absl::StrCat(files.path_of(kName), ": ", boots.status().message()));
-  }
+  auto boots = read_decoded(files, kName, parse);
+  if (!boots.ok()) return boots.status();
   return UnsyncedShards(files, boot, *std::move(boots));
 }
 
@@ -122,11 +118,9 @@ absl::Status UnsyncedShards::put_in_doubt(const std::set<ShardId>& ids) {
 }
 
 absl::Status UnsyncedShards::end_in_doubt() {
-  std::set<ShardId> allowed;
-  for (const auto& [id, boot] : boots_) {
-    if (is_allowed(id)) allowed.insert(id);
-  }
-  return put_in_doubt(allowed);
+  Boots next = boots_;
+  for (auto& [id, boot] : next) boot = boot == boot_ ? doubt_of_failure(boot_) : boot;
+  return write(std::move(next));
 }
 
 absl::Status UnsyncedShards::end_in_order() {

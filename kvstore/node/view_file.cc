@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/node/node_state.h"
 #include "kvstore/replication/message_codec.h"
 #include "rpc/base/bytes.h"
 #include "rpc/base/crc32c.h"
@@ -13,7 +14,6 @@ namespace {
 
 constexpr uint64_t kMagic = 0x5745'4956'4155'4B53;  // "SKUAVIEW"
 constexpr uint32_t kFormat = 1;
-constexpr const char* kName = kViewsFile;
 
 template <typename T>
 void append(T value, std::string& out) {
@@ -80,18 +80,13 @@ absl::StatusOr<ShardViews> decode_views(std::string_view bytes) {
 }
 
 absl::StatusOr<ShardViews> read_views(const DurableFiles& files) {
-  const auto bytes = files.read(kName);
-  if (!bytes.ok()) return bytes.status();
-  if (!bytes->has_value()) return ShardViews{};
-  auto views = decode_views(**bytes);
-  if (views.ok()) return views;
-  return absl::Status(views.status().code(), absl::StrCat(files.path_of(kName), ": ", views.status().message()));
+  return read_decoded(files, kViewsFile, decode_views);
 }
 
 absl::Status write_views(const DurableFiles& files, const ShardViews& views) {
   const auto bytes = encode_views(views);
   if (!bytes.ok()) return bytes.status();
-  return files.replace(kName, *bytes);
+  return files.replace(kViewsFile, *bytes);
 }
 
 }  // namespace skua::kv

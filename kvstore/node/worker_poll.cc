@@ -5,20 +5,6 @@
 
 namespace skua::kv {
 
-namespace {
-
-/// False: the worker stopped and will not answer.
-bool take(std::future<WorkerStats>& asked, WorkerAnswers& answers) {
-  try {
-    answers.stats.push_back(asked.get());
-    return true;
-  } catch (const std::future_error&) {
-    return false;
-  }
-}
-
-}  // namespace
-
 WorkerAnswers WorkerPoll::ask(const std::vector<AskFn>& workers) {
   const std::lock_guard lock(mutex_);
   asked_.resize(std::max(asked_.size(), workers.size()));
@@ -30,8 +16,13 @@ WorkerAnswers WorkerPoll::ask(const std::vector<AskFn>& workers) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns_);
   for (size_t i = 0; i < workers.size(); ++i) {
     std::future<WorkerStats>& asked = asked_[i];
-    const bool has_answer = asked.valid() && asked.wait_until(limit) == std::future_status::ready;
-    if (!has_answer || !take(asked, answers)) answers.silent.push_back(static_cast<uint32_t>(i));
+    bool has_answer = asked.valid() && asked.wait_until(limit) == std::future_status::ready;
+    try {
+      if (has_answer) answers.stats.push_back(asked.get());
+    } catch (const std::future_error&) {
+      has_answer = false;  // the worker stopped and will not answer
+    }
+    if (!has_answer) answers.silent.push_back(static_cast<uint32_t>(i));
   }
   return answers;
 }

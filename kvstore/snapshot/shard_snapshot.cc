@@ -20,10 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
-bool is_table(const std::string& name) {
-  return name.ends_with(".sst") || name.ends_with(".blob");
-}
-
 /// Computes the checksum and size of a file. If `sync`, the file is durable afterwards.
 absl::StatusOr<SnapshotFile> read_through(const std::string& path, bool sync) {
   std::ifstream in(path, std::ios::binary);
@@ -104,7 +100,7 @@ absl::Status export_aside(ShardDb& db, const std::string& aside, SnapshotManifes
 /// are copied.
 absl::Status bring(const std::string& from, const std::string& to, const std::string& name) {
   std::error_code error;
-  if (is_table(name)) {
+  if (name.ends_with(".sst") || name.ends_with(".blob")) {
     fs::create_hard_link(from, to, error);
     if (!error) return absl::OkStatus();
   }

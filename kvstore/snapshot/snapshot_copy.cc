@@ -18,20 +18,15 @@ std::string mib(uint64_t bytes) {
   return absl::StrCat((bytes + (1 << 19)) >> 20);
 }
 
-std::string files_path(const std::string& path) {
-  return path + "/files";
-}
-std::string database_path(const std::string& path) {
-  return path + "/db";
-}
-std::string tail_path(const std::string& path) {
-  return path + "/tail";
-}
+// What a copy's directory has.
+constexpr const char* kFiles = "/files";
+constexpr const char* kDatabase = "/db";
+constexpr const char* kTail = "/tail";
 
 absl::Status make_directories(FileTree& tree, const std::string& path) {
   if (absl::Status removed = tree.remove(path); !removed.ok()) return removed;
-  if (absl::Status made = tree.make_directories(files_path(path)); !made.ok()) return made;
-  return tree.make_directories(database_path(path));
+  if (absl::Status made = tree.make_directories(path + kFiles); !made.ok()) return made;
+  return tree.make_directories(path + kDatabase);
 }
 
 /// If no more than this is left of a tail, it is applied without fetching more meanwhile.
@@ -47,13 +42,6 @@ uint64_t bytes_of(std::string_view manifest) {
 }
 
 }  // namespace
-
-SnapshotCopies::SnapshotCopies(const Options& options, SnapshotCopyHost& host, CopySlots& slots)
-    : options_(options), host_(host), slots_(slots) {}
-
-SnapshotCopies::~SnapshotCopies() {
-  cancel_all();
-}
 
 void SnapshotCopies::cancel_all() {
   closed_ = true;
@@ -135,11 +123,25 @@ void SnapshotCopies::begin(ShardId shard, Copy& copy, TimeNs now) {
   pause.until_ns = now + pause.next_ns;
   copy.state = State::kFetching;
   copy.told_ns = copy.measured_ns = now;
-  copy.pull = std::make_unique<SnapshotPull>(options_.pull, shard.table_id, shard.shard, now);
+  copy.pull = std::make_unique<SnapshotPull>(options_.pull, shard, now);
   host_.tell(
       LogSeverity::kInfo,
       absl::StrCat("shard ", files::shard_name(shard), " is copied from node ", host_.name_of(copy.from),
                    pause.started_over == 0 ? "" : absl::StrCat(", started over ", pause.started_over, " times")));
+}
+
+/// Has another thread do `what`. Then calls `done` if the copy is still there. If the work has failed, or cannot be
+/// queued, gives the copy up instead.
+template <typename Done>
+void SnapshotCopies::work(bool (SnapshotCopyHost::*where)(Work, Worked), ShardId shard, uint64_t id, Work what,
+                          Done done) {
+  const auto worked = [this, shard, id, done](const absl::Status& status) {
+    Copy* const copy = find(shard, id);
+    if (copy == nullptr) return;
+    if (!status.ok()) return give_up(shard, std::string(status.message()), LogSeverity::kError);
+    done(*copy);
+  };
+  if (!(host_.*where)(std::move(what), worked)) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);
 }
 
 /// Ends the copy and erases it. If the copy is still needed, wanted() creates it again.
@@ -148,9 +150,9 @@ void SnapshotCopies::give_up(ShardId shard, const std::string& why, LogSeverity 
   if (found == copies_.end()) return;
   Copy& copy = found->second;
   if (copy.state != State::kWaiting) {
-    const SnapshotPull::Progress progress = copy.pull->progress();
-    host_.tell(severity, absl::StrCat("shard ", files::shard_name(shard), " is not copied from node ",
-                                      host_.name_of(copy.from), " after ", mib(progress.bytes), " MiB: ", why));
+    host_.tell(severity,
+               absl::StrCat("shard ", files::shard_name(shard), " is not copied from node ", host_.name_of(copy.from),
+                            " after ", mib(copy.pull->written_bytes()), " MiB: ", why));
     Pause& pause = pauses_[shard];
     pause.until_ns = std::max(pause.until_ns, now_ + pause.next_ns);
   }
@@ -220,19 +222,12 @@ void SnapshotCopies::fetched(ShardId shard, uint64_t id, uint64_t number, const 
   if (chunk->name == kSnapshotManifestName && chunk->data.size() == chunk->file_bytes) {
     copy->bytes_total = bytes_of(as_string_view(chunk->data));
   }
-  const bool queued =
-      host_.on_disk([tree = options_.files, path = absl::StrCat(files_path(copy->path), "/", std::string(chunk->name)),
-                     offset = chunk->offset,
-                     data = std::string(as_string_view(chunk->data))] { return tree->write(path, offset, data); },
-                    [this, shard, id, number](const absl::Status& status) { written(shard, id, number, status); });
-  if (!queued) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);
-}
-
-void SnapshotCopies::written(ShardId shard, uint64_t id, uint64_t number, const absl::Status& status) {
-  Copy* const copy = find(shard, id);
-  if (copy == nullptr) return;
-  if (!status.ok()) return give_up(shard, std::string(status.message()), LogSeverity::kError);
-  static_cast<void>(copy->pull->written(number));
+  work(
+      &SnapshotCopyHost::on_disk, shard, id,
+      [tree = options_.files, path = absl::StrCat(copy->path, kFiles, "/", std::string(chunk->name)),
+       offset = chunk->offset,
+       data = std::string(as_string_view(chunk->data))] { return tree->write(path, offset, data); },
+      [number](Copy& done) { static_cast<void>(done.pull->written(number)); });
 }
 
 // --- The tail
@@ -240,8 +235,7 @@ void SnapshotCopies::written(ShardId shard, uint64_t id, uint64_t number, const 
 void SnapshotCopies::ask_tail(ShardId shard, Copy& copy, TimeNs now) {
   if (copy.tail == nullptr) {
     if (!copy.pull->begun() || copy.attempt != copy.pull->attempt()) return;
-    copy.tail =
-        std::make_unique<SnapshotTail>(options_.tail, shard.table_id, shard.shard, copy.from, copy.pull->end(), now);
+    copy.tail = std::make_unique<SnapshotTail>(options_.tail, shard, copy.from, copy.pull->end(), now);
   }
   const auto wanted = copy.tail->poll(now);
   if (!wanted) return;
@@ -267,7 +261,7 @@ void SnapshotCopies::tail_fetched(ShardId shard, uint64_t id, uint64_t attempt, 
   std::string piece = tail_file_piece(*bytes);
   const uint64_t size = piece.size();
   const bool queued = host_.on_disk(
-      [tree = options_.files, path = tail_path(copy->path), offset = copy->tail_bytes, piece = std::move(piece)] {
+      [tree = options_.files, path = copy->path + kTail, offset = copy->tail_bytes, piece = std::move(piece)] {
         return tree->write(path, offset, piece);
       },
       [this, shard, id, attempt, size](const absl::Status& status) { tail_written(shard, id, attempt, size, status); });
@@ -301,7 +295,7 @@ CopyProgress SnapshotCopies::progress_of(ShardId shard, const Copy& copy) const 
   CopyProgress progress{.shard = shard,
                         .from = copy.from,
                         .doing = kDoing[static_cast<size_t>(copy.state)],
-                        .bytes = copy.pull->progress().bytes,
+                        .bytes = copy.pull->written_bytes(),
                         .bytes_total = copy.bytes_total,
                         .tail_bytes = copy.tail_bytes,
                         .bytes_per_s = copy.bytes_per_s,
@@ -339,24 +333,17 @@ void SnapshotCopies::tell_progress(ShardId shard, Copy& copy, TimeNs now) {
 void SnapshotCopies::build(ShardId shard, Copy& copy) {
   copy.state = State::kBuilding;
   copy.built = std::make_shared<Built>();
-  const bool queued = host_.on_builder(
-      [this, shard, path = copy.path, built = copy.built]() -> absl::Status {
-        auto database = host_.build(shard, files_path(path), database_path(path));
-        if (!database.ok()) return database.status();
-        built->database = *std::move(database);
-        return options_.files->remove(files_path(path));
-      },
-      [this, shard, id = copy.id](const absl::Status& status) { built(shard, id, status); });
-  if (!queued) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);
-}
-
-void SnapshotCopies::built(ShardId shard, uint64_t id, const absl::Status& status) {
-  Copy* const copy = find(shard, id);
-  if (copy == nullptr) return;
-  absl::Status sound = status;
-  if (sound.ok()) sound = check_announced(*copy->built->database, copy->pull->end());
-  if (!sound.ok()) return give_up(shard, std::string(sound.message()), LogSeverity::kError);
-  copy->state = State::kFollowing;
+  const auto build = [this, shard, path = copy.path, built = copy.built]() -> absl::Status {
+    auto database = host_.build(shard, path + kFiles, path + kDatabase);
+    if (!database.ok()) return database.status();
+    *built = *std::move(database);
+    return options_.files->remove(path + kFiles);
+  };
+  work(&SnapshotCopyHost::on_builder, shard, copy.id, build, [this, shard](Copy& done) {
+    const absl::Status sound = check_announced(**done.built, done.pull->end());
+    if (!sound.ok()) return give_up(shard, std::string(sound.message()), LogSeverity::kError);
+    done.state = State::kFollowing;
+  });
 }
 
 /// Applies the tail's file to the database, until little is left and the source has no more. The primary sends later
@@ -372,20 +359,15 @@ void SnapshotCopies::follow(ShardId shard, Copy& copy) {
   }
   copy.applying = true;
   const uint64_t end = copy.tail_bytes;
-  const bool queued = host_.on_builder(
-      [tree = options_.files, built = copy.built, path = tail_path(copy.path), begin = copy.tail_applied, end] {
-        return apply_tail_file(*built->database, *tree, path, begin, end);
+  work(
+      &SnapshotCopyHost::on_builder, shard, copy.id,
+      [tree = options_.files, built = copy.built, path = copy.path + kTail, begin = copy.tail_applied, end] {
+        return apply_tail_file(**built, *tree, path, begin, end);
       },
-      [this, shard, id = copy.id, end](const absl::Status& status) { followed(shard, id, end, status); });
-  if (!queued) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);
-}
-
-void SnapshotCopies::followed(ShardId shard, uint64_t id, uint64_t applied, const absl::Status& status) {
-  Copy* const copy = find(shard, id);
-  if (copy == nullptr) return;
-  if (!status.ok()) return give_up(shard, std::string(status.message()), LogSeverity::kError);
-  copy->applying = false;
-  copy->tail_applied = applied;
+      [end](Copy& done) {
+        done.applying = false;
+        done.tail_applied = end;
+      });
 }
 
 void SnapshotCopies::close(ShardId shard, Copy& copy) {
@@ -393,10 +375,10 @@ void SnapshotCopies::close(ShardId shard, Copy& copy) {
   copy.end = copy.tail->end();
   const std::string to = final_path(shard);
   const bool queued = host_.on_builder(
-      [built = copy.built, from = absl::StrCat(database_path(copy.path), "/", files::shard_name(shard)), to,
+      [built = copy.built, from = absl::StrCat(copy.path, kDatabase, "/", files::shard_name(shard)), to,
        parent = options_.directory, tree = options_.files]() -> absl::Status {
-        if (absl::Status closed = built->database->close(); !closed.ok()) return closed;
-        built->database.reset();
+        if (absl::Status closed = (*built)->close(); !closed.ok()) return closed;
+        built->reset();
         if (absl::Status removed = tree->remove(to); !removed.ok()) return removed;
         return tree->rename(from, to, parent);
       },
@@ -414,7 +396,7 @@ void SnapshotCopies::closed(ShardId shard, uint64_t id, const absl::Status& stat
   }
   host_.tell(LogSeverity::kInfo, absl::StrCat("shard ", files::shard_name(shard), " copied from node ",
                                               host_.name_of(copy->from), " index=", copy->end.index, " bytes=",
-                                              copy->pull->progress().bytes, " tail_bytes=", copy->tail_bytes));
+                                              copy->pull->written_bytes(), " tail_bytes=", copy->tail_bytes));
   leave(*copy);
   copies_.erase(shard);
   // The pause has two reasons: calls of wanted() from before the installation may still arrive, and if the replica

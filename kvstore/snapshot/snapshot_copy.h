@@ -53,7 +53,7 @@
 namespace skua::kv {
 
 /// Limits the number of copies that a node makes at the same time. take() is false if no slot is free; after true the
-/// caller owes give_back(). Thread: any.
+/// caller owes give_back(). Thread: any. (std::counting_semaphore::try_acquire() may spin and yield.)
 class CopySlots {
  public:
   explicit CopySlots(int count) : free_(count) {}
@@ -141,9 +141,10 @@ class SnapshotCopies {
   };
 
   /// `host` and `slots` outlive it.
-  SnapshotCopies(const Options& options, SnapshotCopyHost& host, CopySlots& slots);
+  SnapshotCopies(const Options& options, SnapshotCopyHost& host, CopySlots& slots)
+      : options_(options), host_(host), slots_(slots) {}
   /// Calls cancel_all(). No `done` callback may run afterwards.
-  ~SnapshotCopies();
+  ~SnapshotCopies() { cancel_all(); }
   SnapshotCopies(const SnapshotCopies&) = delete;
   SnapshotCopies& operator=(const SnapshotCopies&) = delete;
 
@@ -162,9 +163,7 @@ class SnapshotCopies {
  private:
   enum class State : uint8_t { kWaiting, kFetching, kBuilding, kFollowing, kClosing };
   /// Used by the builder thread; the worker's thread reads it only between the builder's jobs.
-  struct Built {
-    std::unique_ptr<ShardCopy> database;
-  };
+  using Built = std::unique_ptr<ShardCopy>;
   struct Copy {
     uint64_t id = 0;  // distinguishes late results from current ones
     NodeId from = 0;
@@ -194,24 +193,24 @@ class SnapshotCopies {
     DurationNs next_ns = 0;
     uint32_t started_over = 0;
   };
-  using Copies = std::map<ShardId, Copy>;
+  using Work = SnapshotCopyHost::Work;
+  using Worked = SnapshotCopyHost::Worked;
 
   void begin(ShardId shard, Copy& copy, TimeNs now);
   void run(ShardId shard, Copy& copy, TimeNs now);
   void fetch(ShardId shard, Copy& copy, TimeNs now);
   void start_attempt(ShardId shard, Copy& copy);
   void fetched(ShardId shard, uint64_t id, uint64_t number, const absl::StatusOr<ByteSpan>& bytes);
-  void written(ShardId shard, uint64_t id, uint64_t number, const absl::Status& status);
   void ask_tail(ShardId shard, Copy& copy, TimeNs now);
   void tail_fetched(ShardId shard, uint64_t id, uint64_t attempt, const absl::StatusOr<ByteSpan>& bytes);
   void tail_written(ShardId shard, uint64_t id, uint64_t attempt, uint64_t bytes, const absl::Status& status);
   void build(ShardId shard, Copy& copy);
-  void built(ShardId shard, uint64_t id, const absl::Status& status);
   void follow(ShardId shard, Copy& copy);
-  void followed(ShardId shard, uint64_t id, uint64_t applied, const absl::Status& status);
   void close(ShardId shard, Copy& copy);
   void closed(ShardId shard, uint64_t id, const absl::Status& status);
   [[nodiscard]] bool may_install(ShardId shard, const Copy& copy) const;
+  template <typename Done>
+  void work(bool (SnapshotCopyHost::*where)(Work, Worked), ShardId shard, uint64_t id, Work what, Done done);
   void give_up(ShardId shard, const std::string& why, LogSeverity severity);
   void leave(Copy& copy);
   void remove(const std::string& path, std::shared_ptr<Built> built = nullptr);
@@ -224,7 +223,7 @@ class SnapshotCopies {
   const Options options_;
   SnapshotCopyHost& host_;
   CopySlots& slots_;
-  Copies copies_;
+  std::map<ShardId, Copy> copies_;
   std::map<ShardId, Pause> pauses_;  // at most one per shard
   uint64_t last_id_ = 0;
   TimeNs now_ = 0;

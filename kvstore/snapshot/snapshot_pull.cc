@@ -7,9 +7,8 @@
 
 namespace skua::kv {
 
-SnapshotPull::SnapshotPull(const SnapshotPullOptions& options, uint32_t table, uint32_t shard, TimeNs now)
+SnapshotPull::SnapshotPull(const SnapshotPullOptions& options, ShardId shard, TimeNs now)
     : options_(options),
-      table_(table),
       shard_(shard),
       balance_bytes_(static_cast<int64_t>(options.burst_bytes)),
       refilled_ns_(now),
@@ -33,7 +32,7 @@ void SnapshotPull::poll(TimeNs now, std::vector<Request>& out) {
     under_way_[number] = {piece};
     balance_bytes_ -= piece.bytes;
     ++counters_.requests;
-    out.push_back({number, {table_, shard_, snapshot_, piece.file, piece.offset, piece.bytes}});
+    out.push_back({number, {shard_.table_id, shard_.shard, snapshot_, piece.file, piece.offset, piece.bytes}});
   }
 }
 
@@ -164,16 +163,10 @@ bool SnapshotPull::written(uint64_t number) {
   return true;
 }
 
-SnapshotPull::Progress SnapshotPull::progress() const {
-  Progress progress{.files = static_cast<uint32_t>(files_.size()),
-                    .files_complete = static_cast<uint32_t>(files_complete_),
-                    .sizes_known = !files_.empty()};
-  for (const File& file : files_) {
-    progress.bytes += file.written;
-    progress.bytes_known += file.bytes;
-    progress.sizes_known = progress.sizes_known && file.known;
-  }
-  return progress;
+uint64_t SnapshotPull::written_bytes() const {
+  uint64_t bytes = 0;
+  for (const File& file : files_) bytes += file.written;
+  return bytes;
 }
 
 void SnapshotPull::on_failed(uint64_t number, const absl::Status& why, TimeNs now) {
@@ -200,7 +193,6 @@ void SnapshotPull::ask_again(const Piece& piece, TimeNs now) {
 
 void SnapshotPull::start_over(TimeNs now) {
   ++attempt_;
-  ++counters_.restarts;
   snapshot_ = 0;
   end_ = {};
   files_.clear();

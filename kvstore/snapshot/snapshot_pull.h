@@ -28,6 +28,7 @@
 
 #include "absl/status/status.h"
 #include "kvstore/replication/copy_codec.h"
+#include "kvstore/types/mutation.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
@@ -63,18 +64,9 @@ class SnapshotPull {
     uint64_t bytes = 0;  ///< of accepted pieces
     uint64_t failed = 0;
     uint64_t damaged = 0;
-    uint64_t restarts = 0;  ///< how often everything started over
   };
 
-  struct Progress {
-    uint64_t bytes = 0;        ///< written to their files
-    uint64_t bytes_known = 0;  ///< sizes of the files known so far; of all files if `sizes_known`
-    uint32_t files = 0;
-    uint32_t files_complete = 0;
-    bool sizes_known = false;
-  };
-
-  SnapshotPull(const SnapshotPullOptions& options, uint32_t table, uint32_t shard, TimeNs now);
+  SnapshotPull(const SnapshotPullOptions& options, ShardId shard, TimeNs now);
 
   /// Appends the requests to send now to `out`.
   void poll(TimeNs now, std::vector<Request>& out);
@@ -95,8 +87,8 @@ class SnapshotPull {
   /// The last entry of the snapshot. Valid once begun().
   [[nodiscard]] EntryId end() const { return end_; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
-  /// Progress of this attempt. Takes time proportional to the number of files.
-  [[nodiscard]] Progress progress() const;
+  /// Bytes that this attempt has written to their files. Takes time proportional to the number of files.
+  [[nodiscard]] uint64_t written_bytes() const;
 
  private:
   struct File {
@@ -127,8 +119,7 @@ class SnapshotPull {
   void refill(TimeNs now);
 
   const SnapshotPullOptions options_;
-  const uint32_t table_;
-  const uint32_t shard_;
+  const ShardId shard_;
 
   uint64_t attempt_ = 1;
   uint64_t snapshot_ = 0;  // id of the snapshot; 0: not begun

@@ -21,12 +21,10 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::create(const Opt
   return std::unique_ptr<SnapshotSource>(new SnapshotSource(options, std::move(make)));
 }
 
-SnapshotSource::~SnapshotSource() = default;
-
 absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(const FetchChunk& wanted, TimeNs now,
                                                                                bool& made) {
   const ShardId shard{wanted.table, wanted.shard};
-  std::vector<std::shared_ptr<Snapshot>> gone;  // removed from disk without the lock
+  Snapshots gone;  // removed from disk without the lock
   std::lock_guard lock(mutex_);
   made = false;
   for (const auto& [id, snapshot] : snapshots_) {
@@ -62,23 +60,24 @@ absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(c
   return snapshot;
 }
 
+/// Moves the finished snapshots that `is_gone` to `gone`.
+template <typename Is>
+void SnapshotSource::take_out(Is is_gone, Snapshots& gone) {
+  std::erase_if(snapshots_, [&](const auto& entry) {
+    const bool goes = entry.second->ready && is_gone(*entry.second);
+    if (goes) gone.push_back(entry.second);
+    return goes;
+  });
+}
+
 /// Makes room for a new snapshot of `shard`: removes idle snapshots of that shard, and, if open_max is reached, the
 /// snapshot that has been idle longest. A learner that still needs a removed snapshot begins anew.
-void SnapshotSource::evict(ShardId shard, TimeNs now, std::vector<std::shared_ptr<Snapshot>>& gone) {
-  const auto idle = [&](const auto& entry) {
-    return entry.second->ready && now - entry.second->used_ns >= options_.evict_idle_ns;
-  };
-  for (auto it = snapshots_.begin(); it != snapshots_.end();) {
-    if (it->second->shard != shard || !idle(*it)) {
-      ++it;
-      continue;
-    }
-    gone.push_back(std::move(it->second));
-    it = snapshots_.erase(it);
-  }
+void SnapshotSource::evict(ShardId shard, TimeNs now, Snapshots& gone) {
+  const auto idle = [&](const Snapshot& snapshot) { return now - snapshot.used_ns >= options_.evict_idle_ns; };
+  take_out([&](const Snapshot& snapshot) { return snapshot.shard == shard && idle(snapshot); }, gone);
   if (snapshots_.size() < options_.open_max) return;
   const auto oldest = std::ranges::min_element(snapshots_, {}, [](const auto& entry) { return entry.second->used_ns; });
-  if (oldest == snapshots_.end() || !idle(*oldest)) return;
+  if (oldest == snapshots_.end() || !oldest->second->ready || !idle(*oldest->second)) return;
   gone.push_back(std::move(oldest->second));
   snapshots_.erase(oldest);
 }
@@ -135,18 +134,12 @@ absl::StatusOr<std::string> SnapshotSource::fetch(const FetchChunk& wanted, Time
 }
 
 void SnapshotSource::sweep(TimeNs now) {
-  std::vector<std::shared_ptr<Snapshot>> gone;  // removed from disk without the lock
+  Snapshots gone;  // removed from disk without the lock
   std::lock_guard lock(mutex_);
-  for (auto it = snapshots_.begin(); it != snapshots_.end();) {
-    const Snapshot& snapshot = *it->second;
-    const bool over = now - snapshot.used_ns > options_.idle_max_ns || now - snapshot.made_ns > options_.age_max_ns;
-    if (!snapshot.ready || !over) {
-      ++it;
-      continue;
-    }
-    gone.push_back(std::move(it->second));
-    it = snapshots_.erase(it);
-  }
+  const auto is_over = [&](const Snapshot& snapshot) {
+    return now - snapshot.used_ns > options_.idle_max_ns || now - snapshot.made_ns > options_.age_max_ns;
+  };
+  take_out(is_over, gone);
 }
 
 std::string SnapshotSource::slow_exports(TimeNs now) const {
@@ -170,29 +163,26 @@ size_t SnapshotSource::open_count() const {
 // --- SnapshotService
 
 /// One request, passed from the worker to a reader. After a successful submit it owns itself.
-class SnapshotService::Job final : public ReadJob {
- public:
+struct SnapshotService::Job final : ReadJob {
   Job(SnapshotSource& source, const FetchChunk& wanted, TimeNs now, rpc::ReplyToken reply)
-      : source_(source), wanted_(wanted), now_(now), reply_(std::move(reply)) {}
+      : source(source), wanted(wanted), now(now), reply(std::move(reply)) {}
 
   void run() override {
     const std::unique_ptr<Job> self(this);
-    source_.sweep(now_);
-    auto chunk = source_.fetch(wanted_, now_);
-    if (!chunk.ok()) return reply_.fail(chunk.status());
+    source.sweep(now);
+    auto chunk = source.fetch(wanted, now);
+    if (!chunk.ok()) return reply.fail(chunk.status());
     rpc::MessagePtr message = rpc::MessagePtr::make();
     rpc::SharedBody* body = rpc::SharedBody::make(*std::move(chunk));
     static_cast<void>(body->attach(*message));  // a message has room for its first body
     body->release();
-    reply_.reply(std::move(message));
+    reply.reply(std::move(message));
   }
-  void refuse(const absl::Status& why) { reply_.fail(why); }
 
- private:
-  SnapshotSource& source_;
-  const FetchChunk wanted_;
-  const TimeNs now_;
-  rpc::ReplyToken reply_;
+  SnapshotSource& source;
+  const FetchChunk wanted;
+  const TimeNs now;
+  rpc::ReplyToken reply;
 };
 
 SnapshotService::SnapshotService(rpc::Endpoint& endpoint, PeerLinks& links, ReaderPool& readers, SnapshotSource& source,
@@ -212,7 +202,7 @@ void SnapshotService::on_request(rpc::IncomingCall&& call) {
   if (!allowed.ok()) return call.reply.fail(allowed);
   auto job = std::make_unique<Job>(source_, *wanted, endpoint_.now_ns(), std::move(call.reply));
   const absl::Status submitted = readers_.submit(*job);
-  if (!submitted.ok()) return job->refuse(submitted);
+  if (!submitted.ok()) return job->reply.fail(submitted);
   static_cast<void>(job.release());  // run() deletes it
 }
 

@@ -65,7 +65,6 @@ class SnapshotSource {
 
   /// Creates or empties the directory. Errors: those of the file system.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<SnapshotSource>> create(const Options& options, ExportFn make);
-  ~SnapshotSource();
   SnapshotSource(const SnapshotSource&) = delete;
   SnapshotSource& operator=(const SnapshotSource&) = delete;
 
@@ -108,7 +107,10 @@ class SnapshotSource {
       : options_(options), make_(std::move(make)), rng_(options.seed) {}
   [[nodiscard]] absl::StatusOr<std::shared_ptr<Snapshot>> find(const FetchChunk& wanted, TimeNs now, bool& made);
   [[nodiscard]] absl::Status fill(Snapshot& snapshot);
-  void evict(ShardId shard, TimeNs now, std::vector<std::shared_ptr<Snapshot>>& gone);
+  using Snapshots = std::vector<std::shared_ptr<Snapshot>>;
+  template <typename Is>
+  void take_out(Is is_gone, Snapshots& gone);
+  void evict(ShardId shard, TimeNs now, Snapshots& gone);
 
   const Options options_;
   const ExportFn make_;
@@ -131,7 +133,7 @@ class SnapshotService {
   void stop() { stopped_ = true; }
 
  private:
-  class Job;
+  struct Job;
   void on_request(rpc::IncomingCall&& call);
 
   rpc::Endpoint& endpoint_;

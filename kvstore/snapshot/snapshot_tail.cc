@@ -5,26 +5,19 @@
 
 namespace skua::kv {
 
-SnapshotTail::SnapshotTail(const SnapshotTailOptions& options, uint32_t table, uint32_t shard, NodeId from,
-                           EntryId begin, TimeNs now)
-    : options_(options),
-      table_(table),
-      shard_(shard),
-      from_(from),
-      end_(begin),
-      ask_at_ns_(now),
-      pause_ns_(options.pause_min_ns) {}
+SnapshotTail::SnapshotTail(const SnapshotTailOptions& options, ShardId shard, NodeId from, EntryId begin, TimeNs now)
+    : options_(options), shard_(shard), from_(from), end_(begin), ask_at_ns_(now), pause_ns_(options.pause_min_ns) {}
 
 std::optional<FetchTail> SnapshotTail::poll(TimeNs now) {
   if (waits_ || lost_ || !known_ || now < ask_at_ns_) return std::nullopt;
   waits_ = true;
-  return FetchTail{table_, shard_, end_.index, options_.bytes_max};
+  return FetchTail{shard_.table_id, shard_.shard, end_.index, options_.bytes_max};
 }
 
 /// True if the frame is an Append of this shard from its primary that follows the last entry received.
 bool SnapshotTail::follows(const ReplicaFrame& frame) const {
   const auto* const append = std::get_if<Append>(&frame.message);
-  if (append == nullptr || frame.envelope.table != table_ || frame.envelope.shard != shard_ ||
+  if (append == nullptr || ShardId{frame.envelope.table, frame.envelope.shard} != shard_ ||
       frame.envelope.from != from_) {
     return false;
   }
@@ -56,10 +49,6 @@ absl::StatusOr<SnapshotTail::Taken> SnapshotTail::on_piece(ByteSpan bytes, Repli
   }
   end_ = {end_.index + append.epochs.size(), append.epochs.back()};
   return Taken::kKeep;
-}
-
-void SnapshotTail::kept() {
-  waits_ = false;
 }
 
 void SnapshotTail::on_failed(const absl::Status& why, TimeNs now) {

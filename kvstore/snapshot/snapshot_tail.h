@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "kvstore/replication/copy_codec.h"
 #include "kvstore/replication/message_codec.h"
+#include "kvstore/types/mutation.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
@@ -43,8 +44,7 @@ class SnapshotTail {
   };
 
   /// Requests the entries behind `begin`, which is the last entry of a snapshot of the shard at `from`.
-  SnapshotTail(const SnapshotTailOptions& options, uint32_t table, uint32_t shard, NodeId from, EntryId begin,
-               TimeNs now);
+  SnapshotTail(const SnapshotTailOptions& options, ShardId shard, NodeId from, EntryId begin, TimeNs now);
 
   /// The request to send now, if any. Its outcome goes to on_piece() or on_failed(), once.
   [[nodiscard]] std::optional<FetchTail> poll(TimeNs now);
@@ -55,7 +55,7 @@ class SnapshotTail {
   /// errors cause a pause.
   void on_failed(const absl::Status& why, TimeNs now);
   /// The piece has been written to a place from which it can be read.
-  void kept();
+  void kept() { waits_ = false; }
 
   /// The last entry received.
   [[nodiscard]] EntryId end() const { return end_; }
@@ -73,8 +73,7 @@ class SnapshotTail {
   void pause(TimeNs now);
 
   const SnapshotTailOptions options_;
-  const uint32_t table_;
-  const uint32_t shard_;
+  const ShardId shard_;
   const NodeId from_;
   EntryId end_;
   bool waits_ = false;  // for an answer or for kept()

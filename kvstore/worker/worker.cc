@@ -96,71 +96,42 @@ void Worker::flush() {
   }
 }
 
-void Worker::post(absl::AnyInvocable<void()> task) {
+void Worker::post(absl::AnyInvocable<void(ShardServer&)> task) {
   // post_waiting() returns false if the worker has stopped. Then the task is not needed any more.
-  static_cast<void>(mailbox_->post_waiting(std::move(task)));
-}
-
-void Worker::expect(ShardId id, uint64_t epoch) {
-  post([this, id, epoch] { server_->shards().expect(id, epoch); });
-}
-
-void Worker::serve(ShardId id, ShardDb& db) {
-  post([this, id, &db] { server_->shards().serve(id, db); });
-}
-
-void Worker::serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) {
-  post([this, id, &db, notes] { server_->shards().serve_replica(id, db, options_.self, notes); });
+  static_cast<void>(mailbox_->post_waiting([this, task = std::move(task)]() mutable { task(*server_); }));
 }
 
 void Worker::set_view(ShardId id, const View& view, const ReplicaPlaces& places) {
-  post([this, id, view, places] {
+  post([this, id, view, places](ShardServer& server) {
     replication_->set_places(id, places);
-    server_->shards().set_view(id, view);
+    server.shards().set_view(id, view);
   });
-}
-
-void Worker::view_persisted(ShardId id, uint64_t epoch) {
-  post([this, id, epoch] { server_->shards().view_persisted(id, epoch); });
-}
-
-void Worker::unsynced_allowed(ShardId id) {
-  post([this, id] { server_->shards().unsynced_allowed(id); });
 }
 
 void Worker::set_peers(std::vector<PeerInfo> peers) {
   if (replication_ == nullptr) return;
-  post([this, peers = std::move(peers)] { replication_->set_peers(peers); });
-}
-
-void Worker::set_failed(ShardId id, std::string why) {
-  post([this, id, why = std::move(why)]() mutable { server_->shards().set_failed(id, std::move(why)); });
+  post([this, peers = std::move(peers)](ShardServer&) { replication_->set_peers(peers); });
 }
 
 void Worker::remove(ShardId id, std::function<void()> on_idle) {
-  post([this, id, on_idle = std::move(on_idle)]() mutable {
+  post([this, id, on_idle = std::move(on_idle)](ShardServer& server) mutable {
     if (replication_ != nullptr) replication_->forget(id);
-    server_->shards().remove(id, std::move(on_idle));
+    server.shards().remove(id, std::move(on_idle));
   });
 }
 
-void Worker::set_map_revision(uint64_t revision) {
-  post([this, revision] { server_->set_map_revision(revision); });
-}
-
-void Worker::set_growth(const absl::Status& growth) {
-  post([this, growth] { server_->set_growth(growth); });
-}
-
-void Worker::on_newer_map(std::function<void()> observer) {
-  post([this, observer = std::move(observer)]() mutable { server_->on_newer_map(std::move(observer)); });
+template <typename T>
+std::future<T> Worker::ask_later(std::function<T()> question) {
+  const auto promise = std::make_shared<std::promise<T>>();
+  std::future<T> answer = promise->get_future();
+  if (!mailbox_->post([promise, question = std::move(question)] { promise->set_value(question()); })) return {};
+  return answer;
 }
 
 template <typename T>
 absl::StatusOr<T> Worker::ask(std::function<T()> question) {
-  const auto promise = std::make_shared<std::promise<T>>();
-  std::future<T> answer = promise->get_future();
-  if (!mailbox_->post([promise, question = std::move(question)] { promise->set_value(question()); })) {
+  std::future<T> answer = ask_later(std::move(question));
+  if (!answer.valid()) {
     return absl::UnavailableError(
         absl::StrCat("worker ", options_.index, " is stopping, or its mailbox is full; try again"));
   }
@@ -193,19 +164,12 @@ void Worker::set_denied(std::vector<std::string> denied) {
   for (const std::string& principal : denied) {
     if (principal.starts_with(kNode)) nodes.insert(node_id_of(principal.substr(kNode.size())));
   }
-  post([this, nodes = std::move(nodes), denied = std::set<std::string>(denied.begin(), denied.end())] {
-    for (const rpc::SessionId session : server_->owners().deny(denied)) endpoint_->close(session);
+  post([this, nodes = std::move(nodes),
+        denied = std::set<std::string>(denied.begin(), denied.end())](ShardServer& server) {
+    for (const rpc::SessionId session : server.owners().deny(denied)) endpoint_->close(session);
     // What other nodes opened ends here, too, and what this one opened to them.
     if (replication_ != nullptr) replication_->shut_out(nodes);
   });
-}
-
-void Worker::set_grants(std::shared_ptr<const Grants> grants) {
-  post([this, grants = std::move(grants)] { server_->set_grants(grants); });
-}
-
-void Worker::set_quotas(std::shared_ptr<const Quotas> quotas) {
-  post([this, quotas = std::move(quotas)] { server_->set_quotas(quotas); });
 }
 
 absl::StatusOr<uint64_t> Worker::hold_entries(ShardId id) {
@@ -221,19 +185,12 @@ uint64_t Worker::epoch_of(ShardId id, uint64_t index) {
       .value_or(0);
 }
 
-void Worker::release_entries(ShardId id, uint64_t hold) {
-  post([this, id, hold] { server_->shards().release_entries(id, hold); });
-}
-
 absl::StatusOr<WorkerStats> Worker::stats() {
   return ask<WorkerStats>([this] { return collect_stats(); });
 }
 
 std::future<WorkerStats> Worker::ask_stats() {
-  const auto promise = std::make_shared<std::promise<WorkerStats>>();
-  std::future<WorkerStats> answer = promise->get_future();
-  if (!mailbox_->post([this, promise] { promise->set_value(collect_stats()); })) return {};
-  return answer;
+  return ask_later<WorkerStats>([this] { return collect_stats(); });
 }
 
 WorkerStats Worker::collect_stats() const {
@@ -267,13 +224,9 @@ void Worker::drain() {
   if (posted) done->get_future().wait();
 }
 
-bool Worker::stop_engine() {
-  return server_->stop_engine();
-}
-
 void Worker::stop() {
   if (!thread_.joinable()) return;
-  post([this] { stopping_ = true; });
+  post([this](ShardServer&) { stopping_ = true; });
   thread_.join();
 }
 

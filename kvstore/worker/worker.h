@@ -24,6 +24,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -72,28 +73,38 @@ class Worker final : public WorkerCommands {
 
   // WorkerCommands. Each call does what ShardServer's method does, later, on the worker's thread, in the order of the
   // calls. A call waits for room in the mailbox. After stop() the calls do nothing.
-  void expect(ShardId id, uint64_t epoch) override;
-  void serve(ShardId id, ShardDb& db) override;
-  void serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) override;
+  void expect(ShardId id, uint64_t epoch) override {
+    post([id, epoch](ShardServer& server) { server.shards().expect(id, epoch); });
+  }
+  void serve(ShardId id, ShardDb& db) override {
+    post([id, &db](ShardServer& server) { server.shards().serve(id, db); });
+  }
+  void serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) override {
+    post([this, id, &db, notes](ShardServer& server) { server.shards().serve_replica(id, db, options_.self, notes); });
+  }
   void set_view(ShardId id, const View& view, const ReplicaPlaces& places) override;
-  void view_persisted(ShardId id, uint64_t epoch) override;
-  void unsynced_allowed(ShardId id) override;
+  void view_persisted(ShardId id, uint64_t epoch) override {
+    post([id, epoch](ShardServer& server) { server.shards().view_persisted(id, epoch); });
+  }
+  void unsynced_allowed(ShardId id) override {
+    post([id](ShardServer& server) { server.shards().unsynced_allowed(id); });
+  }
   void set_peers(std::vector<PeerInfo> peers) override;
-  void set_failed(ShardId id, std::string why) override;
+  void set_failed(ShardId id, std::string why) override {
+    post([id, why = std::move(why)](ShardServer& server) mutable { server.shards().set_failed(id, std::move(why)); });
+  }
   void remove(ShardId id, std::function<void()> on_idle) override;
-  void set_map_revision(uint64_t revision) override;
+  void set_map_revision(uint64_t revision) override {
+    post([revision](ShardServer& server) { server.set_map_revision(revision); });
+  }
 
   /// Like ShardServer's methods. Also UNAVAILABLE if the worker stops or does not answer within kWorkerAnswerTimeoutNs.
   absl::StatusOr<uint64_t> hold_entries(ShardId id);
-  void release_entries(ShardId id, uint64_t hold);
   /// The epoch of an entry in the log of the shard's replica; 0: not known (any more), or the worker did not answer.
   uint64_t epoch_of(ShardId id, uint64_t index);
 
-  /// Like ShardServer's method.
-  void set_growth(const absl::Status& growth);
-
-  /// Like ShardServer's method. `observer` runs on the worker's thread and must not block.
-  void on_newer_map(std::function<void()> observer);
+  /// Runs `task`, which must not block, on the worker's thread, as the calls of WorkerCommands.
+  void post(absl::AnyInvocable<void(ShardServer&)> task);
 
   /// The endpoint's answer to a session offer of origin.principal (session_owners.h). PERMISSION_DENIED: it is revoked.
   /// RESOURCE_EXHAUSTED: it has as many sessions as its quota says.
@@ -101,9 +112,6 @@ class Worker final : public WorkerCommands {
   absl::StatusOr<std::string> accept_offer(const std::string& offer, const rpc::OfferOrigin& origin);
   /// Identities that are revoked: closes their sessions, and takes none of theirs from now on.
   void set_denied(std::vector<std::string> denied);
-  /// Like ShardServer's method.
-  void set_grants(std::shared_ptr<const Grants> grants);
-  void set_quotas(std::shared_ptr<const Quotas> quotas);
   /// The worker's counters. Errors: as accept_offer().
   absl::StatusOr<WorkerStats> stats();
   /// Asks for them and does not wait. The future has no state if the worker is stopping or its mailbox
@@ -117,7 +125,7 @@ class Worker final : public WorkerCommands {
   /// The steps of the end: see the head of this file.
   void drain();
   /// False: the log had failed.
-  bool stop_engine();
+  bool stop_engine() { return server_->stop_engine(); }
   void stop();
 
  private:
@@ -125,8 +133,10 @@ class Worker final : public WorkerCommands {
   void run();
   DurationNs tick();
   void flush();
-  void post(absl::AnyInvocable<void()> task);
-  /// Runs `question` on the worker's thread and waits for its result.
+  /// Runs `question` on the worker's thread. No state: the worker is stopping, or its mailbox is full.
+  template <typename T>
+  std::future<T> ask_later(std::function<T()> question);
+  /// As ask_later(), and waits for the result.
   template <typename T>
   absl::StatusOr<T> ask(std::function<T()> question);
   WorkerStats collect_stats() const;

@@ -29,8 +29,7 @@ void WorkerReplication::start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap,
   endpoint_ = &endpoint;
   mailbox_ = endpoint.mailbox();
   server_ = &server;
-  disk_ = copying.disk;
-  builder_ = copying.builder;
+  copying_ = copying;
   links_ = std::make_unique<PeerLinks>(endpoint, bootstrap, *this, options);
   service_ =
       std::make_unique<SnapshotService>(endpoint, *links_, readers, *copying.source,
@@ -69,10 +68,7 @@ void WorkerReplication::drain() {
 }
 
 void WorkerReplication::stop() {
-  for (auto& [sender, appends] : open_appends_) {
-    for (OpenAppend& append : appends) append.reply.reply(links_->make_message());
-  }
-  open_appends_.clear();
+  end_appends([](const RemoteReplica&) { return true; });
   links_->close_all();
 }
 
@@ -98,14 +94,7 @@ void WorkerReplication::shut_out(std::set<NodeId> nodes) {
 
 void WorkerReplication::forget(ShardId shard) {
   places_.erase(shard);
-  for (auto it = open_appends_.begin(); it != open_appends_.end();) {
-    if (it->first.shard != shard) {
-      ++it;
-      continue;
-    }
-    for (OpenAppend& append : it->second) append.reply.reply(links_->make_message());
-    it = open_appends_.erase(it);
-  }
+  end_appends([shard](const RemoteReplica& sender) { return sender.shard == shard; });
 }
 
 const ReplicaPlace* WorkerReplication::place_of(ShardId shard, NodeId node) const {
@@ -168,6 +157,15 @@ bool WorkerReplication::answer_appends(const RemoteReplica& sender, const Append
     token.reply(frame ? std::move(frame) : links_->make_message());
   }
   return carried;
+}
+
+/// Answers all open Appends of these senders, without content.
+void WorkerReplication::end_appends(absl::FunctionRef<bool(const RemoteReplica&)> of) {
+  for (auto& [sender, appends] : open_appends_) {
+    if (!of(sender)) continue;
+    for (OpenAppend& append : appends) append.reply.reply(links_->make_message());
+    appends.clear();
+  }
 }
 
 /// Ends Appends that no AppendReply will answer: their sender does not lead the shard; they are of another epoch (a new
@@ -282,11 +280,6 @@ SnapshotFit WorkerReplication::fit(ShardId shard, EntryId end) {
   return replica == nullptr ? SnapshotFit::kNone : replica->snapshot_fit(end);
 }
 
-void WorkerReplication::install(ShardId shard, const std::string& path) {
-  server_->shards().retire(shard);
-  events_.install_copy(shard, path);
-}
-
 std::string WorkerReplication::name_of(NodeId node) {
   const auto peer = peers_.find(node);
   return peer == peers_.end() ? "?" : peer->second.uuid;
@@ -339,11 +332,7 @@ void WorkerReplication::on_peer_message(PeerMessage&& message) {
 void WorkerReplication::on_peer_failed(PeerAddress peer, const absl::Status& why) {
   tell_lost(peer.node, why);
   // The peer's Appends are lost with its session, or will not be answered any more. Their senders send them again.
-  for (auto& [sender, appends] : open_appends_) {
-    if (sender.node != peer.node) continue;
-    for (OpenAppend& append : appends) append.reply.reply(links_->make_message());
-    appends.clear();
-  }
+  end_appends([peer](const RemoteReplica& sender) { return sender.node == peer.node; });
   server_->shards().peer_failed(peer.node);
 }
 

@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "kvstore/peers/peer_links.h"
 #include "kvstore/service/shard_server.h"
 #include "kvstore/snapshot/snapshot_copy.h"
@@ -90,7 +91,6 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   /// The shard leaves the worker: answers the Appends that wait for its log, without content.
   void forget(ShardId shard);
 
-  [[nodiscard]] ReplicaId self() const { return self_; }
   [[nodiscard]] const PeerLinksCounters& counters() const { return links_->counters(); }
   [[nodiscard]] std::vector<std::string> refusals() const { return links_->refusals(); }
 
@@ -138,15 +138,20 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   // SnapshotCopyHost
   bool fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) override;
   bool fetch_tail(ShardId shard, NodeId from, const FetchTail& what, Fetched done) override;
-  bool on_disk(Work work, Worked done) override { return run_on(*disk_, std::move(work), std::move(done)); }
-  bool on_builder(Work work, Worked done) override { return run_on(*builder_, std::move(work), std::move(done)); }
+  bool on_disk(Work work, Worked done) override { return run_on(*copying_.disk, std::move(work), std::move(done)); }
+  bool on_builder(Work work, Worked done) override {
+    return run_on(*copying_.builder, std::move(work), std::move(done));
+  }
   std::optional<ReplicaPosition> position(ShardId shard) override;
   SnapshotFit fit(ShardId shard, EntryId end) override;
   absl::StatusOr<std::unique_ptr<ShardCopy>> build(ShardId shard, const std::string& path,
                                                    const std::string& directory) override {
     return events_.build_copy(shard, path, directory);
   }
-  void install(ShardId shard, const std::string& path) override;
+  void install(ShardId shard, const std::string& path) override {
+    server_->shards().retire(shard);
+    events_.install_copy(shard, path);
+  }
   std::string name_of(NodeId node) override;
   void tell(LogSeverity severity, const std::string& line) override { events_.log(severity, line); }
 
@@ -162,14 +167,14 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   void tell_lost(NodeId node, const absl::Status& why);
   [[nodiscard]] bool answer_appends(const RemoteReplica& sender, const AppendReply& reply);
   void end_vain_appends();
+  void end_appends(absl::FunctionRef<bool(const RemoteReplica&)> of);
 
   const ReplicaId self_;
   const ReplicationEvents events_;
   rpc::Endpoint* endpoint_ = nullptr;
   std::shared_ptr<rpc::Mailbox> mailbox_;
   ShardServer* server_ = nullptr;
-  TaskRunner* disk_ = nullptr;
-  TaskRunner* builder_ = nullptr;
+  CopyResources copying_;
   std::unique_ptr<PeerLinks> links_;
   std::set<NodeId> shut_out_;
   std::unique_ptr<SnapshotService> service_;

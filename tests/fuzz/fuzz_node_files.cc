@@ -323,7 +323,7 @@ void fuzz_pull(FuzzInput& in) {
   options.burst_bytes = 1000;
   options.files_max = 50;
   TimeNs now = kSecond;
-  SnapshotPull pull(options, 7, 0, now);
+  SnapshotPull pull(options, {7, 0}, now);
   std::vector<SnapshotPull::Request> requests;
   uint64_t attempt = pull.attempt();
   const uint64_t snapshot = 1 + in.byte();
@@ -335,7 +335,7 @@ void fuzz_pull(FuzzInput& in) {
     if (requests.size() > kRequestsKept) requests.erase(requests.begin(), requests.end() - kRequestsKept);
     now += static_cast<DurationNs>(in.byte()) * kMillisecond;
     static_cast<void>(pull.wake_at());
-    static_cast<void>(pull.progress());
+    static_cast<void>(pull.written_bytes());
     if (requests.empty()) continue;
     const size_t which = in.pick(requests.size());
     const SnapshotPull::Request request = requests[which];
@@ -380,7 +380,7 @@ void fuzz_pull(FuzzInput& in) {
 
 void fuzz_tail(FuzzInput& in) {
   TimeNs now = kSecond;
-  SnapshotTail tail({}, 7, 0, 4, {in.near(10), in.near(3)}, now);
+  SnapshotTail tail({}, {7, 0}, 4, {in.near(10), in.near(3)}, now);
   ReplicaFrame frame;
   while (!in.empty()) {
     now += static_cast<DurationNs>(in.byte()) * kMillisecond;

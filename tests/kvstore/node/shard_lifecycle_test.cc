@@ -46,8 +46,7 @@ class ShardLifecycleTest : public ::testing::Test, private ShardLifecycleHost {
                                     .files = &files_,
                                     .state = read_state(files_).value(),
                                     .views = read_views(files_).value(),
-                                    .unsynced = &*unsynced_,
-                                    .log = nullptr};
+                                    .unsynced = &*unsynced_};
     ShardLifecycleHost& node = *this;
     lifecycle_ = std::make_unique<ShardLifecycle>(std::move(options), *engine_,
                                                   std::vector<WorkerCommands*>{&hosts_[0], &hosts_[1]}, node);

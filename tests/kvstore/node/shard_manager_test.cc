@@ -32,8 +32,7 @@ class ShardManagerTest : public ::testing::Test {
                          .shards_dir = dir_,
                          .files = &files_,
                          .state = {},
-                         .unsynced = &*unsynced_,
-                         .log = nullptr};
+                         .unsynced = &*unsynced_};
     options.on_applied = [this](uint64_t revision) { applied(revision); };
     options.reopen_pause_ns = 10 * kMillisecond;
     manager_ = std::make_unique<ShardManager>(std::move(options), *engine_,

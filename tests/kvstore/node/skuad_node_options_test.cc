@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "kvstore/node/node_limits.h"
-
 namespace skua::kv {
 namespace {
 
@@ -18,18 +16,18 @@ NodeOptions node_of(const SkuadOptions& config, uint64_t disk_bytes = kLargeDisk
 
 TEST(SkuadNodeOptions, TheBudgetIsOfTheSharesThatOptionsGive) {
   SkuadOptions config;
-  config.memory = 900 * kNodeMiB;
+  config.memory.node = 900 * kNodeMiB;
   config.workers = 2;
-  config.block_cache = 200 * kNodeMiB;
-  config.write_buffer = 50 * kNodeMiB;
-  config.message_memory = 40 * kNodeMiB;
+  config.memory.cache = 200 * kNodeMiB;
+  config.memory.memtables = 50 * kNodeMiB;
+  config.memory.messages = 40 * kNodeMiB;
   const MemoryBudget budget = memory_budget(config).value();
-  EXPECT_EQ(budget.node, config.memory);
-  EXPECT_EQ(budget.cache, config.block_cache);
-  EXPECT_EQ(budget.memtables, config.write_buffer);
-  EXPECT_EQ(budget.messages, config.message_memory);
-  EXPECT_EQ(budget.program, split_memory({.node = config.memory, .workers = 2}).value().program);
-  config.memory = 50 * kNodeMiB;
+  EXPECT_EQ(budget.node, config.memory.node);
+  EXPECT_EQ(budget.cache, config.memory.cache);
+  EXPECT_EQ(budget.memtables, config.memory.memtables);
+  EXPECT_EQ(budget.messages, config.memory.messages);
+  EXPECT_EQ(budget.program, split_memory({.node = config.memory.node, .workers = 2}).value().program);
+  config.memory.node = 50 * kNodeMiB;
   EXPECT_TRUE(absl::IsInvalidArgument(memory_budget(config).status()));
 }
 
@@ -49,7 +47,7 @@ TEST(SkuadNodeOptions, EachShareGoesToItsUser) {
 
 TEST(SkuadNodeOptions, WithFewMessages_AnswersStillHaveRoom) {
   SkuadOptions config;
-  config.message_memory = 16 * kNodeMiB;
+  config.memory.messages = 16 * kNodeMiB;
   const NodeOptions node = node_of(config);
   EXPECT_EQ(node.endpoint.memory_limit_bytes, 16 * kNodeMiB);
   EXPECT_EQ(node.endpoint.answers_limit_bytes, 64 * kNodeMiB);

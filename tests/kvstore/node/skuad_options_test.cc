@@ -132,10 +132,10 @@ TEST(SkuadOptions, EachOptionHasItsOwnPlace) {
   EXPECT_EQ(options.dpdk.devices, "net_null0");
   EXPECT_EQ(options.reader_threads, 5);
   EXPECT_EQ(options.sessions_max, 600u);
-  EXPECT_EQ(options.message_memory, size_t{17} << 20);
-  EXPECT_EQ(options.memory, size_t{2} << 30);
-  EXPECT_EQ(options.block_cache, size_t{300} << 20);
-  EXPECT_EQ(options.write_buffer, size_t{100} << 20);
+  EXPECT_EQ(options.memory.messages, size_t{17} << 20);
+  EXPECT_EQ(options.memory.node, size_t{2} << 30);
+  EXPECT_EQ(options.memory.cache, size_t{300} << 20);
+  EXPECT_EQ(options.memory.memtables, size_t{100} << 20);
   EXPECT_FALSE(options.sync_writes);
   EXPECT_EQ(options.log_io, LogIo::kIoUring);
   EXPECT_EQ(options.log_segment, size_t{8} << 20);

@@ -86,8 +86,8 @@ TEST(UnservedShards, TellsWhichAndWhyAndTheWayOut) {
 }
 
 TEST(FreeBytesOf, Any_NamesThePathThatIsMissing) {
-  EXPECT_TRUE(free_bytes_of("/").ok());
-  EXPECT_NE(free_bytes_of("/no/such").status().ToString().find("/no/such"), std::string::npos);
+  EXPECT_TRUE(disk_space_of("/").ok());
+  EXPECT_NE(disk_space_of("/no/such").status().ToString().find("/no/such"), std::string::npos);
 }
 
 }  // namespace

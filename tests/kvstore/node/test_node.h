@@ -8,10 +8,12 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/security/credentials.h"
+#include "rpc/base/health_check.h"
 #include "rpc/base/hosted_loop.h"
 
 namespace skua::kv::testing {

@@ -55,7 +55,7 @@ SnapshotPullOptions small_pieces() {
 
 /// A learner's files, and the time.
 struct Learner {
-  explicit Learner(const SnapshotPullOptions& options) : pull(options, 7, 3, 0) {}
+  explicit Learner(const SnapshotPullOptions& options) : pull(options, {7, 3}, 0) {}
 
   void write(const Chunk& chunk) {
     std::string& file = files[std::string(chunk.name)];

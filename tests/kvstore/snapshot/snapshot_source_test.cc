@@ -220,7 +220,7 @@ TEST_F(SnapshotSourceTest, File_ThatShrankIsAnError) {
 /// A learner that writes into memory.
 struct Learner {
   Learner(PeerWorld& world, const SnapshotPullOptions& options)
-      : world(world), pull(options, kShard.table_id, kShard.shard, world.network.now_ns()) {}
+      : world(world), pull(options, kShard, world.network.now_ns()) {}
 
   void step() {
     std::vector<SnapshotPull::Request> requests;

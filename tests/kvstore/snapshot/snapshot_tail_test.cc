@@ -25,7 +25,7 @@ std::string piece(EntryId prev, size_t entries, uint64_t commit_index) {
 }
 
 TEST(SnapshotTail, TakesWhatFollowsAndIsCommitted) {
-  SnapshotTail tail({}, 7, 0, kFrom, {10, 3}, 0);
+  SnapshotTail tail({}, {7, 0}, kFrom, {10, 3}, 0);
   ReplicaFrame frame;
   ASSERT_TRUE(tail.poll(0));
   EXPECT_FALSE(tail.on_piece(as_byte_span(piece({10, 3}, 3, 12)), frame, 0).ok()) << "the last one is not committed";
@@ -37,7 +37,7 @@ TEST(SnapshotTail, TakesWhatFollowsAndIsCommitted) {
 
 TEST(SnapshotTail, BehindTheHighestIndexThereIsNothing) {
   constexpr EntryId kEnd{UINT64_MAX - 1, 3};
-  SnapshotTail tail({}, 7, 0, kFrom, kEnd, 0);
+  SnapshotTail tail({}, {7, 0}, kFrom, kEnd, 0);
   ReplicaFrame frame;
   ASSERT_TRUE(tail.poll(0));
   EXPECT_FALSE(tail.on_piece(as_byte_span(piece(kEnd, 3, UINT64_MAX)), frame, 0).ok());
