@@ -77,6 +77,8 @@ class Admission {
                                       Method method, HeldShard& shard);
   /// The request was answered.
   void end(PendingRequest& pending);
+  /// Answers the request with an error and ends it.
+  void fail(PendingRequest& pending, const absl::Status& why);
   /// A result of a request is awaited; got_result() follows.
   void await_result() { ++waiting_count_; }
   void got_result() { --waiting_count_; }
