@@ -75,11 +75,6 @@ void Admission::refuse_quota(IncomingCall& call, Method method, uint64_t epoch, 
       {KvStatus::kResourceExhausted, 0, epoch, replies_.map_revision(), 0, account.quota().refusal(kind)});
 }
 
-void Admission::count_more(rpc::SessionId session, size_t operations) {
-  QuotaAccount* const account = owners_.account(session);
-  if (account != nullptr && operations > 1) account->more(operations - 1);
-}
-
 bool Admission::takes_client_id(IncomingCall& call, Method method, const HeldShard& shard, const RequestId& id) {
   if (!shard.checks_caller || id.client_id == 0) return true;
   QuotaAccount* const account = owners_.account(call.session);

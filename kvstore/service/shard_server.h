@@ -42,13 +42,10 @@ struct OpenLog {
 /// and the databases outlive both.
 class ShardServer {
  public:
-  struct Options {
+  struct Options : HeldShards::Options {
     /// The engine's memory is registered with the endpoint.
     WorkerEngine::Options engine;
     size_t pending_max = kPendingRequestsMax;
-    ShardReplica::Options replica;
-    ReplicaHost* replica_host = nullptr;                  ///< outlives the server; null: no shard is replicated
-    const MachineClock* clock = &MachineClock::system();  ///< outlives the server
   };
 
   /// Registers the handlers of the service's methods at `endpoint` and starts the engine's threads. Errors: the
@@ -99,16 +96,7 @@ class ShardServer {
     engine_->stop();
     return engine_->log_writer_health().ok();
   }
-  /// For an engine without threads (Options::engine): one round of a thread's work, or of both. False: there was
-  /// nothing to do.
-  bool step_log() { return engine_->step_log(); }
-  bool step_applier() { return engine_->step_applier(); }
-  void hurry_applier() { engine_->hurry_applier(); }
-  bool step_engine() {
-    const bool logged = step_log();
-    return step_applier() || logged;
-  }
-  [[nodiscard]] const WorkerEngine& engine() const { return *engine_; }
+  [[nodiscard]] WorkerEngine& engine() { return *engine_; }
   /// Requests whose result is not back yet.
   [[nodiscard]] size_t waiting_count() const { return admission_.waiting_count(); }
 
@@ -118,7 +106,6 @@ class ShardServer {
  private:
   ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Options& options);
   [[nodiscard]] absl::Status start(const Options& options, ReaderPool& readers, OpenLog log);
-  void register_handlers();
   /// Requests of this method go to `kHandler` of `service`, by a call that is known when this is compiled.
   template <auto kHandler, typename Service>
   void serve(Method method, Service& service) {

@@ -61,8 +61,7 @@ void format_quota_refusals(std::string& out, std::span<const WorkerStats> worker
          "Requests and sessions refused because a client had used up its quota, by what the quota limits.",
          [](const WorkerStats& worker, auto add) {
            for (size_t kind = 0; kind < kQuotaKinds; ++kind) {
-             add(absl::StrCat("quota=\"", quota_kind_name(static_cast<QuotaKind>(kind)), "\""),
-                 worker.quota_refusals[kind]);
+             add(absl::StrCat("quota=\"", kQuotaKindNames[kind], "\""), worker.quota_refusals[kind]);
            }
          });
 }

@@ -41,8 +41,6 @@ bool tells_of_state(const WriteOp& op) {
 using rpc::IncomingCall;
 using rpc::MessagePtr;
 
-WriteService::WriteService(Admission& admission, Replies& replies) : admission_(admission), replies_(replies) {}
-
 // --- One mutation
 
 void WriteService::on_mutation(IncomingCall&& call) {

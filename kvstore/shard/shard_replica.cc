@@ -108,20 +108,9 @@ absl::Status ShardReplica::on_message(const ReplicaId& from, const ReplicaMessag
   return std::exchange(refusal_, absl::OkStatus());
 }
 
-void ShardReplica::peer_failed(NodeId peer, TimeNs now) {
-  replica_.peer_failed(peer, now, out_);
-  act({}, now);
-}
-
-void ShardReplica::peer_ready(NodeId peer, TimeNs now) {
+void ShardReplica::on_link(NodeId peer, LinkInput input, TimeNs now) {
   if (failed_) return;
-  replica_.peer_ready(peer, now, out_);
-  act({}, now);
-}
-
-void ShardReplica::peer_has_room(NodeId peer, TimeNs now) {
-  if (failed_) return;
-  replica_.peer_has_room(peer, now, out_);
+  (replica_.*input)(peer, now, out_);
   act({}, now);
 }
 

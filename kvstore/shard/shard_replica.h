@@ -109,12 +109,9 @@ class ShardReplica final : public EntryObserver {
   /// INVALID_ARGUMENT: an entry cannot be taken here, however often it is sent: the message says why.
   [[nodiscard]] absl::Status on_message(const ReplicaId& from, const ReplicaMessage& message,
                                         std::span<const ReplicaEntry> entries, TimeNs now);
-  /// The link to the peer broke, or could not be made.
-  void peer_failed(NodeId peer, TimeNs now);
-  /// The link to the peer is open.
-  void peer_ready(NodeId peer, TimeNs now);
-  /// The link to the peer was full, and has room again.
-  void peer_has_room(NodeId peer, TimeNs now);
+  /// What has become of the link to a peer: Replica::peer_failed, peer_ready or peer_has_room.
+  using LinkInput = void (Replica::*)(NodeId peer, TimeNs now, ReplicaOutput& out);
+  void on_link(NodeId peer, LinkInput input, TimeNs now);
   /// From the shard, perhaps in the middle of one of its calls. What follows from it is done by flush().
   void proposed(const ReplicaEntry& entry) override;
   void log_moved(bool refused) override;

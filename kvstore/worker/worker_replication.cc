@@ -344,7 +344,7 @@ void WorkerReplication::on_peer_failed(PeerAddress peer, const absl::Status& why
     for (OpenAppend& append : appends) append.reply.reply(links_->make_message());
     appends.clear();
   }
-  server_->shards().peer_failed(peer.node);
+  server_->shards().on_link(peer.node, &Replica::peer_failed);
 }
 
 }  // namespace skua::kv

@@ -404,7 +404,12 @@ size_t NodeWorld::run_worker() {
   if (const DurationNs links = replication_->tick(); links < kNothingDueNs) wait = std::min(wait, links);
   due_ns_ = wait == kTimeNever ? kTimeNever : network_.now_ns() + wait;
   while (readers_.step()) ++work;
-  while (server_->step_engine()) ++work;
+  WorkerEngine& engine = server_->engine();
+  const auto step = [&engine] {
+    const bool logged = engine.step_log();
+    return engine.step_applier() || logged;
+  };
+  while (step()) ++work;
   for (; !to_persist_.empty(); ++work) {
     const auto [shard, epoch] = to_persist_.front();
     to_persist_.pop_front();
