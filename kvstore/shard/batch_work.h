@@ -93,10 +93,8 @@ class BatchWork {
  private:
   /// What the database has of a needed key.
   struct Fetched {
-    uint64_t version = 0;  // 0: absent
-    uint64_t expires_at = 0;
-    RecordMark mark;
-    PinnedValue value;  // kept only if Needed::value
+    CurrentState state;  // its value is that of `value`
+    PinnedValue value;   // kept only if Needed::value
   };
 
   /// Of an effect: the value is in the request.

@@ -226,10 +226,6 @@ Entry* EntryLog::find(uint64_t index) const {
   return at < entries_.size() ? entries_[at] : nullptr;
 }
 
-uint64_t EntryLog::first_index() const {
-  return entries_.empty() ? shard_.at.last + 1 : entries_.front()->index;
-}
-
 uint64_t EntryLog::trim(uint64_t needed_from, size_t bytes_max) {
   while (!entries_.empty()) {
     Entry& entry = *entries_.front();
@@ -246,7 +242,7 @@ uint64_t EntryLog::trim(uint64_t needed_from, size_t bytes_max) {
     if (entry.in_row) rows_.add_old(entry.index);
     entry.drop();
   }
-  return first_index();
+  return entries_.empty() ? shard_.at.last + 1 : entries_.front()->index;
 }
 
 // --- Reads of a replica that does not lead

@@ -124,7 +124,6 @@ class EntryLog {
   // --- Entries kept for peers
   /// Null: the entry is not kept. Valid until the next call that changes the shard; if it is pinned, until unpin().
   [[nodiscard]] Entry* find(uint64_t index) const;
-  [[nodiscard]] uint64_t first_index() const;
   /// Forgets the oldest entries, as far as the database has them. Entries below `needed_from` go while more than a
   /// quarter of `bytes_max` is kept, later entries while more than `bytes_max` is kept. Returns the first index that is
   /// kept.

@@ -70,12 +70,10 @@ absl::Status ShardLog::submit(LogOp& op, const Record& record) {
   if (!started_ || record.index <= start_index_) {
     if (absl::Status started = start(record.index - 1); !started.ok()) return started;
   }
-  LogSubmission submission;
-  submission.header = {
-      .shard = id_, .index = record.index, .epoch = epoch_, .time = record.time_ms, .durability = record.durability};
-  submission.payload = record.payload;
-  submission.urgent = record.urgent;
-  submission.context = &op;
+  LogSubmission submission{.header = {id_, record.index, epoch_, record.time_ms, RecordKind::kData, record.durability},
+                           .payload = record.payload,
+                           .urgent = record.urgent,
+                           .context = &op};
   if (absl::Status submitted = shard_.worker.submit(std::move(submission)); !submitted.ok()) return submitted;
   ++in_log_;
   record_epoch_ = epoch_;
@@ -85,13 +83,8 @@ absl::Status ShardLog::submit(LogOp& op, const Record& record) {
 absl::Status ShardLog::start(uint64_t index) {
   LogOp& op = starts_.emplace_back(LogOp::Kind::kShardStart);
   op.shard = &shard_.shard;
-  LogSubmission submission;
-  submission.header = {.shard = id_,
-                       .index = index,
-                       .epoch = epoch_,
-                       .time = static_cast<int64_t>(shard_.worker.now_ms),
-                       .kind = RecordKind::kShardStart};
-  submission.context = &op;
+  const auto now_ms = static_cast<int64_t>(shard_.worker.now_ms);
+  LogSubmission submission{.header = {id_, index, epoch_, now_ms, RecordKind::kShardStart}, .context = &op};
   if (absl::Status submitted = shard_.worker.submit(std::move(submission)); !submitted.ok()) {
     starts_.pop_back();
     return submitted;
@@ -107,17 +100,14 @@ void ShardLog::begin_anew() {
 }
 
 bool ShardLog::end() {
-  LogSubmission submission;
-  submission.header = {.shard = id_, .kind = RecordKind::kShardEnd};
-  submission.context = &end_;
-  return shard_.worker.submit(std::move(submission)).ok();
+  return shard_.worker.submit({.header = {.shard = id_, .kind = RecordKind::kShardEnd}, .context = &end_}).ok();
 }
 
 void ShardLog::take_back(LogOp& op) {
   --in_log_;
-  if (!op.outcome.ok()) {
-    shard_.worker.note_refused(op.outcome);
-    if (shard_.worker.log_failure.ok() && shard_.entries == nullptr) refuse(op.outcome);
+  if (!op.outcome.ok() && shard_.worker.log_failure.ok()) {
+    if (absl::IsResourceExhausted(op.outcome)) shard_.worker.applier->free_log();
+    if (shard_.entries == nullptr) refuse(op.outcome);
   }
   if (op.kind == LogOp::Kind::kWrite) return write_back(static_cast<WriteOp&>(op));
   if (op.kind == LogOp::Kind::kShardStart) return start_back(op);

@@ -28,10 +28,7 @@ absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options
                                                                    ReplicaHost& host, const MachineClock& clock) {
   shard.replicate();
   const ReplicaStart start = shard.entries().start();
-  Replica::Restart restart;
-  restart.view = notes.view;
-  restart.doubt = notes.doubt;
-  restart.commit_index = start.applied_index;
+  Replica::Restart restart{.view = notes.view, .log = {}, .commit_index = start.applied_index, .doubt = notes.doubt};
   if (start.runs.empty()) {
     if (start.applied_index != 0) {
       return absl::DataLossError("the shard has data, but no record of which primaries wrote it");
@@ -189,16 +186,7 @@ absl::StatusOr<Append> ShardReplica::read_tail(NodeId reader, uint64_t after, si
   const uint64_t committed = std::min(replica_.commit_index(), shard_.indices().committed);
   if (after > committed)
     return absl::InvalidArgumentError("this replica has not committed what it is asked to go on from");
-  uint64_t last = after;
-  size_t bytes = 0;
-  while (last < committed && pinned.size() < kTailEntriesMax && (pinned.empty() || bytes < bytes_max)) {
-    Entry* const entry = shard_.entries().find(last + 1);
-    if (entry == nullptr) break;
-    entry->pin();
-    pinned.push_back(entry);
-    bytes += entry->payload.size();
-    ++last;
-  }
+  pin_entries(after + 1, std::min(committed, after + kTailEntriesMax), bytes_max, pinned);
   if (pinned.empty() && after < committed) {
     return absl::OutOfRangeError("what follows the copy is not kept any more");
   }
@@ -206,7 +194,7 @@ absl::StatusOr<Append> ShardReplica::read_tail(NodeId reader, uint64_t after, si
   if (tail_readers_.size() < kTailReadersMax || tail_readers_.contains(reader)) {
     tail_readers_[reader] = {after + 1, now};
   }
-  return replica_.make_append(after + 1, last);
+  return replica_.make_append(after + 1, after + pinned.size());
 }
 
 void ShardReplica::flush(TimeNs now) {
@@ -377,21 +365,26 @@ void ShardReplica::join_sends() {
   sends.resize(kept);
 }
 
+/// Pins the kept entries first..last and adds them to `pinned`, which is empty: up to about `bytes_max` bytes, and no
+/// entry behind one that is not kept.
+void ShardReplica::pin_entries(uint64_t first, uint64_t last, size_t bytes_max, std::vector<Entry*>& pinned) const {
+  size_t bytes = 0;
+  for (uint64_t index = first; index <= last && (index == first || bytes < bytes_max); ++index) {
+    Entry* const entry = shard_.entries().find(index);
+    if (entry == nullptr) return;
+    entry->pin();
+    pinned.push_back(entry);
+    bytes += entry->payload.size();
+  }
+}
+
 void ShardReplica::send_entries(const ReplicaOutput::Send& send) {
   uint64_t first = send.first;
   while (first <= send.last && replica_.may_send(send.to)) {
     pinned_.clear();
-    size_t bytes = 0;
-    uint64_t last = first;
-    for (uint64_t index = first; index <= send.last && (index == first || bytes < kSendBytesMax); ++index) {
-      Entry* const entry = shard_.entries().find(index);
-      if (entry == nullptr) break;
-      entry->pin();
-      pinned_.push_back(entry);
-      bytes += entry->payload.size();
-      last = index;
-    }
+    pin_entries(first, send.last, kSendBytesMax, pinned_);
     if (pinned_.empty()) return;  // the entry was truncated or trimmed meanwhile; the peer asks again
+    const uint64_t last = first + pinned_.size() - 1;
     const size_t sent = host_.send_entries(id(), send.to, replica_.make_append(first, last), pinned_);
     if (sent < pinned_.size()) replica_.send_refused(send.to, first + sent);
     first = last + 1;

@@ -181,6 +181,7 @@ class ShardReplica final : public EntryObserver {
   void accept(std::span<const ReplicaEntry> entries, TimeNs now);
   void append_barrier(TimeNs now);
   void join_sends();
+  void pin_entries(uint64_t first, uint64_t last, size_t bytes_max, std::vector<Entry*>& pinned) const;
   void send_entries(const ReplicaOutput::Send& send);
   void report_progress(TimeNs now);
   void note_unsynced();

@@ -129,14 +129,12 @@ class WorkerEngine {
   void hurry_applier() { worker_.applier->hurry_all(); }
 
  private:
-  WorkerEngine(const Options& options, Events events, std::unique_ptr<Device> device,
+  WorkerEngine(const Options& options, Events events, std::unique_ptr<Device> device, std::unique_ptr<Log> log,
                std::unique_ptr<MemoryTier> memory, ReaderPool& readers);
-  void start(std::unique_ptr<Log> log);
   void group_done(std::span<const LogSubmission> group, const absl::Status& health);
-  void finish_group(LogOp* first, size_t writes, bool synced);
+  void finish_group(LogOp* first, size_t writes, bool synced, const absl::Status& health);
   void round_done(std::vector<Applier::Report>& reports);
   void retry_stalled();
-  void finish_close(Shard& shard, const absl::Status& flushed);
   void forget(Shard& shard);
 
   const std::unique_ptr<Device> device_;
