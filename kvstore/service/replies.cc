@@ -13,14 +13,6 @@ rpc::MessagePtr Replies::error_message(const ReplyHead& head) {
   return message;
 }
 
-void Replies::error(rpc::ReplyToken& reply, Method method, const ReplyHead& head) {
-  send(reply, method, head.status, error_message(head));
-}
-
-void Replies::error_uncounted(rpc::ReplyToken& reply, Method method, const ReplyHead& head) {
-  send_uncounted(reply, method, head.status, error_message(head));
-}
-
 /// The session may have ended while its request waited for a disk. Then nobody is told, and nothing is counted.
 void Replies::count_for_quota(rpc::SessionId session, size_t bytes) {
   if (QuotaAccount* const account = owners_->account(session)) account->replied(bytes);

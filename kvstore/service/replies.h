@@ -45,7 +45,9 @@ class Replies {
     }
     send_uncounted(reply, method, status, std::move(message));
   }
-  void error(rpc::ReplyToken& reply, Method method, const ReplyHead& head);
+  void error(rpc::ReplyToken& reply, Method method, const ReplyHead& head) {
+    send(reply, method, head.status, error_message(head));
+  }
   void error(rpc::ReplyToken& reply, Method method, const HeldShard& shard, KvStatus status,
              std::string_view text = {}) {
     error(reply, method, head_of(shard, status, 0, text));
@@ -53,7 +55,9 @@ class Replies {
   void error(rpc::ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why);
   /// As error(), but the reply does not count for a quota: clients that are refused because they have used theirs up
   /// try again, and would never have done with it.
-  void error_uncounted(rpc::ReplyToken& reply, Method method, const ReplyHead& head);
+  void error_uncounted(rpc::ReplyToken& reply, Method method, const ReplyHead& head) {
+    send_uncounted(reply, method, head.status, error_message(head));
+  }
 
   /// A page for a reply of so many bytes, with their share of the caller's memory. Null: earlier replies that the caller
   /// has not taken yet use up that memory, and the request was answered.

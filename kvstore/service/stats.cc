@@ -7,10 +7,10 @@
 namespace skua::kv {
 namespace {
 
-/// Appends one metric family; `each(worker, add)` calls add(labels, value) for each of its samples.
+/// Appends one metric family. One whose name ends with _total is of counters; the others are of gauges. `each(worker, add)` calls add(labels, value) for each of its samples.
 template <typename Each>
-void family(std::string& out, std::span<const WorkerStats> workers, const char* name, const char* type,
-            const char* help, Each each) {
+void family(std::string& out, std::span<const WorkerStats> workers, const char* name, const char* help, Each each) {
+  const char* const type = absl::EndsWith(name, "_total") ? "counter" : "gauge";
   absl::StrAppend(&out, "# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
   for (const WorkerStats& worker : workers) {
     each(worker, [&](const std::string& labels, uint64_t value) {
@@ -27,11 +27,9 @@ struct Metric {
   uint64_t (*value)(const WorkerStats&);
 };
 
-/// A metric whose name ends with _total is a counter; the others are gauges.
 void append(std::string& out, std::span<const WorkerStats> workers, std::span<const Metric> metrics) {
   for (const Metric& metric : metrics) {
-    const char* const type = absl::EndsWith(metric.name, "_total") ? "counter" : "gauge";
-    family(out, workers, metric.name, type, metric.help,
+    family(out, workers, metric.name, metric.help,
            [&](const WorkerStats& worker, auto add) { add("", metric.value(worker)); });
   }
 }
@@ -43,7 +41,7 @@ bool is_status(size_t number) {
 }
 
 void format_answers(std::string& out, std::span<const WorkerStats> workers) {
-  family(out, workers, "skua_requests_total", "counter", "Requests answered, by method and status.",
+  family(out, workers, "skua_requests_total", "Requests answered, by method and status.",
          [](const WorkerStats& worker, auto add) {
            for (size_t m = 1; m < kMethodCount; ++m) {
              for (size_t s = 0; s < kStatusCount; ++s) {
@@ -57,7 +55,7 @@ void format_answers(std::string& out, std::span<const WorkerStats> workers) {
 }
 
 void format_quota_refusals(std::string& out, std::span<const WorkerStats> workers) {
-  family(out, workers, "skua_quota_refusals_total", "counter",
+  family(out, workers, "skua_quota_refusals_total",
          "Requests and sessions refused because a client had used up its quota, by what the quota limits.",
          [](const WorkerStats& worker, auto add) {
            for (size_t kind = 0; kind < kQuotaKinds; ++kind) {
@@ -84,7 +82,7 @@ void format_commits(std::string& out, std::span<const WorkerStats> workers) {
 }
 
 void format_drops(std::string& out, std::span<const WorkerStats> workers) {
-  family(out, workers, "skua_rpc_dropped_packets_total", "counter", "Packets dropped, by reason.",
+  family(out, workers, "skua_rpc_dropped_packets_total", "Packets dropped, by reason.",
          [](const WorkerStats& worker, auto add) {
            for (size_t i = 0; i < rpc::kDropReasonCount; ++i) {
              add(absl::StrCat("reason=\"", absl_view(rpc::drop_reason_name(static_cast<rpc::DropReason>(i))), "\""),

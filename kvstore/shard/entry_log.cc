@@ -25,7 +25,7 @@ constexpr size_t kInheritedTimes = 4;
 EntryLog::EntryLog(ShardContext& shard, ShardLog& log, ReplicaRows&& rows)
     : shard_(shard), log_(log), rows_(shard, log), runs_(std::move(rows.runs)) {
   ShardIndices& at = shard.at;
-  rows_.add_old(rows.drop_old(at.last));
+  for (const uint64_t index : rows.drop_old(at.last)) rows_.add_old(index);
   for (auto& [index, row] : rows.tail) {
     Entry& entry = shard.worker.entries.acquire(shard.shard, index, row.epoch, row.time_ms, row.durability);
     entry.payload = std::move(row.payload);
@@ -91,7 +91,10 @@ absl::Status EntryLog::append(const ReplicaEntry& from) {
       worker.entries.acquire(shard_.shard, from.index, from.epoch, bounded_entry_ms(from.time_ms), from.durability);
   entry.payload.append(as_string_view(from.payload));
   if (absl::Status submitted = submit(entry); !submitted.ok()) return submitted;
-  count(entry);
+  // It came from a peer: until it is committed, it counts for has_room().
+  entry.counted = true;
+  uncommitted_bytes_ += entry.memory_bytes();
+  worker.uncommitted_bytes += entry.memory_bytes();
   shard_.at.last = entry.index;
   shard_.clock.saw(static_cast<uint64_t>(entry.time_ms), worker.steady_ms);
   return absl::OkStatus();
@@ -129,13 +132,6 @@ absl::Status EntryLog::check(const ReplicaEntry& entry) {
     return absl::InvalidArgumentError("the entry's values are larger than this node has memory for (--memory)");
   };
   return check_entry(entry.payload, keys_, fits);
-}
-
-/// The entry came from a peer: until it is committed, it counts for has_room().
-void EntryLog::count(Entry& entry) {
-  entry.counted = true;
-  uncommitted_bytes_ += entry.memory_bytes();
-  shard_.worker.uncommitted_bytes += entry.memory_bytes();
 }
 
 void EntryLog::uncount(Entry& entry) {

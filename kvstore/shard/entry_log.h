@@ -152,7 +152,6 @@ class EntryLog {
  private:
   [[nodiscard]] absl::Status submit(Entry& entry);
   [[nodiscard]] absl::Status check(const ReplicaEntry& entry);
-  void count(Entry& entry);
   void uncount(Entry& entry);
 
   ShardContext& shard_;

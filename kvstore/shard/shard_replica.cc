@@ -171,10 +171,6 @@ void ShardReplica::trim(TimeNs now) {
   replica_.set_first_available(shard_.entries().trim(needed_from, bytes_max));
 }
 
-uint64_t ShardReplica::hold_entries() {
-  return *holds_.insert(shard_.db().applied_index() + 1);
-}
-
 void ShardReplica::release_entries(uint64_t hold) {
   const auto held = holds_.find(hold);
   if (held != holds_.end()) holds_.erase(held);

@@ -151,7 +151,7 @@ class ShardReplica final : public EntryObserver {
   [[nodiscard]] bool gives_copies() const { return !failed_ && replica_.role() == ReplicaRole::kPrimary; }
   /// From now on entries that the database does not have yet are kept, up to Options::hold_bytes. So whoever gets a
   /// copy of the database finds the entries that follow. Returns a hold, to be given back by release_entries().
-  [[nodiscard]] uint64_t hold_entries();
+  [[nodiscard]] uint64_t hold_entries() { return *holds_.insert(shard_.db().applied_index() + 1); }
   void release_entries(uint64_t hold);
   /// For node `reader`, which has a copy of the database and the entries up to `after`. Pins the committed entries that
   /// follow, up to about `bytes_max` bytes, and adds them to `pinned`; the caller unpins them. Keeps the entries from

@@ -160,12 +160,8 @@ void WriteIntake::evaluate_batch(WriteOp& op) {
       op.result = {KvStatus::kOk, 0, 0};
       op.not_applied = true;
       break;
-    case BatchWork::Outcome::kTooLarge:
-      op.results.clear();
-      shard.refuse_record(op, work.record_bytes());
-      break;
+    case BatchWork::Outcome::kTooLarge: shard.refuse_record(op, work.record_bytes()); break;
     case BatchWork::Outcome::kTooMuch:
-      op.results.clear();
       op.answer(KvStatus::kInvalidArgument,
                 absl::StrCat("its operations on the same keys, one after the other, make values of more than ",
                              BatchWork::kMadeShare * shard.payload_bytes_max(), " bytes in all; split it"));
