@@ -32,10 +32,6 @@ bool all_settled(const ShardReplica& replica, const StringList& keys) {
 
 }  // namespace
 
-ReadService::ReadService(rpc::Endpoint& endpoint, ReaderPool& readers, HeldShards& shards, Admission& admission,
-                         Replies& replies)
-    : mailbox_(endpoint.mailbox()), readers_(readers), shards_(shards), admission_(admission), replies_(replies) {}
-
 ReadService::~ReadService() {
   SKUA_CHECK(gathered_count_ == 0, "poll the endpoint before the service goes");
 }

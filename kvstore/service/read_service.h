@@ -33,7 +33,8 @@ namespace skua::kv {
 class ReadService final : public RequestService {
  public:
   /// All arguments outlive the service.
-  ReadService(rpc::Endpoint& endpoint, ReaderPool& readers, HeldShards& shards, Admission& admission, Replies& replies);
+  ReadService(rpc::Endpoint& endpoint, ReaderPool& readers, HeldShards& shards, Admission& admission, Replies& replies)
+      : mailbox_(endpoint.mailbox()), readers_(readers), shards_(shards), admission_(admission), replies_(replies) {}
   /// No GET may be gathered (checked).
   ~ReadService();
   ReadService(const ReadService&) = delete;

@@ -37,7 +37,7 @@ struct OpenLog {
   std::unique_ptr<Log> log;
 };
 
-/// Thread: the endpoint's, except for stop_engine(). The server is made after the endpoint and destroyed after it,
+/// Thread: the endpoint's, except for the engine's stop(). The server is made after the endpoint and destroyed after it,
 /// because replies that the endpoint still holds lie in the server's pages and in the engine's memory. The reader pool
 /// and the databases outlive both.
 class ShardServer {
@@ -57,8 +57,6 @@ class ShardServer {
   ShardServer(const ShardServer&) = delete;
   ShardServer& operator=(const ShardServer&) = delete;
 
-  /// Call once, on the thread that polls the endpoint.
-  void bind_to_this_thread() { engine_->bind_to_this_thread(); }
   /// Call after each poll. Returns how long the next poll may sleep at most, in ns, so that replicas keep their
   /// deadlines.
   DurationNs tick();
@@ -90,12 +88,8 @@ class ShardServer {
   /// From now on requests are answered WRONG_SHARD. `on_drained` runs when all requests that were accepted have been
   /// answered.
   void drain(absl::AnyInvocable<void()> on_drained = {});
-  /// Applies and flushes everything. Call it after `on_drained` has run. Thread: any but the endpoint's, which must go
-  /// on polling. False: the log had failed.
-  bool stop_engine() {
-    engine_->stop();
-    return engine_->log_writer_health().ok();
-  }
+  /// Its stop() is to be called after `on_drained` has run, and its bind_to_this_thread() on the thread that polls the
+  /// endpoint.
   [[nodiscard]] WorkerEngine& engine() { return *engine_; }
   /// Requests whose result is not back yet.
   [[nodiscard]] size_t waiting_count() const { return admission_.waiting_count(); }

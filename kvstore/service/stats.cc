@@ -54,16 +54,6 @@ void format_answers(std::string& out, std::span<const WorkerStats> workers) {
          });
 }
 
-void format_quota_refusals(std::string& out, std::span<const WorkerStats> workers) {
-  family(out, workers, "skua_quota_refusals_total",
-         "Requests and sessions refused because a client had used up its quota, by what the quota limits.",
-         [](const WorkerStats& worker, auto add) {
-           for (size_t kind = 0; kind < kQuotaKinds; ++kind) {
-             add(absl::StrCat("quota=\"", kQuotaKindNames[kind], "\""), worker.quota_refusals[kind]);
-           }
-         });
-}
-
 void format_commits(std::string& out, std::span<const WorkerStats> workers) {
   const char* const name = "skua_commit_group_mutations";
   absl::StrAppend(&out, "# HELP ", name, " Mutations per group commit.\n# TYPE ", name, " histogram\n");
@@ -79,16 +69,6 @@ void format_commits(std::string& out, std::span<const WorkerStats> workers) {
                     "_sum{worker=\"", worker.worker, "\"} ", sizes.sum, "\n", name, "_count{worker=\"", worker.worker,
                     "\"} ", sizes.count, "\n");
   }
-}
-
-void format_drops(std::string& out, std::span<const WorkerStats> workers) {
-  family(out, workers, "skua_rpc_dropped_packets_total", "Packets dropped, by reason.",
-         [](const WorkerStats& worker, auto add) {
-           for (size_t i = 0; i < rpc::kDropReasonCount; ++i) {
-             add(absl::StrCat("reason=\"", absl_view(rpc::drop_reason_name(static_cast<rpc::DropReason>(i))), "\""),
-                 worker.endpoint.drops[i]);
-           }
-         });
 }
 
 using Worker = const WorkerStats&;
@@ -181,11 +161,23 @@ std::string format_metrics(std::span<const WorkerStats> workers) {
   append(out, workers, kHeldMetrics);
   format_answers(out, workers);
   append(out, workers, kRequestMetrics);
-  format_quota_refusals(out, workers);
+  family(out, workers, "skua_quota_refusals_total",
+         "Requests and sessions refused because a client had used up its quota, by what the quota limits.",
+         [](const WorkerStats& worker, auto add) {
+           for (size_t kind = 0; kind < kQuotaKinds; ++kind) {
+             add(absl::StrCat("quota=\"", kQuotaKindNames[kind], "\""), worker.quota_refusals[kind]);
+           }
+         });
   format_commits(out, workers);
   append(out, workers, kMemoryMetrics);
   append(out, workers, kStorageMetrics);
-  format_drops(out, workers);
+  family(out, workers, "skua_rpc_dropped_packets_total", "Packets dropped, by reason.",
+         [](const WorkerStats& worker, auto add) {
+           for (size_t i = 0; i < rpc::kDropReasonCount; ++i) {
+             add(absl::StrCat("reason=\"", absl_view(rpc::drop_reason_name(static_cast<rpc::DropReason>(i))), "\""),
+                 worker.endpoint.drops[i]);
+           }
+         });
   append(out, workers, kEngineMetrics);
   return out;
 }

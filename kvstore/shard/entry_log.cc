@@ -45,14 +45,6 @@ EntryLog::~EntryLog() {
   }
 }
 
-ReplicaStart EntryLog::start() const {
-  ReplicaStart start{.applied_index = shard_.at.committed, .runs = runs_};
-  for (const Entry* entry : entries_) {
-    if (entry->index > shard_.at.committed) start.tail.push_back(entry->view());
-  }
-  return start;
-}
-
 // --- Leading
 
 void EntryLog::lead(uint64_t epoch) {

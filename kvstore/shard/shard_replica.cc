@@ -27,30 +27,31 @@ absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options
                                                                    const ReplicaNotes& notes, Shard& shard,
                                                                    ReplicaHost& host, const MachineClock& clock) {
   shard.replicate();
-  const ReplicaStart start = shard.entries().start();
-  Replica::Restart restart{.view = notes.view, .log = {}, .commit_index = start.applied_index, .doubt = notes.doubt};
-  if (start.runs.empty()) {
-    if (start.applied_index != 0) {
+  EntryLog& entries = shard.entries();
+  const uint64_t applied_index = shard.indices().committed;
+  Replica::Restart restart{.view = notes.view, .log = {}, .commit_index = applied_index, .doubt = notes.doubt};
+  if (entries.runs().empty()) {
+    if (applied_index != 0) {
       return absl::DataLossError("the shard has data, but no record of which primaries wrote it");
     }
   } else {
-    auto log = decode_epoch_history(as_byte_span(start.runs));
+    auto log = decode_epoch_history(as_byte_span(entries.runs()));
     if (!log) return absl::DataLossError("the shard's record of which primaries wrote it is damaged");
     restart.log = *std::move(log);
     // The runs end with the last barrier. The entries that were applied after it have the same epoch.
-    if (restart.log.last_index() > start.applied_index || start.applied_index > EpochHistory::kIndexMax) {
+    if (restart.log.last_index() > applied_index || applied_index > EpochHistory::kIndexMax) {
       return absl::DataLossError("the shard's record of which primaries wrote it is not of the data that it has");
     }
-    restart.log.extend_to(start.applied_index);
+    restart.log.extend_to(applied_index);
   }
-  for (const ReplicaEntry& entry : start.tail) {
-    if (entry.epoch < restart.log.last().epoch) {
+  for (uint64_t index = applied_index + 1; const Entry* const entry = entries.find(index); ++index) {
+    if (entry->epoch < restart.log.last().epoch) {
       // The row is from a life of the replica whose damaged data were dropped. A copy took their place, and ends in a
       // later epoch.
-      shard.entries().truncate(restart.log.last_index());
+      entries.truncate(restart.log.last_index());
       break;
     }
-    restart.log.append(entry.epoch);
+    restart.log.append(entry->epoch);
   }
   return std::unique_ptr<ShardReplica>(
       new ShardReplica(options, self, std::move(restart), notes.may_unsync, shard, host, clock));

@@ -38,9 +38,10 @@ WorkerEngine::~WorkerEngine() {
   worker_.log.reset();
 }
 
-void WorkerEngine::stop() {
+bool WorkerEngine::stop() {
   worker_.applier->stop();
   worker_.log->stop();
+  return log_writer_health().ok();
 }
 
 void WorkerEngine::set_short_of_room(bool is_short) {

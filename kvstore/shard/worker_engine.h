@@ -112,8 +112,9 @@ class WorkerEngine {
   /// database.
   void drain() { worker_.draining = true; }
   /// Applies everything, flushes it, closes the log and ends the threads. Call it when nothing is unfinished. Thread:
-  /// any but the worker's, which must go on running posted tasks; or any if the worker's thread has ended.
-  void stop();
+  /// any but the worker's, which must go on running posted tasks; or any if the worker's thread has ended. False: the
+  /// log had failed.
+  bool stop();
   /// OK, or why the worker's log takes no more records.
   [[nodiscard]] const absl::Status& log_health() const { return worker_.log_failure; }
   /// The health that the log's own thread knows. It may be newer than log_health(). Thread: any.

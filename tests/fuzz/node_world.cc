@@ -145,7 +145,7 @@ NodeWorld::~NodeWorld() {
     pass(10 * kMillisecond);
   }
   if (!drained) fail("the worker does not drain");
-  SKUA_CHECK(server_->stop_engine(), "the log never fails");
+  SKUA_CHECK(server_->engine().stop(), "the log never fails");
   readers_.stop();
   replication_->stop();
   for (int i = 0; i < 100; ++i) {
@@ -193,7 +193,7 @@ void NodeWorld::start_server() {
   copying.slots = &slots_;
   copying.copies.directory = directory_;
   replication_->start(*endpoint_, *this, *server_, links, readers_, copying);
-  server_->bind_to_this_thread();
+  server_->engine().bind_to_this_thread();
   server_->set_map_revision(kMapRevision);
 }
 

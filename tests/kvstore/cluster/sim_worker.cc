@@ -26,7 +26,7 @@ SimWorker::SimWorker(SimWire& wire, const SimWorkerOptions& options, PeerBootstr
   SKUA_CHECK(server.ok(), std::string(server.status().message()).c_str());
   server_ = *std::move(server);
   replication_->start(*endpoint_, bootstrap, *server_, options.links, readers_, options.copying);
-  server_->bind_to_this_thread();
+  server_->engine().bind_to_this_thread();
 }
 
 SimWorker::~SimWorker() {
