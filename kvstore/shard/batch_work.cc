@@ -54,11 +54,6 @@ void BatchWork::release(size_t bytes_kept) {
 
 // --- Reads of the database
 
-void BatchWork::begin_fetch(std::string_view key) {
-  fetched_.try_emplace(key);
-  ++fetching_;
-}
-
 void BatchWork::take_fetched(const Needed& needed, const absl::Status& status, PinnedValue&& value, size_t bytes_max) {
   --fetching_;
   if (!failure_.ok()) return;  // the batch is refused when its last read is back
@@ -79,11 +74,6 @@ void BatchWork::take_fetched(const Needed& needed, const absl::Status& status, P
                      " bytes; split it"));
   }
   if (!failure_.ok()) drop_fetched();
-}
-
-void BatchWork::drop_fetched() {
-  fetched_.clear();
-  fetched_bytes_ = 0;
 }
 
 std::optional<CurrentState> BatchWork::fetched(std::string_view key) const {

@@ -67,14 +67,8 @@ void WorkerEngine::retry_stalled() {
 }
 
 WorkerEngine::Counters WorkerEngine::counters() const {
-  Counters now;
-  static_cast<WorkerCounters&>(now) = worker_.counters;
-  now.memory = worker_.memory->counters();
-  now.log = worker_.log->counters();
-  now.applier = worker_.applier->counters();
-  now.applier_queue = worker_.applier->queued();
-  now.log_health = worker_.log->health();
-  return now;
+  return {worker_.counters,          worker_.memory->counters(), worker_.log->counters(), worker_.applier->counters(),
+          worker_.applier->queued(), worker_.log->health()};
 }
 
 // --- Shards
