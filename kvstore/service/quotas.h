@@ -37,6 +37,7 @@ struct ClientQuota {
 /// What a quota may limit.
 enum class QuotaKind : uint8_t { kOperations, kBytes, kSessions, kClientIds };
 inline constexpr size_t kQuotaKinds = 4;
+/// By QuotaKind, as metrics have them.
 inline constexpr std::array<const char*, kQuotaKinds> kQuotaKindNames = {"operations", "bytes", "sessions",
                                                                          "client_ids"};
 
