@@ -7,7 +7,8 @@
 namespace skua::kv {
 namespace {
 
-/// Appends one metric family. One whose name ends with _total is of counters; the others are of gauges. `each(worker, add)` calls add(labels, value) for each of its samples.
+/// Appends one metric family; `each(worker, add)` calls add(labels, value) for each of its samples. A family whose name
+/// ends with _total is of counters; the others are of gauges.
 template <typename Each>
 void family(std::string& out, std::span<const WorkerStats> workers, const char* name, const char* help, Each each) {
   const char* const type = absl::EndsWith(name, "_total") ? "counter" : "gauge";
