@@ -37,7 +37,7 @@ struct OpenLog {
   std::unique_ptr<Log> log;
 };
 
-/// Thread: the endpoint's, except for the engine's stop(). The server is made after the endpoint and destroyed after it,
+/// Thread: the endpoint's, but for the engine's stop(). The server is made after the endpoint and destroyed after it,
 /// because replies that the endpoint still holds lie in the server's pages and in the engine's memory. The reader pool
 /// and the databases outlive both.
 class ShardServer {
