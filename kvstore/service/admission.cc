@@ -75,11 +75,6 @@ void Admission::refuse_quota(IncomingCall& call, Method method, uint64_t epoch, 
       {KvStatus::kResourceExhausted, 0, epoch, replies_.map_revision(), 0, account.quota().refusal(kind)});
 }
 
-void Admission::count_more(rpc::SessionId session, size_t operations) {
-  QuotaAccount* const account = owners_.account(session);
-  if (account != nullptr && operations > 1) account->more(operations - 1);
-}
-
 bool Admission::takes_client_id(IncomingCall& call, Method method, const HeldShard& shard, const RequestId& id) {
   if (!shard.checks_caller || id.client_id == 0) return true;
   QuotaAccount* const account = owners_.account(call.session);
@@ -143,7 +138,7 @@ HeldShard* Admission::refuse_right(IncomingCall& call, Method method, const Held
     // A command that is cut would name something else.
     if (why.size() + command.size() <= kErrorTextBytesMax) why += command;
   }
-  replies_.error(call.reply, method, replies_.head_of(shard, KvStatus::kPermissionDenied, 0, why));
+  replies_.error(call.reply, method, shard, KvStatus::kPermissionDenied, why);
   return nullptr;
 }
 
@@ -160,7 +155,7 @@ bool Admission::takes_writes(IncomingCall& call, Method method, const HeldShard&
   if (shard.replica == nullptr || shard.replica->takes_writes()) [[likely]] {
     return true;
   }
-  replies_.error(call.reply, method, replies_.head_of(shard, KvStatus::kWrongShard, 0, shard.replica->why_not()));
+  replies_.error(call.reply, method, shard, KvStatus::kWrongShard, shard.replica->why_not());
   return false;
 }
 
@@ -170,9 +165,8 @@ PendingRequest* Admission::begin(RequestService& service, rpc::Lease& request, R
                                  HeldShard& shard) {
   PendingRequest* const pending = pool_.acquire();
   if (pending == nullptr) {
-    replies_.error(reply, method,
-                   replies_.head_of(shard, KvStatus::kResourceExhausted, 0,
-                                    "the worker has kPendingRequestsMax requests waiting; try again later"));
+    replies_.error(reply, method, shard, KvStatus::kResourceExhausted,
+                   "the worker has kPendingRequestsMax requests waiting; try again later");
     return nullptr;
   }
   pending->service = &service;
@@ -189,6 +183,12 @@ void Admission::end(PendingRequest& pending) {
   HeldShard& shard = *pending.shard;
   pool_.release(pending);
   shards_.release(shard);
+}
+
+void Admission::fail(PendingRequest& pending, const absl::Status& why) {
+  replies_.error(pending.reply, pending.method, *pending.shard, why);
+  pending.multi_get.release();
+  end(pending);
 }
 
 // --- Whether what was read may be told
@@ -208,27 +208,18 @@ void Admission::answer_when_fresh(PendingRequest& pending) {
     refuse_stale(pending.reply, pending.method, *pending.shard);
     end(pending);
   };
-  if (!same_epoch) return then(false);
-  await_result();
-  shard.replica->confirm(
-      [this, then](bool confirmed) {
-        got_result();
-        then(confirmed);
-      },
-      shards_.boot_ns());
+  same_epoch ? confirm(shard, then) : then(false);
 }
 
 void Admission::refuse_stale(ReplyToken& reply, Method method, const HeldShard& shard) {
-  replies_.error(reply, method,
-                 replies_.head_of(shard, KvStatus::kWrongShard, 0,
-                                  "the shard may have another primary now; refresh the shard map"));
+  replies_.error(reply, method, shard, KvStatus::kWrongShard,
+                 "the shard may have another primary now; refresh the shard map");
 }
 
 /// The status is not WRONG_SHARD, because this backup can answer for another key, or for the same key a moment later.
 void Admission::refuse_unsettled(ReplyToken& reply, Method method, const HeldShard& shard) {
-  replies_.error(reply, method,
-                 replies_.head_of(shard, KvStatus::kUnavailable, 0,
-                                  "this backup has a write of the key under way; ask the primary"));
+  replies_.error(reply, method, shard, KvStatus::kUnavailable,
+                 "this backup has a write of the key under way; ask the primary");
 }
 
 }  // namespace skua::kv

@@ -51,15 +51,12 @@ class Admission {
   [[nodiscard]] HeldShard* admit(rpc::IncomingCall& call, Method method, const Route& route);
   /// The request that was admitted is one of so many operations: they count for its client's quota.
   void count_operations(const rpc::IncomingCall& call, const HeldShard& shard, size_t operations) {
-    if (shard.checks_caller) [[unlikely]] {
-      count_more(call.session, operations);
-    }
+    QuotaAccount* const account = account_of(call.session, shard);
+    if (account != nullptr && operations > 1) account->more(operations - 1);
   }
   /// The request read so many bytes that its reply leaves out: they count for its client's quota like bytes of a reply.
   void count_skipped(rpc::SessionId session, const HeldShard& shard, size_t bytes) {
-    if (QuotaAccount* const account = shard.checks_caller ? owners_.account(session) : nullptr; account != nullptr) {
-      account->replied(bytes);
-    }
+    if (QuotaAccount* const account = account_of(session, shard)) account->replied(bytes);
   }
   /// True: the client may write with the id's client id, or the write is a repetition, which takes no room. False: the
   /// request was answered.
@@ -77,6 +74,8 @@ class Admission {
                                       Method method, HeldShard& shard);
   /// The request was answered.
   void end(PendingRequest& pending);
+  /// Answers the request with an error and ends it.
+  void fail(PendingRequest& pending, const absl::Status& why);
   /// A result of a request is awaited; got_result() follows.
   void await_result() { ++waiting_count_; }
   void got_result() { --waiting_count_; }
@@ -114,7 +113,10 @@ class Admission {
   [[nodiscard]] HeldShard* refuse(rpc::IncomingCall& call, Method method, const Route& route, const HeldShard* shard);
   [[nodiscard]] HeldShard* refuse_right(rpc::IncomingCall& call, Method method, const HeldShard& shard);
   [[nodiscard]] bool is_within_quota(rpc::IncomingCall& call, Method method, uint64_t epoch);
-  void count_more(rpc::SessionId session, size_t operations);
+  /// Null: nothing is counted for the session.
+  [[nodiscard]] QuotaAccount* account_of(rpc::SessionId session, const HeldShard& shard) const {
+    return shard.checks_caller ? owners_.account(session) : nullptr;
+  }
   void refuse_quota(rpc::IncomingCall& call, Method method, uint64_t epoch, QuotaAccount& account, QuotaKind kind);
   [[nodiscard]] bool serves(const HeldShard& shard, Method method) const;
   void tell_of_newer_map();

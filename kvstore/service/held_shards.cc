@@ -35,17 +35,15 @@ DurationNs HeldShards::tick() {
 // --- Life
 
 void HeldShards::expect(ShardId id, uint64_t epoch) {
-  if (HeldShard* held = table_.find(id); held != nullptr) {
-    held->epoch = epoch;
-    set_checks(*held);
-    return;
+  HeldShard* shard = table_.find(id);
+  if (shard == nullptr) {
+    shard = shards_.emplace_back(std::make_unique<HeldShard>()).get();
+    shard->id = id;
+    shard->grants = grants_->find(id.table_id);
+    table_.insert(id, shard);
   }
-  HeldShard& shard = *shards_.emplace_back(std::make_unique<HeldShard>());
-  shard.id = id;
-  shard.epoch = epoch;
-  shard.grants = grants_->find(id.table_id);
-  set_checks(shard);
-  table_.insert(id, &shard);
+  shard->epoch = epoch;
+  set_checks(*shard);
 }
 
 void HeldShards::serve(ShardId id, ShardDb& db) {
@@ -61,14 +59,12 @@ void HeldShards::serve_replica(ShardId id, ShardDb& db, ReplicaId self, const Re
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr) return;
   SKUA_CHECK(options_.replica_host != nullptr, "a node with replicated shards gives its workers a ReplicaHost");
-  shard->shard = &engine_->open_shard(db, shard->epoch);
+  serve(id, db);
   auto replica =
       ShardReplica::create(options_.replica, self, notes, *shard->shard, *options_.replica_host, *options_.clock);
   if (!replica.ok()) return set_failed(id, std::string(std_view(replica.status().message())));
   shard->replica = *std::move(replica);
   ++replica_count_;
-  shard->why.clear();
-  shard->state = HeldShard::State::kServing;
   set_checks(*shard);
 }
 
@@ -191,24 +187,10 @@ absl::Status HeldShards::on_replica_message(ShardId id, const ReplicaId& from, c
   return replica->on_message(from, message, entries, boot_ns());
 }
 
-void HeldShards::peer_failed(NodeId peer) {
+void HeldShards::on_link(NodeId peer, ShardReplica::LinkInput input) {
   const TimeNs now = boot_ns();
   for (const auto& shard : shards_) {
-    if (shard->replica != nullptr) shard->replica->peer_failed(peer, now);
-  }
-}
-
-void HeldShards::peer_ready(NodeId peer) {
-  const TimeNs now = boot_ns();
-  for (const auto& shard : shards_) {
-    if (shard->replica != nullptr) shard->replica->peer_ready(peer, now);
-  }
-}
-
-void HeldShards::peer_has_room(NodeId peer) {
-  const TimeNs now = boot_ns();
-  for (const auto& shard : shards_) {
-    if (shard->replica != nullptr) shard->replica->peer_has_room(peer, now);
+    if (shard->replica != nullptr) shard->replica->on_link(peer, input, now);
   }
 }
 

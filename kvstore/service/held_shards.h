@@ -132,9 +132,7 @@ class HeldShards {
   /// INVALID_ARGUMENT: as ShardReplica::on_message().
   [[nodiscard]] absl::Status on_replica_message(ShardId id, const ReplicaId& from, const ReplicaMessage& message,
                                                 std::span<const ReplicaEntry> entries, TimeNs now);
-  void peer_failed(NodeId peer);
-  void peer_ready(NodeId peer);
-  void peer_has_room(NodeId peer);
+  void on_link(NodeId peer, ShardReplica::LinkInput input);
   /// The shard's replica stops sending and taking messages and writes, because its data are about to be replaced. Until
   /// the shard is served again.
   void retire(ShardId id);

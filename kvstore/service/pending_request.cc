@@ -28,18 +28,16 @@ bool MultiGetPage::look_up(WorkerEngine& engine, const Shard& shard, const Strin
   return all && total <= kMultiGetPollingBytesMax;
 }
 
-bool MultiGetPage::read_missing(ShardDb& db, const StringList& keys) {
+absl::Status MultiGetPage::read_missing(ShardDb& db, const StringList& keys) {
   from_disk.resize(in_memory.size());
   size_t i = 0;
   for (const std::string_view key : keys) {
     const size_t at = i++;
     if (in_memory[at].found != MemoryTier::Found::kMiss) continue;
     absl::Status got = db.get(key, from_disk[at]);
-    if (got.ok() || absl::IsNotFound(got)) continue;
-    failure = std::move(got);
-    return false;
+    if (!got.ok() && !absl::IsNotFound(got)) return got;
   }
-  return true;
+  return absl::OkStatus();
 }
 
 void MultiGetPage::build(uint64_t now_ms) {
@@ -98,28 +96,12 @@ ByteSpan MultiGetPage::finish(const ReplyHead& head) {
   return as_byte_span(bytes);
 }
 
-void MultiGetPage::trim() {
-  failure = absl::OkStatus();
-  if (bytes.capacity() > kReplyBufferBytesKept) std::string().swap(bytes);
-}
-
-PendingRequest::PendingRequest() {
-  write.context = this;
-  fetch.context = this;
-  applied.context = this;
-}
-
 void PendingRequest::run() {
-  switch (method) {
-    case Method::kMultiGet:
-      if (multi_get.read_missing(shard->shard->db(), keys)) {
-        multi_get.build(now_ms);
-      } else {
-        status = multi_get.failure;
-      }
-      break;
-    case Method::kScan: run_scan(); break;
-    default: status = absl::InternalError("not a read of many keys"); break;
+  if (method == Method::kScan) {
+    run_scan();
+  } else {
+    status = multi_get.read_missing(shard->shard->db(), keys);
+    if (status.ok()) multi_get.build(now_ms);
   }
   service->read_done(*this);
 }
@@ -131,11 +113,8 @@ void PendingRequest::run_scan() {
     return;
   }
   range->now_ms = now_ms;
-  if (page == nullptr) {
-    page = std::make_unique<ScanReplyBuilder>(scan.rows_max, scan.bytes_max, scan.wants_marks);
-  } else {
-    page->reset(scan.rows_max, scan.bytes_max, scan.wants_marks);
-  }
+  if (page == nullptr) page = std::make_unique<ScanReplyBuilder>(scan.rows_max, scan.bytes_max);
+  page->reset(scan.rows_max, scan.bytes_max, scan.wants_marks);
   const auto end = shard->shard->db().scan(*range, [this](const ScanRow& row) {
     if (scan.count_only) return page->count(row);
     return scan.keys_only ? page->add_key(row) : page->add(row);
@@ -155,16 +134,15 @@ PendingRequest* PendingRequestPool::acquire() {
     free_ = all_.back().get();
   }
   ++in_use_count_;
-  PendingRequest* const pending = std::exchange(free_, free_->next);
-  pending->next = nullptr;
-  return pending;
+  return std::exchange(free_, free_->next);
 }
 
 void PendingRequestPool::release(PendingRequest& pending) {
   pending.request.reset();
   pending.fetch.value.reset();
   pending.status = absl::OkStatus();
-  pending.multi_get.trim();
+  std::string& reply_bytes = pending.multi_get.bytes;
+  if (reply_bytes.capacity() > kReplyBufferBytesKept) std::string().swap(reply_bytes);
   if (pending.page != nullptr && pending.page->capacity() > kReplyBufferBytesKept) pending.page.reset();
   pending.shard = nullptr;
   pending.has_more = false;

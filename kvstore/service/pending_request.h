@@ -55,13 +55,12 @@ struct MultiGetPage {
   std::vector<MultiGetEntry> entries;
   std::string bytes;
   MultiGetWishes wishes;
-  absl::Status failure;
 
   /// Looks up all keys in memory. False: a key must be read from the database, or the values are more than
   /// kMultiGetPollingBytesMax together. Then a reader thread builds the reply.
   bool look_up(WorkerEngine& engine, const Shard& shard, const StringList& keys);
-  /// Reads the keys that memory does not have. Thread: a reader. False: see `failure`.
-  bool read_missing(ShardDb& db, const StringList& keys);
+  /// Reads the keys that memory does not have. Thread: a reader. Errors: the database's.
+  absl::Status read_missing(ShardDb& db, const StringList& keys);
   /// Copies the values into the reply. A key that has expired at `now_ms` is absent. With MultiGetWishes::memory_only
   /// for what look_up() has found, whatever it said.
   void build(uint64_t now_ms);
@@ -71,13 +70,12 @@ struct MultiGetPage {
   void release();
   /// Writes the head into its room. Returns the whole reply, which lies in `bytes`.
   [[nodiscard]] ByteSpan finish(const ReplyHead& head);
-  void trim();
 };
 
 /// See the head of this file.
 class PendingRequest final : public ReadJob {
  public:
-  PendingRequest();
+  PendingRequest() { write.context = this; }
 
   /// Does the read of a MULTI_GET or SCAN and gives the request back to its service. Thread: a reader.
   void run() override;
@@ -90,15 +88,15 @@ class PendingRequest final : public ReadJob {
   rpc::Lease request;
   rpc::ReplyToken reply;
 
-  WriteOp write;                // mutations
-  std::vector<Mutation> batch;  // BATCH
-  FetchOp fetch;                // GET
-  GetWishes wishes;             // GET
-  uint64_t now_ms = 0;          // MULTI_GET, SCAN: rows that have expired by then are absent
-  AppliedWait applied;          // SCAN
-  StringList keys;              // MULTI_GET
-  ScanRequest scan;             // SCAN
-  rpc::SessionId session;       // SCAN: the caller's, whose quota pays for what the page reads
+  WriteOp write;                         // mutations
+  std::vector<Mutation> batch;           // BATCH
+  FetchOp fetch{.context = this};        // GET
+  GetWishes wishes;                      // GET
+  uint64_t now_ms = 0;                   // MULTI_GET, SCAN: rows that have expired by then are absent
+  AppliedWait applied{.context = this};  // SCAN
+  StringList keys;                       // MULTI_GET
+  ScanRequest scan;                      // SCAN
+  rpc::SessionId session;                // SCAN: the caller's, whose quota pays for what the page reads
   // Filled by a reader thread:
   absl::Status status;
   MultiGetPage multi_get;

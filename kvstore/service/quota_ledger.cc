@@ -20,8 +20,7 @@ void QuotaAccount::follow(const NodeQuota& quota, uint32_t workers, TimeNs now) 
 
 void QuotaLedger::set(std::shared_ptr<const Quotas> quotas, TimeNs now) {
   std::map<std::string, std::unique_ptr<QuotaAccount>> next;
-  quotas->for_each([&](const NodeQuota& quota) {
-    const std::string& principal = quota.limits.principal;
+  for (const auto& [principal, quota] : quotas->all()) {
     std::unique_ptr<QuotaAccount>& account = next[principal];
     if (const auto kept = accounts_.find(principal); kept != accounts_.end()) {
       account = std::move(kept->second);
@@ -29,7 +28,7 @@ void QuotaLedger::set(std::shared_ptr<const Quotas> quotas, TimeNs now) {
     } else {
       account = std::make_unique<QuotaAccount>(quota, quotas->workers(), now);
     }
-  });
+  }
   accounts_ = std::move(next);
   quotas_ = std::move(quotas);
 }

@@ -26,16 +26,6 @@ std::string refusal_of(const ClientQuota& limits, QuotaKind kind) {
 
 }  // namespace
 
-const char* quota_kind_name(QuotaKind kind) {
-  switch (kind) {
-    case QuotaKind::kOperations: return "operations";
-    case QuotaKind::kBytes: return "bytes";
-    case QuotaKind::kSessions: return "sessions";
-    case QuotaKind::kClientIds: return "client_ids";
-  }
-  return "?";
-}
-
 Quotas::Quotas(const std::vector<ClientQuota>& quotas, uint32_t workers) : workers_(std::max(workers, 1U)) {
   for (const ClientQuota& limits : quotas) {
     NodeQuota& quota = quotas_[limits.principal];
@@ -49,10 +39,6 @@ Quotas::Quotas(const std::vector<ClientQuota>& quotas, uint32_t workers) : worke
 const NodeQuota* Quotas::find(const std::string& principal) const {
   const auto found = quotas_.find(principal);
   return found == quotas_.end() ? nullptr : &found->second;
-}
-
-SessionPlace::~SessionPlace() {
-  if (quota_ != nullptr) quota_->sessions.fetch_sub(1, std::memory_order_relaxed);
 }
 
 absl::StatusOr<SessionPlace> SessionPlace::take(std::shared_ptr<const Quotas> quotas, const std::string& principal) {

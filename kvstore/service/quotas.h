@@ -37,8 +37,9 @@ struct ClientQuota {
 /// What a quota may limit.
 enum class QuotaKind : uint8_t { kOperations, kBytes, kSessions, kClientIds };
 inline constexpr size_t kQuotaKinds = 4;
-/// "operations".
-[[nodiscard]] const char* quota_kind_name(QuotaKind kind);
+/// By QuotaKind, as metrics have them.
+inline constexpr std::array<const char*, kQuotaKinds> kQuotaKindNames = {"operations", "bytes", "sessions",
+                                                                         "client_ids"};
 
 /// A client's quota on this node.
 struct NodeQuota {
@@ -60,11 +61,8 @@ class Quotas {
 
   /// Null: the identity is not limited. Valid as long as this object. Cost: logarithmic.
   [[nodiscard]] const NodeQuota* find(const std::string& principal) const;
-  /// `each(quota)`, in the order of the principals.
-  template <typename Each>
-  void for_each(Each each) const {
-    for (const auto& [principal, quota] : quotas_) each(quota);
-  }
+  /// By principal.
+  [[nodiscard]] const std::map<std::string, NodeQuota>& all() const { return quotas_; }
   [[nodiscard]] bool empty() const { return quotas_.empty(); }
   /// Among so many each rate is shared.
   [[nodiscard]] uint32_t workers() const { return workers_; }
@@ -79,14 +77,6 @@ class SessionPlace {
  public:
   /// Of a client that is not limited.
   SessionPlace() = default;
-  SessionPlace(SessionPlace&& other) noexcept
-      : quotas_(std::move(other.quotas_)), quota_(std::exchange(other.quota_, nullptr)) {}
-  SessionPlace& operator=(SessionPlace&& other) noexcept {
-    std::swap(quotas_, other.quotas_);
-    std::swap(quota_, other.quota_);
-    return *this;
-  }
-  ~SessionPlace();
 
   /// RESOURCE_EXHAUSTED: the client has as many sessions as it may.
   [[nodiscard]] static absl::StatusOr<SessionPlace> take(std::shared_ptr<const Quotas> quotas,
@@ -97,11 +87,14 @@ class SessionPlace {
   [[nodiscard]] bool is_counted() const { return quota_ != nullptr; }
 
  private:
+  struct GiveBack {
+    std::shared_ptr<const Quotas> quotas;  // keeps the quota
+    void operator()(const NodeQuota* quota) const { quota->sessions.fetch_sub(1, std::memory_order_relaxed); }
+  };
   SessionPlace(std::shared_ptr<const Quotas> quotas, const NodeQuota* quota)
-      : quotas_(std::move(quotas)), quota_(quota) {}
+      : quota_(quota, GiveBack{std::move(quotas)}) {}
 
-  std::shared_ptr<const Quotas> quotas_;  // keeps `quota_`
-  const NodeQuota* quota_ = nullptr;
+  std::unique_ptr<const NodeQuota, GiveBack> quota_;
 };
 
 }  // namespace skua::kv

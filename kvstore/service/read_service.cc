@@ -32,10 +32,6 @@ bool all_settled(const ShardReplica& replica, const StringList& keys) {
 
 }  // namespace
 
-ReadService::ReadService(rpc::Endpoint& endpoint, ReaderPool& readers, HeldShards& shards, Admission& admission,
-                         Replies& replies)
-    : mailbox_(endpoint.mailbox()), readers_(readers), shards_(shards), admission_(admission), replies_(replies) {}
-
 ReadService::~ReadService() {
   SKUA_CHECK(gathered_count_ == 0, "poll the endpoint before the service goes");
 }
@@ -59,9 +55,8 @@ void ReadService::on_special_get(IncomingCall&& call) {
   if (request->at_least_index != 0 && !shard->shard->has_state(request->at_least_index)) {
     // A backup learns of commits a moment later than the primary.
     if (shard->reads_as_backup()) return admission_.refuse_unsettled(call.reply, Method::kGet, *shard);
-    return replies_.error(
-        call.reply, Method::kGet,
-        replies_.head_of(*shard, KvStatus::kBehindToken, 0, "the shard has lost the write that the token is of"));
+    return replies_.error(call.reply, Method::kGet, *shard, KvStatus::kBehindToken,
+                          "the shard has lost the write that the token is of");
   }
   gather(*shard, *request, call.request, call.reply, false);
 }
@@ -120,7 +115,7 @@ void ReadService::answer_get(Get& get, const ItemKey& key, MemoryTier::Lookup& f
     return answer_value(get.reply, shard, found.value, Place::kMemoryTier, extras);
   }
   if (found.found == MemoryTier::Found::kAbsent) {
-    return replies_.error(get.reply, Method::kGet, replies_.head_of(shard, KvStatus::kNotFound));
+    return replies_.error(get.reply, Method::kGet, shard, KvStatus::kNotFound);
   }
   PendingRequest* const pending = admission_.begin(*this, get.request, get.reply, Method::kGet, shard);
   if (pending == nullptr) return;
@@ -163,8 +158,10 @@ GetExtras ReadService::extras_of(const GetWishes& wishes, const PinnedValue& val
 ///   larger, and not in memory    from the copy that the shard has made of the value in the database
 void ReadService::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value, Place place,
                                const GetExtras& extras) {
-  if (extras.size_only) return answer_size(reply, shard, value, extras);
   const size_t size = value.bytes().size();
+  if (extras.size_only) {
+    return replies_.send(reply, Method::kGet, KvStatus::kOk, reply_head(shard, value.version(), size, extras));
+  }
   const bool has_body = !is_inline(size, extras);
   if (has_body && place == Place::kMemoryTier && shards_.engine().is_pinned_much()) [[unlikely]] {
     return answer_copy(reply, shard, size > kShortReplyBytesMax ? value.copied() : std::move(value), extras);
@@ -205,22 +202,15 @@ void ReadService::answer_fields(ReplyToken& reply, HeldShard& shard, PinnedValue
 void ReadService::answer_parts(ReplyToken& reply, HeldShard& shard, const ChosenFields& fields, uint64_t version,
                                const GetExtras& extras) {
   const size_t size = fields.byte_count();
-  std::optional<rpc::Lease> share = Replies::share_of(reply, size);
-  if (!share.has_value()) return replies_.no_room(reply, Method::kGet, shard);
+  ReplyPage* const page = replies_.take_page(reply, Method::kGet, shard, size);
+  if (page == nullptr) return;
   MessagePtr message = reply_head(shard, version, size, extras);
-  ReplyPage& page = replies_.page_for(size);
-  page.share = *std::move(share);
-  page.bytes.clear();
-  page.bytes.reserve(size);
-  fields.append_to(page.bytes);
-  ReplyPagePool::lend(page, as_byte_span(page.bytes), *message);
+  page->bytes.clear();
+  page->bytes.reserve(size);
+  fields.append_to(page->bytes);
+  ReplyPagePool::lend(*page, as_byte_span(page->bytes), *message);
   replies_.stats().value_copied_bytes += size;
   replies_.send(reply, Method::kGet, KvStatus::kOk, std::move(message));
-}
-
-void ReadService::answer_size(ReplyToken& reply, const HeldShard& shard, const PinnedValue& value,
-                              const GetExtras& extras) {
-  replies_.send(reply, Method::kGet, KvStatus::kOk, reply_head(shard, value.version(), value.bytes().size(), extras));
 }
 
 void ReadService::answer_inline(ReplyToken& reply, const HeldShard& shard, const PinnedValue& value) {
@@ -262,18 +252,16 @@ MessagePtr ReadService::value_head(const HeldShard& shard, const PinnedValue& va
 /// keeps it.
 void ReadService::answer_copy(ReplyToken& reply, HeldShard& shard, PinnedValue&& value, const GetExtras& extras) {
   const size_t bytes = value.bytes().size();
-  std::optional<rpc::Lease> share = Replies::share_of(reply, bytes);
-  if (!share.has_value()) return replies_.no_room(reply, Method::kGet, shard);
+  ReplyPage* const page = replies_.take_page(reply, Method::kGet, shard, bytes);
+  if (page == nullptr) return;
   MessagePtr message = value_head(shard, value, extras);
-  ReplyPage& page = replies_.page_for(bytes);
-  page.share = *std::move(share);
   if (bytes <= kShortReplyBytesMax) {
-    page.bytes.assign(as_string_view(value.bytes()));
-    ReplyPagePool::lend(page, as_byte_span(page.bytes), *message);
+    page->bytes.assign(as_string_view(value.bytes()));
+    ReplyPagePool::lend(*page, as_byte_span(page->bytes), *message);
     value.reset();
   } else {
-    page.value = std::move(value);
-    ReplyPagePool::lend(page, page.value.bytes(), *message);
+    page->value = std::move(value);
+    ReplyPagePool::lend(*page, page->value.bytes(), *message);
   }
   replies_.send(reply, Method::kGet, KvStatus::kOk, std::move(message));
 }
@@ -298,13 +286,10 @@ void ReadService::answer_fetched(PendingRequest& pending) {
   FetchOp& op = pending.fetch;
   HeldShard& shard = *pending.shard;
   if (absl::IsNotFound(op.status)) {
-    replies_.error(pending.reply, Method::kGet, replies_.head_of(shard, KvStatus::kNotFound));
+    replies_.error(pending.reply, Method::kGet, shard, KvStatus::kNotFound);
     return admission_.end(pending);
   }
-  if (!op.status.ok()) {
-    replies_.error(pending.reply, Method::kGet, shard, op.status);
-    return admission_.end(pending);
-  }
+  if (!op.status.ok()) return admission_.fail(pending, op.status);
   const GetExtras extras = extras_of(pending.wishes, op.value, op.expires_at);
   if (pending.wishes.fields) {
     answer_fields(pending.reply, shard, op.value, Place::kCopy, pending.request.bytes(), extras);
@@ -359,17 +344,11 @@ void ReadService::on_scan(IncomingCall&& call) {
 void ReadService::applied(AppliedWait& wait) {
   PendingRequest& pending = *static_cast<PendingRequest*>(wait.context);
   admission_.got_result();
-  if (wait.status.ok()) return submit(pending);
-  replies_.error(pending.reply, pending.method, *pending.shard, wait.status);
-  admission_.end(pending);
+  wait.status.ok() ? submit(pending) : admission_.fail(pending, wait.status);
 }
 
 void ReadService::submit(PendingRequest& pending) {
-  if (const absl::Status status = readers_.submit(pending); !status.ok()) {
-    pending.multi_get.release();
-    replies_.error(pending.reply, pending.method, *pending.shard, status);
-    return admission_.end(pending);
-  }
+  if (const absl::Status status = readers_.submit(pending); !status.ok()) return admission_.fail(pending, status);
   ++replies_.stats().reads_deferred;
   admission_.await_result();
 }
@@ -377,16 +356,9 @@ void ReadService::submit(PendingRequest& pending) {
 void ReadService::read_done(PendingRequest& pending) {
   const bool posted = mailbox_->post_waiting([this, &pending] {
     admission_.got_result();
-    finish_read(pending);
+    pending.status.ok() ? admission_.answer_when_fresh(pending) : admission_.fail(pending, pending.status);
   });
   SKUA_CHECK(posted, "the reader pool stops before the endpoint goes");
-}
-
-void ReadService::finish_read(PendingRequest& pending) {
-  if (pending.status.ok()) return admission_.answer_when_fresh(pending);
-  replies_.error(pending.reply, pending.method, *pending.shard, pending.status);
-  pending.multi_get.release();
-  admission_.end(pending);
 }
 
 /// The reply to a MULTI_GET or SCAN is built.
@@ -403,32 +375,21 @@ void ReadService::send_page(PendingRequest& pending) {
     bytes = pending.page->finish(head, pending.has_more);
     admission_.count_skipped(pending.session, shard, pending.page->skipped_bytes());
   }
-  std::optional<rpc::Lease> share = Replies::share_of(reply, bytes.size());
-  if (!share.has_value()) {
-    replies_.no_room(reply, method, shard);
-    return admission_.end(pending);
-  }
+  ReplyPage* const page = replies_.take_page(reply, method, shard, bytes.size());
+  if (page == nullptr) return admission_.end(pending);
   replies_.stats().value_copied_bytes += bytes.size();
   MessagePtr message = replies_.make_message();
-  lend_page(pending, bytes, *std::move(share), *message);
+  if (bytes.size() <= kShortReplyBytesMax) {
+    page->bytes.assign(as_string_view(bytes));
+    bytes = as_byte_span(page->bytes);
+  } else if (method == Method::kMultiGet) {
+    page->bytes.swap(pending.multi_get.bytes);
+  } else {
+    page->rows.swap(pending.page);
+  }
+  ReplyPagePool::lend(*page, bytes, *message);
   admission_.end(pending);
   replies_.send(reply, method, KvStatus::kOk, std::move(message));
-}
-
-/// Moves the reply's bytes from the pending request to a page, which becomes the body of `message`.
-void ReadService::lend_page(PendingRequest& pending, ByteSpan bytes, rpc::Lease&& share, rpc::Message& message) {
-  ReplyPage& page = replies_.page_for(bytes.size());
-  page.share = std::move(share);
-  if (bytes.size() <= kShortReplyBytesMax) {
-    page.bytes.assign(as_string_view(bytes));
-    return ReplyPagePool::lend(page, as_byte_span(page.bytes), message);
-  }
-  if (pending.method == Method::kMultiGet) {
-    page.bytes.swap(pending.multi_get.bytes);
-  } else {
-    page.rows.swap(pending.page);
-  }
-  ReplyPagePool::lend(page, bytes, message);
 }
 
 }  // namespace skua::kv

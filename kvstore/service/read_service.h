@@ -33,7 +33,8 @@ namespace skua::kv {
 class ReadService final : public RequestService {
  public:
   /// All arguments outlive the service.
-  ReadService(rpc::Endpoint& endpoint, ReaderPool& readers, HeldShards& shards, Admission& admission, Replies& replies);
+  ReadService(rpc::Endpoint& endpoint, ReaderPool& readers, HeldShards& shards, Admission& admission, Replies& replies)
+      : mailbox_(endpoint.mailbox()), readers_(readers), shards_(shards), admission_(admission), replies_(replies) {}
   /// No GET may be gathered (checked).
   ~ReadService();
   ReadService(const ReadService&) = delete;
@@ -75,16 +76,13 @@ class ReadService final : public RequestService {
                      const GetExtras& extras);
   void answer_parts(rpc::ReplyToken& reply, HeldShard& shard, const ChosenFields& fields, uint64_t version,
                     const GetExtras& extras);
-  void answer_size(rpc::ReplyToken& reply, const HeldShard& shard, const PinnedValue& value, const GetExtras& extras);
   void answer_inline(rpc::ReplyToken& reply, const HeldShard& shard, const PinnedValue& value);
   void answer_copy(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue&& value, const GetExtras& extras);
   [[nodiscard]] rpc::MessagePtr reply_head(const HeldShard& shard, uint64_t version, size_t bytes,
                                            const GetExtras& extras);
   [[nodiscard]] rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value, const GetExtras& extras);
   void submit(PendingRequest& pending);
-  void finish_read(PendingRequest& pending);
   void send_page(PendingRequest& pending);
-  void lend_page(PendingRequest& pending, ByteSpan bytes, rpc::Lease&& share, rpc::Message& message);
 
   const std::shared_ptr<rpc::Mailbox> mailbox_;
   ReaderPool& readers_;

@@ -13,27 +13,26 @@ rpc::MessagePtr Replies::error_message(const ReplyHead& head) {
   return message;
 }
 
-void Replies::error(rpc::ReplyToken& reply, Method method, const ReplyHead& head) {
-  send(reply, method, head.status, error_message(head));
-}
-
-void Replies::error_uncounted(rpc::ReplyToken& reply, Method method, const ReplyHead& head) {
-  send_uncounted(reply, method, head.status, error_message(head));
-}
-
 /// The session may have ended while its request waited for a disk. Then nobody is told, and nothing is counted.
 void Replies::count_for_quota(rpc::SessionId session, size_t bytes) {
   if (QuotaAccount* const account = owners_->account(session)) account->replied(bytes);
 }
 
 void Replies::error(rpc::ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why) {
-  error(reply, method, head_of(shard, from_status_code(why.code()), 0, std_view(why.message())));
+  error(reply, method, shard, from_status_code(why.code()), std_view(why.message()));
 }
 
-void Replies::no_room(rpc::ReplyToken& reply, Method method, const HeldShard& shard) {
-  error(reply, method,
-        head_of(shard, KvStatus::kResourceExhausted, 0,
-                "replies that this client has not taken yet use up its memory here; ask for less at a time"));
+ReplyPage* Replies::take_page(rpc::ReplyToken& reply, Method method, const HeldShard& shard, size_t bytes) {
+  if (bytes <= kShortReplyBytesMax) return &short_pages_.acquire();
+  std::optional<rpc::Lease> share = reply.reserve(bytes);
+  if (!share.has_value()) {
+    error(reply, method, shard, KvStatus::kResourceExhausted,
+          "replies that this client has not taken yet use up its memory here; ask for less at a time");
+    return nullptr;
+  }
+  ReplyPage& page = pages_.acquire();
+  page.share = *std::move(share);
+  return &page;
 }
 
 }  // namespace skua::kv

@@ -45,23 +45,23 @@ class Replies {
     }
     send_uncounted(reply, method, status, std::move(message));
   }
-  void error(rpc::ReplyToken& reply, Method method, const ReplyHead& head);
+  void error(rpc::ReplyToken& reply, Method method, const ReplyHead& head) {
+    send(reply, method, head.status, error_message(head));
+  }
+  void error(rpc::ReplyToken& reply, Method method, const HeldShard& shard, KvStatus status,
+             std::string_view text = {}) {
+    error(reply, method, head_of(shard, status, 0, text));
+  }
   void error(rpc::ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why);
   /// As error(), but the reply does not count for a quota: clients that are refused because they have used theirs up
   /// try again, and would never have done with it.
-  void error_uncounted(rpc::ReplyToken& reply, Method method, const ReplyHead& head);
-  /// Refuses a reply: earlier replies that the caller has not taken yet use up its share of memory.
-  void no_room(rpc::ReplyToken& reply, Method method, const HeldShard& shard);
+  void error_uncounted(rpc::ReplyToken& reply, Method method, const ReplyHead& head) {
+    send_uncounted(reply, method, head.status, error_message(head));
+  }
 
-  /// The share of the caller's memory that a reply of so many bytes takes; nullopt: there is no room.
-  [[nodiscard]] static std::optional<rpc::Lease> share_of(rpc::ReplyToken& reply, size_t bytes) {
-    if (bytes <= kShortReplyBytesMax) return rpc::Lease();
-    return reply.reserve(bytes);
-  }
-  /// A page for a reply of so many bytes.
-  [[nodiscard]] ReplyPage& page_for(size_t bytes) {
-    return bytes <= kShortReplyBytesMax ? short_pages_.acquire() : pages_.acquire();
-  }
+  /// A page for a reply of so many bytes, with their share of the caller's memory. Null: earlier replies that the
+  /// caller has not taken yet use up that memory, and the request was answered.
+  [[nodiscard]] ReplyPage* take_page(rpc::ReplyToken& reply, Method method, const HeldShard& shard, size_t bytes);
 
  private:
   void send_uncounted(rpc::ReplyToken& reply, Method method, KvStatus status, rpc::MessagePtr message) {

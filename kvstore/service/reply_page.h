@@ -51,8 +51,6 @@ class ReplyPagePool {
   /// `bytes`, which lie in the page, become the body of `message`. The page comes back when the message releases them.
   static void lend(ReplyPage& page, ByteSpan bytes, rpc::Message& message);
 
-  [[nodiscard]] size_t lent_count() const { return lent_count_; }
-
  private:
   void take_back(ReplyPage& page);
 

@@ -15,7 +15,7 @@ absl::StatusOr<std::unique_ptr<ShardServer>> ShardServer::create(rpc::Endpoint& 
 
 ShardServer::ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Options& options)
     : endpoint_(endpoint),
-      shards_({options.replica, options.replica_host, options.clock}),
+      shards_(options),
       replies_(endpoint),
       admission_(endpoint, owners_, shards_, replies_, options.pending_max),
       reads_(endpoint, readers, shards_, admission_, replies_),
@@ -38,11 +38,6 @@ absl::Status ShardServer::start(const Options& options, ReaderPool& readers, Ope
   if (!created.ok()) return created.status();
   engine_ = *std::move(created);
   shards_.set_engine(*engine_);
-  register_handlers();
-  return absl::OkStatus();
-}
-
-void ShardServer::register_handlers() {
   endpoint_.on_burst_end([this] { reads_.burst_end(); });
   serve<&ReadService::on_get>(Method::kGet, reads_);
   serve<&ReadService::on_multi_get>(Method::kMultiGet, reads_);
@@ -52,6 +47,7 @@ void ShardServer::register_handlers() {
     serve<&WriteService::on_mutation>(method, writes_);
   }
   serve<&WriteService::on_batch>(Method::kBatch, writes_);
+  return absl::OkStatus();
 }
 
 ShardServer::~ShardServer() {

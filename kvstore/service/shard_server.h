@@ -37,18 +37,15 @@ struct OpenLog {
   std::unique_ptr<Log> log;
 };
 
-/// Thread: the endpoint's, except for stop_engine(). The server is made after the endpoint and destroyed after it,
+/// Thread: the endpoint's, but for the engine's stop(). The server is made after the endpoint and destroyed after it,
 /// because replies that the endpoint still holds lie in the server's pages and in the engine's memory. The reader pool
 /// and the databases outlive both.
 class ShardServer {
  public:
-  struct Options {
+  struct Options : HeldShards::Options {
     /// The engine's memory is registered with the endpoint.
     WorkerEngine::Options engine;
     size_t pending_max = kPendingRequestsMax;
-    ShardReplica::Options replica;
-    ReplicaHost* replica_host = nullptr;                  ///< outlives the server; null: no shard is replicated
-    const MachineClock* clock = &MachineClock::system();  ///< outlives the server
   };
 
   /// Registers the handlers of the service's methods at `endpoint` and starts the engine's threads. Errors: the
@@ -60,8 +57,6 @@ class ShardServer {
   ShardServer(const ShardServer&) = delete;
   ShardServer& operator=(const ShardServer&) = delete;
 
-  /// Call once, on the thread that polls the endpoint.
-  void bind_to_this_thread() { engine_->bind_to_this_thread(); }
   /// Call after each poll. Returns how long the next poll may sleep at most, in ns, so that replicas keep their
   /// deadlines.
   DurationNs tick();
@@ -93,22 +88,9 @@ class ShardServer {
   /// From now on requests are answered WRONG_SHARD. `on_drained` runs when all requests that were accepted have been
   /// answered.
   void drain(absl::AnyInvocable<void()> on_drained = {});
-  /// Applies and flushes everything. Call it after `on_drained` has run. Thread: any but the endpoint's, which must go
-  /// on polling. False: the log had failed.
-  bool stop_engine() {
-    engine_->stop();
-    return engine_->log_writer_health().ok();
-  }
-  /// For an engine without threads (Options::engine): one round of a thread's work, or of both. False: there was
-  /// nothing to do.
-  bool step_log() { return engine_->step_log(); }
-  bool step_applier() { return engine_->step_applier(); }
-  void hurry_applier() { engine_->hurry_applier(); }
-  bool step_engine() {
-    const bool logged = step_log();
-    return step_applier() || logged;
-  }
-  [[nodiscard]] const WorkerEngine& engine() const { return *engine_; }
+  /// Its stop() is to be called after `on_drained` has run, and its bind_to_this_thread() on the thread that polls the
+  /// endpoint.
+  [[nodiscard]] WorkerEngine& engine() { return *engine_; }
   /// Requests whose result is not back yet.
   [[nodiscard]] size_t waiting_count() const { return admission_.waiting_count(); }
 
@@ -118,7 +100,6 @@ class ShardServer {
  private:
   ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Options& options);
   [[nodiscard]] absl::Status start(const Options& options, ReaderPool& readers, OpenLog log);
-  void register_handlers();
   /// Requests of this method go to `kHandler` of `service`, by a call that is known when this is compiled.
   template <auto kHandler, typename Service>
   void serve(Method method, Service& service) {

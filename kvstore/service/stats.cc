@@ -7,10 +7,11 @@
 namespace skua::kv {
 namespace {
 
-/// Appends one metric family; `each(worker, add)` calls add(labels, value) for each of its samples.
+/// Appends one metric family; `each(worker, add)` calls add(labels, value) for each of its samples. A family whose name
+/// ends with _total is of counters; the others are of gauges.
 template <typename Each>
-void family(std::string& out, std::span<const WorkerStats> workers, const char* name, const char* type,
-            const char* help, Each each) {
+void family(std::string& out, std::span<const WorkerStats> workers, const char* name, const char* help, Each each) {
+  const char* const type = absl::EndsWith(name, "_total") ? "counter" : "gauge";
   absl::StrAppend(&out, "# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
   for (const WorkerStats& worker : workers) {
     each(worker, [&](const std::string& labels, uint64_t value) {
@@ -27,11 +28,9 @@ struct Metric {
   uint64_t (*value)(const WorkerStats&);
 };
 
-/// A metric whose name ends with _total is a counter; the others are gauges.
 void append(std::string& out, std::span<const WorkerStats> workers, std::span<const Metric> metrics) {
   for (const Metric& metric : metrics) {
-    const char* const type = absl::EndsWith(metric.name, "_total") ? "counter" : "gauge";
-    family(out, workers, metric.name, type, metric.help,
+    family(out, workers, metric.name, metric.help,
            [&](const WorkerStats& worker, auto add) { add("", metric.value(worker)); });
   }
 }
@@ -43,7 +42,7 @@ bool is_status(size_t number) {
 }
 
 void format_answers(std::string& out, std::span<const WorkerStats> workers) {
-  family(out, workers, "skua_requests_total", "counter", "Requests answered, by method and status.",
+  family(out, workers, "skua_requests_total", "Requests answered, by method and status.",
          [](const WorkerStats& worker, auto add) {
            for (size_t m = 1; m < kMethodCount; ++m) {
              for (size_t s = 0; s < kStatusCount; ++s) {
@@ -52,17 +51,6 @@ void format_answers(std::string& out, std::span<const WorkerStats> workers) {
                                 status_name(static_cast<KvStatus>(s)), "\""),
                    worker.requests.answers[m][s]);
              }
-           }
-         });
-}
-
-void format_quota_refusals(std::string& out, std::span<const WorkerStats> workers) {
-  family(out, workers, "skua_quota_refusals_total", "counter",
-         "Requests and sessions refused because a client had used up its quota, by what the quota limits.",
-         [](const WorkerStats& worker, auto add) {
-           for (size_t kind = 0; kind < kQuotaKinds; ++kind) {
-             add(absl::StrCat("quota=\"", quota_kind_name(static_cast<QuotaKind>(kind)), "\""),
-                 worker.quota_refusals[kind]);
            }
          });
 }
@@ -82,16 +70,6 @@ void format_commits(std::string& out, std::span<const WorkerStats> workers) {
                     "_sum{worker=\"", worker.worker, "\"} ", sizes.sum, "\n", name, "_count{worker=\"", worker.worker,
                     "\"} ", sizes.count, "\n");
   }
-}
-
-void format_drops(std::string& out, std::span<const WorkerStats> workers) {
-  family(out, workers, "skua_rpc_dropped_packets_total", "counter", "Packets dropped, by reason.",
-         [](const WorkerStats& worker, auto add) {
-           for (size_t i = 0; i < rpc::kDropReasonCount; ++i) {
-             add(absl::StrCat("reason=\"", absl_view(rpc::drop_reason_name(static_cast<rpc::DropReason>(i))), "\""),
-                 worker.endpoint.drops[i]);
-           }
-         });
 }
 
 using Worker = const WorkerStats&;
@@ -184,11 +162,23 @@ std::string format_metrics(std::span<const WorkerStats> workers) {
   append(out, workers, kHeldMetrics);
   format_answers(out, workers);
   append(out, workers, kRequestMetrics);
-  format_quota_refusals(out, workers);
+  family(out, workers, "skua_quota_refusals_total",
+         "Requests and sessions refused because a client had used up its quota, by what the quota limits.",
+         [](const WorkerStats& worker, auto add) {
+           for (size_t kind = 0; kind < kQuotaKinds; ++kind) {
+             add(absl::StrCat("quota=\"", kQuotaKindNames[kind], "\""), worker.quota_refusals[kind]);
+           }
+         });
   format_commits(out, workers);
   append(out, workers, kMemoryMetrics);
   append(out, workers, kStorageMetrics);
-  format_drops(out, workers);
+  family(out, workers, "skua_rpc_dropped_packets_total", "Packets dropped, by reason.",
+         [](const WorkerStats& worker, auto add) {
+           for (size_t i = 0; i < rpc::kDropReasonCount; ++i) {
+             add(absl::StrCat("reason=\"", absl_view(rpc::drop_reason_name(static_cast<rpc::DropReason>(i))), "\""),
+                 worker.endpoint.drops[i]);
+           }
+         });
   append(out, workers, kEngineMetrics);
   return out;
 }

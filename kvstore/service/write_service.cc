@@ -41,8 +41,6 @@ bool tells_of_state(const WriteOp& op) {
 using rpc::IncomingCall;
 using rpc::MessagePtr;
 
-WriteService::WriteService(Admission& admission, Replies& replies) : admission_(admission), replies_(replies) {}
-
 // --- One mutation
 
 void WriteService::on_mutation(IncomingCall&& call) {
@@ -51,8 +49,7 @@ void WriteService::on_mutation(IncomingCall&& call) {
   if (shard == nullptr) return;
   const absl::StatusOr<MutationRequest> request = decode_mutation(method, call.request.bytes());
   if (!request.ok()) return replies_.error(call.reply, method, *shard, request.status());
-  const bool grows = makes_grow(request->mutation);
-  PendingRequest* const pending = begin(call, method, *shard, request->id, grows);
+  PendingRequest* const pending = begin(call, method, *shard, request->id, makes_grow(request->mutation));
   if (pending == nullptr) return;
   pending->write.mutation = request->mutation;
   start(*pending, request->id, request->durability);

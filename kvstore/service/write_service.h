@@ -22,7 +22,7 @@ namespace skua::kv {
 class WriteService final : public RequestService {
  public:
   /// Both arguments outlive the service.
-  WriteService(Admission& admission, Replies& replies);
+  WriteService(Admission& admission, Replies& replies) : admission_(admission), replies_(replies) {}
 
   /// OK, or why writes that make data grow are refused. Repetitions of writes that were executed are answered all the
   /// same.

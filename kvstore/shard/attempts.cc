@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/completions/completion_limits.h"
-#include "kvstore/storage/completion_rows.h"
 
 namespace skua::kv {
 namespace {
@@ -86,10 +85,6 @@ void answer_like(const WriteOp& first, WriteOp& repetition) {
 }
 
 }  // namespace
-
-absl::Status Attempts::load(std::span<const InternalRow> rows) {
-  return load_completions(rows, completions_);
-}
 
 bool Attempts::is_repetition(const RequestId& id, uint64_t now_ms) const {
   if (id.client_id == 0) return false;

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "kvstore/completions/completions.h"
 #include "kvstore/shard/write_op.h"
+#include "kvstore/storage/completion_rows.h"
 #include "kvstore/storage/shard_db.h"
 #include "kvstore/types/request_id.h"
 
@@ -28,7 +29,7 @@ class Attempts {
   explicit Attempts(const CompletionLimits& limits) { completions_.set_limits(limits); }
 
   /// Loads the completions from a database's rows. Errors: DATA_LOSS.
-  [[nodiscard]] absl::Status load(std::span<const InternalRow> rows);
+  [[nodiscard]] absl::Status load(std::span<const InternalRow> rows) { return load_completions(rows, completions_); }
   /// The newest time of a completion; 0: there is none.
   [[nodiscard]] uint64_t newest_ms() const { return completions_.newest_ms(); }
 

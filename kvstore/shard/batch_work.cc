@@ -54,20 +54,14 @@ void BatchWork::release(size_t bytes_kept) {
 
 // --- Reads of the database
 
-void BatchWork::begin_fetch(std::string_view key) {
-  fetched_.try_emplace(key);
-  ++fetching_;
-}
-
 void BatchWork::take_fetched(const Needed& needed, const absl::Status& status, PinnedValue&& value, size_t bytes_max) {
   --fetching_;
   if (!failure_.ok()) return;  // the batch is refused when its last read is back
   if (status.ok()) {
     Fetched& kept = fetched_[needed.key];
-    kept.version = value.version();
-    kept.expires_at = value.expires_at();
-    kept.mark = value.mark();
+    kept.state = {value.version(), {}, value.expires_at(), value.mark()};
     if (needed.value) {
+      kept.state.value = value.bytes();
       fetched_bytes_ += value.bytes().size();
       kept.value = std::move(value);
     }
@@ -82,16 +76,9 @@ void BatchWork::take_fetched(const Needed& needed, const absl::Status& status, P
   if (!failure_.ok()) drop_fetched();
 }
 
-void BatchWork::drop_fetched() {
-  fetched_.clear();
-  fetched_bytes_ = 0;
-}
-
 std::optional<CurrentState> BatchWork::fetched(std::string_view key) const {
   const auto found = fetched_.find(key);
-  if (found == fetched_.end()) return std::nullopt;
-  const Fetched& kept = found->second;
-  return CurrentState{kept.version, kept.value.bytes(), kept.expires_at, kept.mark};
+  return found == fetched_.end() ? std::nullopt : std::optional(found->second.state);
 }
 
 // --- The evaluation
@@ -156,13 +143,8 @@ void BatchWork::enter_effect(const HashedKey& key, const Evaluated& evaluated, u
     const uint32_t made_earlier = std::exchange(made_of_effect_[*found], made);
     if (made_earlier != kNotMade) std::string().swap(made_[made_earlier]);
   }
-  HashedEffect& effect = effects_[*found];
-  effect.key = key.text;
-  effect.key_hash = key.hash;
-  effect.value = evaluated.value;
-  effect.expires_at = evaluated.expires_at;
-  effect.mark = evaluated.mark;
-  record_bytes_ += encoded_bytes(effect);
+  effects_[*found] = {{key.text, evaluated.value, evaluated.expires_at, evaluated.mark}, key.hash};
+  record_bytes_ += encoded_bytes(effects_[*found]);
 }
 
 /// The payload has record_bytes(). From here on it does not move.

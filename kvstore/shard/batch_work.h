@@ -51,12 +51,18 @@ class BatchWork {
 
   // --- Reads of the database
   /// A read of a needed key has begun.
-  void begin_fetch(std::string_view key);
+  void begin_fetch(std::string_view key) {
+    fetched_.try_emplace(key);
+    ++fetching_;
+  }
   [[nodiscard]] size_t fetching() const { return fetching_; }
   /// The read of `needed` is done. `status`: OK, NOT_FOUND, or why the database could not be read. If more than
   /// `bytes_max` bytes of values are kept for the batch, the batch fails.
   void take_fetched(const Needed& needed, const absl::Status& status, PinnedValue&& value, size_t bytes_max);
-  void drop_fetched();
+  void drop_fetched() {
+    fetched_.clear();
+    fetched_bytes_ = 0;
+  }
   /// Not OK: the batch cannot be executed.
   [[nodiscard]] const absl::Status& failure() const { return failure_; }
   void fail(absl::Status why) { failure_ = std::move(why); }
@@ -93,10 +99,8 @@ class BatchWork {
  private:
   /// What the database has of a needed key.
   struct Fetched {
-    uint64_t version = 0;  // 0: absent
-    uint64_t expires_at = 0;
-    RecordMark mark;
-    PinnedValue value;  // kept only if Needed::value
+    CurrentState state;  // its value is that of `value`
+    PinnedValue value;   // kept only if Needed::value
   };
 
   /// Of an effect: the value is in the request.

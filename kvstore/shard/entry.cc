@@ -23,10 +23,6 @@ void Entry::unpin() {
   if (--pins == 0 && dropped && !in_log) pool->release(*this);
 }
 
-void Entry::release_pin(void* entry) {
-  static_cast<Entry*>(entry)->unpin();
-}
-
 Entry& EntryPool::acquire(Shard& shard, uint64_t index, uint64_t epoch, int64_t time_ms, Durability durability) {
   if (free_ == nullptr) {
     free_ = all_.emplace_back(std::make_unique<Entry>()).get();

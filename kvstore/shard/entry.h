@@ -70,7 +70,7 @@ struct Entry final : LogOp {
   void pin() { ++pins; }
   void unpin();
   /// unpin() as the release function of a message's body. `entry` is an Entry*.
-  static void release_pin(void* entry);
+  static void release_pin(void* entry) { static_cast<Entry*>(entry)->unpin(); }
 };
 
 /// Entries that are not in use. Outlives them. Thread: one at a time.

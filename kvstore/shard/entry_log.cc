@@ -25,7 +25,7 @@ constexpr size_t kInheritedTimes = 4;
 EntryLog::EntryLog(ShardContext& shard, ShardLog& log, ReplicaRows&& rows)
     : shard_(shard), log_(log), rows_(shard, log), runs_(std::move(rows.runs)) {
   ShardIndices& at = shard.at;
-  rows_.add_old(rows.drop_old(at.last));
+  for (const uint64_t index : rows.drop_old(at.last)) rows_.add_old(index);
   for (auto& [index, row] : rows.tail) {
     Entry& entry = shard.worker.entries.acquire(shard.shard, index, row.epoch, row.time_ms, row.durability);
     entry.payload = std::move(row.payload);
@@ -43,14 +43,6 @@ EntryLog::~EntryLog() {
     uncount(*entry);
     entry->drop();
   }
-}
-
-ReplicaStart EntryLog::start() const {
-  ReplicaStart start{.applied_index = shard_.at.committed, .runs = runs_};
-  for (const Entry* entry : entries_) {
-    if (entry->index > shard_.at.committed) start.tail.push_back(entry->view());
-  }
-  return start;
 }
 
 // --- Leading
@@ -91,7 +83,10 @@ absl::Status EntryLog::append(const ReplicaEntry& from) {
       worker.entries.acquire(shard_.shard, from.index, from.epoch, bounded_entry_ms(from.time_ms), from.durability);
   entry.payload.append(as_string_view(from.payload));
   if (absl::Status submitted = submit(entry); !submitted.ok()) return submitted;
-  count(entry);
+  // It came from a peer: until it is committed, it counts for has_room().
+  entry.counted = true;
+  uncommitted_bytes_ += entry.memory_bytes();
+  worker.uncommitted_bytes += entry.memory_bytes();
   shard_.at.last = entry.index;
   shard_.clock.saw(static_cast<uint64_t>(entry.time_ms), worker.steady_ms);
   return absl::OkStatus();
@@ -129,13 +124,6 @@ absl::Status EntryLog::check(const ReplicaEntry& entry) {
     return absl::InvalidArgumentError("the entry's values are larger than this node has memory for (--memory)");
   };
   return check_entry(entry.payload, keys_, fits);
-}
-
-/// The entry came from a peer: until it is committed, it counts for has_room().
-void EntryLog::count(Entry& entry) {
-  entry.counted = true;
-  uncommitted_bytes_ += entry.memory_bytes();
-  shard_.worker.uncommitted_bytes += entry.memory_bytes();
 }
 
 void EntryLog::uncount(Entry& entry) {
@@ -226,10 +214,6 @@ Entry* EntryLog::find(uint64_t index) const {
   return at < entries_.size() ? entries_[at] : nullptr;
 }
 
-uint64_t EntryLog::first_index() const {
-  return entries_.empty() ? shard_.at.last + 1 : entries_.front()->index;
-}
-
 uint64_t EntryLog::trim(uint64_t needed_from, size_t bytes_max) {
   while (!entries_.empty()) {
     Entry& entry = *entries_.front();
@@ -246,7 +230,7 @@ uint64_t EntryLog::trim(uint64_t needed_from, size_t bytes_max) {
     if (entry.in_row) rows_.add_old(entry.index);
     entry.drop();
   }
-  return first_index();
+  return entries_.empty() ? shard_.at.last + 1 : entries_.front()->index;
 }
 
 // --- Reads of a replica that does not lead

@@ -31,14 +31,6 @@
 
 namespace skua::kv {
 
-/// The state that a replicated shard finds when it is opened (replica_rows.h).
-struct ReplicaStart {
-  uint64_t applied_index = 0;
-  std::string runs;  ///< epoch runs of the last barrier that was applied; empty: none was applied
-  /// Entries behind applied_index that are in this replica's log. Views, until the shard changes next.
-  std::vector<ReplicaEntry> tail{};
-};
-
 /// What a replicated shard tells and asks about its entries. Called on the worker's thread, perhaps in the middle of a
 /// call of the shard, so it must not call back.
 class EntryObserver {
@@ -65,8 +57,8 @@ class EntryLog {
   EntryLog(const EntryLog&) = delete;
   EntryLog& operator=(const EntryLog&) = delete;
 
-  /// The state that the shard was opened with. Call it before the shard changes.
-  [[nodiscard]] ReplicaStart start() const;
+  /// The epoch runs of the last barrier that was applied before the shard was opened (replica_rows.h); empty: none was.
+  [[nodiscard]] const std::string& runs() const { return runs_; }
 
   /// `observer` lives until close(). Null: nobody is told.
   void set_observer(EntryObserver* observer) { observer_ = observer; }
@@ -124,7 +116,6 @@ class EntryLog {
   // --- Entries kept for peers
   /// Null: the entry is not kept. Valid until the next call that changes the shard; if it is pinned, until unpin().
   [[nodiscard]] Entry* find(uint64_t index) const;
-  [[nodiscard]] uint64_t first_index() const;
   /// Forgets the oldest entries, as far as the database has them. Entries below `needed_from` go while more than a
   /// quarter of `bytes_max` is kept, later entries while more than `bytes_max` is kept. Returns the first index that is
   /// kept.
@@ -153,7 +144,6 @@ class EntryLog {
  private:
   [[nodiscard]] absl::Status submit(Entry& entry);
   [[nodiscard]] absl::Status check(const ReplicaEntry& entry);
-  void count(Entry& entry);
   void uncount(Entry& entry);
 
   ShardContext& shard_;
@@ -162,9 +152,9 @@ class EntryLog {
   TailRows::Entries entries_;  // in the order of their indices, without gaps, up to the shard's last one
   size_t bytes_ = 0;           // of the payloads in entries_
   uint64_t commit_limit_ = 0;
-  size_t uncommitted_bytes_ = 0;                // of entries that were counted
-  UncommittedKeys uncommitted_;                 // of entries that are not in memory, while a backup answers reads
-  const std::string runs_;                      // of the last barrier that was applied before the shard was opened
+  size_t uncommitted_bytes_ = 0;  // of entries that were counted
+  UncommittedKeys uncommitted_;   // of entries that are not in memory, while a backup answers reads
+  const std::string runs_;
   absl::flat_hash_set<std::string_view> keys_;  // scratch of check()
 
   EntryObserver* observer_ = nullptr;

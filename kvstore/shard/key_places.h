@@ -40,14 +40,10 @@ class KeyPlaces {
 
   /// The place with this hash for which `is_it(place)` is true; null: there is none. Valid until the next change.
   template <typename IsIt>
-  [[nodiscard]] Place* find(uint64_t hash, IsIt is_it) {
-    if (empty()) return nullptr;
-    Slot& slot = slots_[search(word_of(hash), is_it)];
-    return slot.word == 0 ? nullptr : &slot.place;
-  }
-  template <typename IsIt>
   [[nodiscard]] const Place* find(uint64_t hash, IsIt is_it) const {
-    return const_cast<KeyPlaces*>(this)->find(hash, is_it);
+    if (empty()) return nullptr;
+    const Slot& slot = slots_[search(word_of(hash), is_it)];
+    return slot.word == 0 ? nullptr : &slot.place;
   }
 
   /// Adds `place` if there is none with this hash for which `is_it(place)` is true. Returns the one that is there then,

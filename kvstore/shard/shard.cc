@@ -104,7 +104,6 @@ void Shard::follow() {
   WriteList cut = queue_.cut([this](const WriteOp& op) { return may_leave_queue(op); });
   while (!cut.empty()) {
     WriteOp& op = cut.pop();
-    op.drop_results();
     op.answer(KvStatus::kAborted,
               "the shard has another primary now; the write may yet be committed: try again with the same request id");
     finish(op);

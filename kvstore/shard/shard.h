@@ -128,7 +128,6 @@ class Shard {
   void replicate();
   /// Only of a replicated shard.
   [[nodiscard]] EntryLog& entries() { return *entries_; }
-  [[nodiscard]] const EntryLog& entries() const { return *entries_; }
   /// From now on the shard takes writes and makes them entries of `entry_epoch`. All entries must be committed and in
   /// memory (checked).
   void lead(uint64_t entry_epoch);
@@ -167,7 +166,6 @@ class Shard {
   /// See WorkerEngine::close_shard().
   void close(absl::AnyInvocable<void()> closed);
   [[nodiscard]] ShardClosing& closing() { return closing_; }
-  [[nodiscard]] const ShardClosing& closing() const { return closing_; }
   /// What the node's status shows; nullopt: nothing.
   [[nodiscard]] std::optional<TroubledShard> trouble() const;
 

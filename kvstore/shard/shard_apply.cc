@@ -14,12 +14,13 @@ namespace skua::kv {
 bool ShardApply::apply(WriteOp& op) {
   const Completion completion = op.is_attempt ? op.completion() : Completion{};
   if (!shard_.has_apply_gap) {
-    const Applied done = apply({.index = op.index,
-                                .record_ms = op.record_ms,
-                                .effects = op.effects(),
-                                .completion = op.is_attempt ? &completion : nullptr});
-    SKUA_CHECK(done != Applied::kTooLarge, "a write that memory could never take is refused when it is evaluated");
-    if (done == Applied::kNoRoom) {
+    const MemoryTier::Put done = apply({.index = op.index,
+                                        .record_ms = op.record_ms,
+                                        .effects = op.effects(),
+                                        .completion = op.is_attempt ? &completion : nullptr});
+    SKUA_CHECK(done != MemoryTier::Put::kTooLarge,
+               "a write that memory could never take is refused when it is evaluated");
+    if (done == MemoryTier::Put::kBackPressure) {
       if (!shard_.worker.draining) return false;
       shard_.has_apply_gap = true;
       shard_.applied.lacks_one.store(true, std::memory_order_release);
@@ -50,16 +51,15 @@ bool ShardApply::apply(Entry& entry) {
   while (const auto effect = reader.next()) effects.push_back({*effect, shard_.worker.hasher.hash(effect->key)});
   const auto& completion = reader.completion();
   const auto record_ms = static_cast<uint64_t>(entry.time_ms);
-  switch (apply({.index = entry.index,
-                 .record_ms = record_ms,
-                 .effects = effects,
-                 .completion = completion ? &*completion : nullptr,
-                 .runs = reader.barrier()})) {
-    case Applied::kNoRoom: return false;
-    case Applied::kTooLarge:
-      shard_.failure = absl::ResourceExhaustedError("an entry needs more memory than this node has (--memory)");
-      return true;
-    case Applied::kDone: break;
+  const MemoryTier::Put done = apply({.index = entry.index,
+                                      .record_ms = record_ms,
+                                      .effects = effects,
+                                      .completion = completion ? &*completion : nullptr,
+                                      .runs = reader.barrier()});
+  if (done == MemoryTier::Put::kBackPressure) return false;
+  if (done == MemoryTier::Put::kTooLarge) {
+    shard_.failure = absl::ResourceExhaustedError("an entry needs more memory than this node has (--memory)");
+    return true;
   }
   if (completion) attempts_.record(*completion, entry.index, record_ms);
   shard_.at.committed = entry.index;
@@ -68,23 +68,20 @@ bool ShardApply::apply(Entry& entry) {
   return true;
 }
 
-/// All of the record or nothing.
-ShardApply::Applied ShardApply::apply(const Record& record) {
+/// All of the record or nothing. Never kStale; kBackPressure also if the applier has no room.
+MemoryTier::Put ShardApply::apply(const Record& record) {
   Applier& applier = *shard_.worker.applier;
   const size_t rows = shard_.entries == nullptr ? 0 : shard_.entries->rows().rows_max();
   if (!applier.has_room(record.effects.size() + rows + 1)) {
     applier.take_now();
-    return Applied::kNoRoom;
+    return MemoryTier::Put::kBackPressure;
   }
   const MemoryTier::Put done = put(record);
-  if (done == MemoryTier::Put::kTooLarge) return Applied::kTooLarge;
-  if (done == MemoryTier::Put::kBackPressure) {
-    applier.hurry_all();
-    return Applied::kNoRoom;
-  }
+  if (done == MemoryTier::Put::kBackPressure) applier.hurry_all();
+  if (done != MemoryTier::Put::kDone) return done;
   hand_on(record);
   if (mutant(Mutant::kCleanWhenQueued)) shard_.worker.memory->mark_clean(shard_.number, record.index);
-  return Applied::kDone;
+  return MemoryTier::Put::kDone;
 }
 
 /// One effect alone is cheaper than a batch. But a database that was copied from a liar may hold versions that no entry

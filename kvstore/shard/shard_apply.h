@@ -42,10 +42,9 @@ class ShardApply {
     const Completion* completion = nullptr;  // null: it has none
     std::optional<ByteSpan> runs{};          // of a barrier
   };
-  enum class Applied : uint8_t { kDone, kNoRoom, kTooLarge };
 
   [[nodiscard]] bool apply(Entry& entry);
-  [[nodiscard]] Applied apply(const Record& record);
+  [[nodiscard]] MemoryTier::Put apply(const Record& record);
   [[nodiscard]] MemoryTier::Put put(const Record& record);
   void hand_on(const Record& record);
 

@@ -29,21 +29,22 @@ ShardLog::ShardLog(ShardContext& shard, uint64_t epoch)
 }
 
 absl::Status ShardLog::submit(WriteOp& op) {
-  const Record record{.index = op.index,
-                      .time_ms = static_cast<int64_t>(op.record_ms),
-                      .durability = shard_.worker.wanted(op.durability),
-                      .payload = op.encode_record(),
-                      .urgent = only_deletes(op)};
-  if (record.durability == Durability::kMemory) return submit_copy(op, record);
-  absl::Status submitted = submit(op, record);
+  const Durability durability = shard_.worker.wanted(op.durability);
+  if (durability == Durability::kMemory) return submit_copy(op);
+  const auto time_ms = static_cast<int64_t>(op.record_ms);
+  absl::Status submitted = submit({.header = {id_, op.index, epoch_, time_ms, RecordKind::kData, durability},
+                                   .payload = op.encode_record(),
+                                   .urgent = only_deletes(op),
+                                   .context = static_cast<LogOp*>(&op)});
   if (submitted.ok()) op.state = WriteOp::State::kInLog;
   return submitted;
 }
 
-absl::Status ShardLog::submit_copy(WriteOp& op, const Record& record) {
-  Entry& entry = shard_.worker.entries.acquire(shard_.shard, record.index, epoch_, record.time_ms, record.durability);
-  entry.urgent = record.urgent;
-  for (const ByteSpan piece : record.payload) entry.payload.append(as_string_view(piece));
+absl::Status ShardLog::submit_copy(WriteOp& op) {
+  Entry& entry = shard_.worker.entries.acquire(shard_.shard, op.index, epoch_, static_cast<int64_t>(op.record_ms),
+                                               Durability::kMemory);
+  for (const ByteSpan piece : op.encode_record()) entry.payload.append(as_string_view(piece));
+  entry.urgent = only_deletes(op);
   absl::Status submitted = submit(entry);
   if (!submitted.ok()) {
     shard_.worker.entries.release(entry);
@@ -57,26 +58,20 @@ absl::Status ShardLog::submit_copy(WriteOp& op, const Record& record) {
 }
 
 absl::Status ShardLog::submit(Entry& entry, ByteSpan head) {
-  absl::Status submitted = submit(entry, {.index = entry.index,
-                                          .time_ms = entry.time_ms,
-                                          .durability = entry.durability,
-                                          .payload = {head, as_byte_span(entry.payload), {}},
-                                          .urgent = entry.urgent});
+  absl::Status submitted =
+      submit({.header = {id_, entry.index, epoch_, entry.time_ms, RecordKind::kData, entry.durability},
+              .payload = {head, as_byte_span(entry.payload), {}},
+              .urgent = entry.urgent,
+              .context = static_cast<LogOp*>(&entry)});
   entry.in_log = submitted.ok();
   return submitted;
 }
 
-absl::Status ShardLog::submit(LogOp& op, const Record& record) {
-  if (!started_ || record.index <= start_index_) {
-    if (absl::Status started = start(record.index - 1); !started.ok()) return started;
+absl::Status ShardLog::submit(LogSubmission&& record) {
+  if (const uint64_t index = record.header.index; !started_ || index <= start_index_) {
+    if (absl::Status started = start(index - 1); !started.ok()) return started;
   }
-  LogSubmission submission;
-  submission.header = {
-      .shard = id_, .index = record.index, .epoch = epoch_, .time = record.time_ms, .durability = record.durability};
-  submission.payload = record.payload;
-  submission.urgent = record.urgent;
-  submission.context = &op;
-  if (absl::Status submitted = shard_.worker.submit(std::move(submission)); !submitted.ok()) return submitted;
+  if (absl::Status submitted = shard_.worker.submit(std::move(record)); !submitted.ok()) return submitted;
   ++in_log_;
   record_epoch_ = epoch_;
   return absl::OkStatus();
@@ -85,13 +80,8 @@ absl::Status ShardLog::submit(LogOp& op, const Record& record) {
 absl::Status ShardLog::start(uint64_t index) {
   LogOp& op = starts_.emplace_back(LogOp::Kind::kShardStart);
   op.shard = &shard_.shard;
-  LogSubmission submission;
-  submission.header = {.shard = id_,
-                       .index = index,
-                       .epoch = epoch_,
-                       .time = static_cast<int64_t>(shard_.worker.now_ms),
-                       .kind = RecordKind::kShardStart};
-  submission.context = &op;
+  const auto now_ms = static_cast<int64_t>(shard_.worker.now_ms);
+  LogSubmission submission{.header = {id_, index, epoch_, now_ms, RecordKind::kShardStart}, .context = &op};
   if (absl::Status submitted = shard_.worker.submit(std::move(submission)); !submitted.ok()) {
     starts_.pop_back();
     return submitted;
@@ -107,17 +97,14 @@ void ShardLog::begin_anew() {
 }
 
 bool ShardLog::end() {
-  LogSubmission submission;
-  submission.header = {.shard = id_, .kind = RecordKind::kShardEnd};
-  submission.context = &end_;
-  return shard_.worker.submit(std::move(submission)).ok();
+  return shard_.worker.submit({.header = {.shard = id_, .kind = RecordKind::kShardEnd}, .context = &end_}).ok();
 }
 
 void ShardLog::take_back(LogOp& op) {
   --in_log_;
-  if (!op.outcome.ok()) {
-    shard_.worker.note_refused(op.outcome);
-    if (shard_.worker.log_failure.ok() && shard_.entries == nullptr) refuse(op.outcome);
+  if (!op.outcome.ok() && shard_.worker.log_failure.ok()) {
+    if (absl::IsResourceExhausted(op.outcome)) shard_.worker.applier->free_log();
+    if (shard_.entries == nullptr) refuse(op.outcome);
   }
   if (op.kind == LogOp::Kind::kWrite) return write_back(static_cast<WriteOp&>(op));
   if (op.kind == LogOp::Kind::kShardStart) return start_back(op);

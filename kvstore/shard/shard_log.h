@@ -12,13 +12,13 @@
 #define SKUA_KVSTORE_SHARD_SHARD_LOG_H_
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "kvstore/log/log_writer.h"
 #include "kvstore/log/record.h"
 #include "kvstore/shard/entry.h"
 #include "kvstore/shard/log_op.h"
@@ -73,16 +73,9 @@ class ShardLog {
   void forget_unlogged();
 
  private:
-  struct Record {
-    uint64_t index = 0;
-    int64_t time_ms = 0;
-    Durability durability = Durability::kSync;
-    std::array<ByteSpan, 3> payload{};
-    bool urgent = false;
-  };
-  [[nodiscard]] absl::Status submit(LogOp& op, const Record& record);
+  [[nodiscard]] absl::Status submit(LogSubmission&& record);
   [[nodiscard]] absl::Status start(uint64_t index);
-  [[nodiscard]] absl::Status submit_copy(WriteOp& op, const Record& record);
+  [[nodiscard]] absl::Status submit_copy(WriteOp& op);
   void write_back(WriteOp& op);
   void start_back(LogOp& op);
   void copy_back(Entry& entry);

@@ -25,10 +25,8 @@ void ShardReads::fetch(FetchOp& op, MemoryTier::Ticket ticket) {
     return;
   }
   KeyFetch& fetch = worker.fetches.acquire(shard_.shard, op.key, ticket);
-  ++worker.counters.fetches;
   fetch.first_read = fetch.last_read = &op;
-  if (absl::Status submitted = worker.readers.submit(fetch); !submitted.ok()) {
-    worker.fetches.release(fetch);
+  if (absl::Status submitted = worker.submit(fetch); !submitted.ok()) {
     op.status = std::move(submitted);
     return worker.events.fetch_done(op);
   }

@@ -27,33 +27,31 @@ absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options
                                                                    const ReplicaNotes& notes, Shard& shard,
                                                                    ReplicaHost& host, const MachineClock& clock) {
   shard.replicate();
-  const ReplicaStart start = shard.entries().start();
-  Replica::Restart restart;
-  restart.view = notes.view;
-  restart.doubt = notes.doubt;
-  restart.commit_index = start.applied_index;
-  if (start.runs.empty()) {
-    if (start.applied_index != 0) {
+  EntryLog& entries = shard.entries();
+  const uint64_t applied_index = shard.indices().committed;
+  Replica::Restart restart{.view = notes.view, .log = {}, .commit_index = applied_index, .doubt = notes.doubt};
+  if (entries.runs().empty()) {
+    if (applied_index != 0) {
       return absl::DataLossError("the shard has data, but no record of which primaries wrote it");
     }
   } else {
-    auto log = decode_epoch_history(as_byte_span(start.runs));
+    auto log = decode_epoch_history(as_byte_span(entries.runs()));
     if (!log) return absl::DataLossError("the shard's record of which primaries wrote it is damaged");
     restart.log = *std::move(log);
     // The runs end with the last barrier. The entries that were applied after it have the same epoch.
-    if (restart.log.last_index() > start.applied_index || start.applied_index > EpochHistory::kIndexMax) {
+    if (restart.log.last_index() > applied_index || applied_index > EpochHistory::kIndexMax) {
       return absl::DataLossError("the shard's record of which primaries wrote it is not of the data that it has");
     }
-    restart.log.extend_to(start.applied_index);
+    restart.log.extend_to(applied_index);
   }
-  for (const ReplicaEntry& entry : start.tail) {
-    if (entry.epoch < restart.log.last().epoch) {
+  for (uint64_t index = applied_index + 1; const Entry* const entry = entries.find(index); ++index) {
+    if (entry->epoch < restart.log.last().epoch) {
       // The row is from a life of the replica whose damaged data were dropped. A copy took their place, and ends in a
       // later epoch.
-      shard.entries().truncate(restart.log.last_index());
+      entries.truncate(restart.log.last_index());
       break;
     }
-    restart.log.append(entry.epoch);
+    restart.log.append(entry->epoch);
   }
   return std::unique_ptr<ShardReplica>(
       new ShardReplica(options, self, std::move(restart), notes.may_unsync, shard, host, clock));
@@ -108,20 +106,9 @@ absl::Status ShardReplica::on_message(const ReplicaId& from, const ReplicaMessag
   return std::exchange(refusal_, absl::OkStatus());
 }
 
-void ShardReplica::peer_failed(NodeId peer, TimeNs now) {
-  replica_.peer_failed(peer, now, out_);
-  act({}, now);
-}
-
-void ShardReplica::peer_ready(NodeId peer, TimeNs now) {
+void ShardReplica::on_link(NodeId peer, LinkInput input, TimeNs now) {
   if (failed_) return;
-  replica_.peer_ready(peer, now, out_);
-  act({}, now);
-}
-
-void ShardReplica::peer_has_room(NodeId peer, TimeNs now) {
-  if (failed_) return;
-  replica_.peer_has_room(peer, now, out_);
+  (replica_.*input)(peer, now, out_);
   act({}, now);
 }
 
@@ -185,10 +172,6 @@ void ShardReplica::trim(TimeNs now) {
   replica_.set_first_available(shard_.entries().trim(needed_from, bytes_max));
 }
 
-uint64_t ShardReplica::hold_entries() {
-  return *holds_.insert(shard_.db().applied_index() + 1);
-}
-
 void ShardReplica::release_entries(uint64_t hold) {
   const auto held = holds_.find(hold);
   if (held != holds_.end()) holds_.erase(held);
@@ -200,16 +183,7 @@ absl::StatusOr<Append> ShardReplica::read_tail(NodeId reader, uint64_t after, si
   const uint64_t committed = std::min(replica_.commit_index(), shard_.indices().committed);
   if (after > committed)
     return absl::InvalidArgumentError("this replica has not committed what it is asked to go on from");
-  uint64_t last = after;
-  size_t bytes = 0;
-  while (last < committed && pinned.size() < kTailEntriesMax && (pinned.empty() || bytes < bytes_max)) {
-    Entry* const entry = shard_.entries().find(last + 1);
-    if (entry == nullptr) break;
-    entry->pin();
-    pinned.push_back(entry);
-    bytes += entry->payload.size();
-    ++last;
-  }
+  pin_entries(after + 1, std::min(committed, after + kTailEntriesMax), bytes_max, pinned);
   if (pinned.empty() && after < committed) {
     return absl::OutOfRangeError("what follows the copy is not kept any more");
   }
@@ -217,7 +191,7 @@ absl::StatusOr<Append> ShardReplica::read_tail(NodeId reader, uint64_t after, si
   if (tail_readers_.size() < kTailReadersMax || tail_readers_.contains(reader)) {
     tail_readers_[reader] = {after + 1, now};
   }
-  return replica_.make_append(after + 1, last);
+  return replica_.make_append(after + 1, after + pinned.size());
 }
 
 void ShardReplica::flush(TimeNs now) {
@@ -388,21 +362,26 @@ void ShardReplica::join_sends() {
   sends.resize(kept);
 }
 
+/// Pins the kept entries first..last and adds them to `pinned`, which is empty: up to about `bytes_max` bytes, and no
+/// entry behind one that is not kept.
+void ShardReplica::pin_entries(uint64_t first, uint64_t last, size_t bytes_max, std::vector<Entry*>& pinned) const {
+  size_t bytes = 0;
+  for (uint64_t index = first; index <= last && (index == first || bytes < bytes_max); ++index) {
+    Entry* const entry = shard_.entries().find(index);
+    if (entry == nullptr) return;
+    entry->pin();
+    pinned.push_back(entry);
+    bytes += entry->payload.size();
+  }
+}
+
 void ShardReplica::send_entries(const ReplicaOutput::Send& send) {
   uint64_t first = send.first;
   while (first <= send.last && replica_.may_send(send.to)) {
     pinned_.clear();
-    size_t bytes = 0;
-    uint64_t last = first;
-    for (uint64_t index = first; index <= send.last && (index == first || bytes < kSendBytesMax); ++index) {
-      Entry* const entry = shard_.entries().find(index);
-      if (entry == nullptr) break;
-      entry->pin();
-      pinned_.push_back(entry);
-      bytes += entry->payload.size();
-      last = index;
-    }
+    pin_entries(first, send.last, kSendBytesMax, pinned_);
     if (pinned_.empty()) return;  // the entry was truncated or trimmed meanwhile; the peer asks again
+    const uint64_t last = first + pinned_.size() - 1;
     const size_t sent = host_.send_entries(id(), send.to, replica_.make_append(first, last), pinned_);
     if (sent < pinned_.size()) replica_.send_refused(send.to, first + sent);
     first = last + 1;

@@ -109,12 +109,9 @@ class ShardReplica final : public EntryObserver {
   /// INVALID_ARGUMENT: an entry cannot be taken here, however often it is sent: the message says why.
   [[nodiscard]] absl::Status on_message(const ReplicaId& from, const ReplicaMessage& message,
                                         std::span<const ReplicaEntry> entries, TimeNs now);
-  /// The link to the peer broke, or could not be made.
-  void peer_failed(NodeId peer, TimeNs now);
-  /// The link to the peer is open.
-  void peer_ready(NodeId peer, TimeNs now);
-  /// The link to the peer was full, and has room again.
-  void peer_has_room(NodeId peer, TimeNs now);
+  /// What has become of the link to a peer: Replica::peer_failed, peer_ready or peer_has_room.
+  using LinkInput = void (Replica::*)(NodeId peer, TimeNs now, ReplicaOutput& out);
+  void on_link(NodeId peer, LinkInput input, TimeNs now);
   /// From the shard, perhaps in the middle of one of its calls. What follows from it is done by flush().
   void proposed(const ReplicaEntry& entry) override;
   void log_moved(bool refused) override;
@@ -154,7 +151,7 @@ class ShardReplica final : public EntryObserver {
   [[nodiscard]] bool gives_copies() const { return !failed_ && replica_.role() == ReplicaRole::kPrimary; }
   /// From now on entries that the database does not have yet are kept, up to Options::hold_bytes. So whoever gets a
   /// copy of the database finds the entries that follow. Returns a hold, to be given back by release_entries().
-  [[nodiscard]] uint64_t hold_entries();
+  [[nodiscard]] uint64_t hold_entries() { return *holds_.insert(shard_.db().applied_index() + 1); }
   void release_entries(uint64_t hold);
   /// For node `reader`, which has a copy of the database and the entries up to `after`. Pins the committed entries that
   /// follow, up to about `bytes_max` bytes, and adds them to `pinned`; the caller unpins them. Keeps the entries from
@@ -184,6 +181,7 @@ class ShardReplica final : public EntryObserver {
   void accept(std::span<const ReplicaEntry> entries, TimeNs now);
   void append_barrier(TimeNs now);
   void join_sends();
+  void pin_entries(uint64_t first, uint64_t last, size_t bytes_max, std::vector<Entry*>& pinned) const;
   void send_entries(const ReplicaOutput::Send& send);
   void report_progress(TimeNs now);
   void note_unsynced();

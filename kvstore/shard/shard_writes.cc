@@ -203,7 +203,6 @@ void Shard::fail(WriteOp& op) {
   const bool in_doubt = op.state == WriteOp::State::kFailed && !log_failure.ok();
   context_.in_doubt |= in_doubt;
   if (op.state == WriteOp::State::kFailed) queue_.withdraw(op);
-  op.drop_results();
   if (in_doubt) return op.answer(KvStatus::kStorageFailed, std_view(log_failure.message()));
   if (!log_failure.ok()) return op.answer(KvStatus::kShardReadOnly, std_view(log_failure.message()));
   op.answer(KvStatus::kResourceExhausted, std_view(log_.refusal().message()));

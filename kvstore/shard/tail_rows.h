@@ -38,7 +38,6 @@ class TailRows {
 
   /// The row of this entry is not needed any more. It is deleted with a later record.
   void add_old(uint64_t index) { old_.push_back(index); }
-  void add_old(const std::vector<uint64_t>& indices) { old_.insert(old_.end(), indices.begin(), indices.end()); }
   /// Appends what is to be written to the database with the record `index`: the deletion of some old rows, and, if
   /// `runs` is given, the epoch runs of the barrier that the record is.
   void append_for(uint64_t index, std::optional<ByteSpan> runs, std::vector<AppliedEffect>& out);

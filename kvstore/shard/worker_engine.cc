@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -14,17 +15,13 @@ absl::StatusOr<std::unique_ptr<WorkerEngine>> WorkerEngine::create(const Options
                                                                    std::unique_ptr<Log> log, ReaderPool& readers) {
   auto memory = MemoryTier::create(options.memory);
   if (!memory.ok()) return memory.status();
-  std::unique_ptr<WorkerEngine> engine(
-      new WorkerEngine(options, std::move(events), std::move(device), *std::move(memory), readers));
-  engine->start(std::move(log));
-  return engine;
+  return std::unique_ptr<WorkerEngine>(
+      new WorkerEngine(options, std::move(events), std::move(device), std::move(log), *std::move(memory), readers));
 }
 
 WorkerEngine::WorkerEngine(const Options& options, Events events, std::unique_ptr<Device> device,
-                           std::unique_ptr<MemoryTier> memory, ReaderPool& readers)
-    : device_(std::move(device)), worker_(options, std::move(events), std::move(memory), readers) {}
-
-void WorkerEngine::start(std::unique_ptr<Log> log) {
+                           std::unique_ptr<Log> log, std::unique_ptr<MemoryTier> memory, ReaderPool& readers)
+    : device_(std::move(device)), worker_(options, std::move(events), std::move(memory), readers) {
   worker_.log = std::make_unique<LogWriter>(
       std::move(log), worker_.options.log,
       [this](std::span<const LogSubmission> group, const absl::Status& health) { group_done(group, health); });
@@ -41,9 +38,10 @@ WorkerEngine::~WorkerEngine() {
   worker_.log.reset();
 }
 
-void WorkerEngine::stop() {
+bool WorkerEngine::stop() {
   worker_.applier->stop();
   worker_.log->stop();
+  return log_writer_health().ok();
 }
 
 void WorkerEngine::set_short_of_room(bool is_short) {
@@ -69,26 +67,14 @@ void WorkerEngine::retry_stalled() {
 }
 
 WorkerEngine::Counters WorkerEngine::counters() const {
-  Counters now;
-  static_cast<WorkerCounters&>(now) = worker_.counters;
-  now.memory = worker_.memory->counters();
-  now.log = worker_.log->counters();
-  now.applier = worker_.applier->counters();
-  now.applier_queue = worker_.applier->queued();
-  now.log_health = worker_.log->health();
-  return now;
+  return {worker_.counters,          worker_.memory->counters(), worker_.log->counters(), worker_.applier->counters(),
+          worker_.applier->queued(), worker_.log->health()};
 }
 
 // --- Shards
 
 Shard& WorkerEngine::open_shard(ShardDb& db, uint64_t epoch) {
   return *shards_.emplace_back(std::make_unique<Shard>(worker_, db, epoch));
-}
-
-/// The applier has let go of the shard.
-void WorkerEngine::finish_close(Shard& shard, const absl::Status& flushed) {
-  if (auto lacks = shard.closing().let_go(flushed)) unclosed_.push_back(*std::move(lacks));
-  if (shard.closing().is_gone()) forget(shard);
 }
 
 void WorkerEngine::forget(Shard& shard) {
@@ -128,13 +114,17 @@ void WorkerEngine::group_done(std::span<const LogSubmission> group, const absl::
     synced = synced || (op->outcome.ok() && is_synced(op->log_durability));
     if (op->kind == LogOp::Kind::kWrite || op->kind == LogOp::Kind::kEntry) ++writes;
   }
-  worker_.events.post([this, first, writes, synced, health] {
-    if (!health.ok()) worker_.note_log_failed(health);
-    finish_group(first, writes, synced);
-  });
+  worker_.events.post([this, first, writes, synced, health] { finish_group(first, writes, synced, health); });
 }
 
-void WorkerEngine::finish_group(LogOp* first, size_t writes, bool synced) {
+void WorkerEngine::finish_group(LogOp* first, size_t writes, bool synced, const absl::Status& health) {
+  // The shards must know of the failure before the records come back because of it.
+  if (!health.ok() && worker_.log_failure.ok()) {
+    worker_.log_failure = absl::Status(
+        health.code(),
+        absl::StrCat("the worker's log failed, and its shards refuse writes until the node is started again: ",
+                     health.message()));
+  }
   for (LogOp *op = first, *next = nullptr; op != nullptr; op = next) {
     next = op->next;
     if (op->kind == LogOp::Kind::kShardEnd) {
@@ -159,7 +149,9 @@ void WorkerEngine::round_done(std::vector<Applier::Report>& reports) {
     worker_.applier->taken(report.effects);
     auto& shard = *static_cast<Shard*>(report.shard->context);
     shard.take_report(report);
-    if (report.closed) finish_close(shard, report.failure);
+    if (!report.closed) continue;
+    if (auto lacks = shard.closing().let_go(report.failure)) unclosed_.push_back(*std::move(lacks));
+    if (shard.closing().is_gone()) forget(shard);
   }
   retry_stalled();
   for (ShardClosing* closing : std::exchange(worker_.closing, {})) closing->go_on();

@@ -112,8 +112,9 @@ class WorkerEngine {
   /// database.
   void drain() { worker_.draining = true; }
   /// Applies everything, flushes it, closes the log and ends the threads. Call it when nothing is unfinished. Thread:
-  /// any but the worker's, which must go on running posted tasks; or any if the worker's thread has ended.
-  void stop();
+  /// any but the worker's, which must go on running posted tasks; or any if the worker's thread has ended. False: the
+  /// log had failed.
+  bool stop();
   /// OK, or why the worker's log takes no more records.
   [[nodiscard]] const absl::Status& log_health() const { return worker_.log_failure; }
   /// The health that the log's own thread knows. It may be newer than log_health(). Thread: any.
@@ -129,14 +130,12 @@ class WorkerEngine {
   void hurry_applier() { worker_.applier->hurry_all(); }
 
  private:
-  WorkerEngine(const Options& options, Events events, std::unique_ptr<Device> device,
+  WorkerEngine(const Options& options, Events events, std::unique_ptr<Device> device, std::unique_ptr<Log> log,
                std::unique_ptr<MemoryTier> memory, ReaderPool& readers);
-  void start(std::unique_ptr<Log> log);
   void group_done(std::span<const LogSubmission> group, const absl::Status& health);
-  void finish_group(LogOp* first, size_t writes, bool synced);
+  void finish_group(LogOp* first, size_t writes, bool synced, const absl::Status& health);
   void round_done(std::vector<Applier::Report>& reports);
   void retry_stalled();
-  void finish_close(Shard& shard, const absl::Status& flushed);
   void forget(Shard& shard);
 
   const std::unique_ptr<Device> device_;

@@ -102,14 +102,16 @@ struct WorkerResources {
   std::vector<MemoryTier::BatchWrite> batch_writes;
   std::vector<AppliedEffect> rows;
 
-  /// The log has failed. Comes before the records that it gives back because of that.
-  void note_log_failed(const absl::Status& why);
-  /// The log has given back a record with this outcome, which is not OK.
-  void note_refused(const absl::Status& outcome);
-
   [[nodiscard]] absl::Status submit(LogSubmission&& submission) {
     log_waits = options.log_wake == LogWriter::Wake::kLater;
     return log->submit(std::move(submission), options.log_wake);
+  }
+  /// Gives the read to a reader. Errors: no reader takes it; then it is released.
+  [[nodiscard]] absl::Status submit(KeyFetch& fetch) {
+    ++counters.fetches;
+    absl::Status submitted = readers.submit(fetch);
+    if (!submitted.ok()) fetches.release(fetch);
+    return submitted;
   }
   [[nodiscard]] Durability wanted(Durability asked) const {
     return asked == Durability::kDefault ? options.durability : asked;

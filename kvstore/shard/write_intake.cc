@@ -19,7 +19,12 @@ void WriteIntake::take(WriteOp& op) {
 }
 
 void WriteIntake::dispatch(WriteOp& op) {
-  if (op.is_batch()) return begin_batch(op);
+  if (op.is_batch()) {
+    if (op.work == nullptr) op.work = std::make_unique<BatchWork>();
+    op.work->begin(op.batch, shard_.worker.hasher);
+    barrier_ = &op;
+    return try_batch();
+  }
   if (!parked_.empty() && !mutant(Mutant::kOvertakeParked)) {
     const auto parked = parked_.find(op.mutation.key);
     if (parked != parked_.end()) return parked->second->writes.push(op);
@@ -71,9 +76,7 @@ void WriteIntake::evaluate_one(WriteOp& op, const Read* read) {
 void WriteIntake::park(WriteOp& op, MemoryTier::Ticket ticket) {
   WorkerResources& worker = shard_.worker;
   KeyFetch& fetch = worker.fetches.acquire(shard_.shard, op.mutation.key, ticket);
-  ++worker.counters.fetches;
-  if (const absl::Status submitted = worker.readers.submit(fetch); !submitted.ok()) {
-    worker.fetches.release(fetch);
+  if (const absl::Status submitted = worker.submit(fetch); !submitted.ok()) {
     op.answer(KvStatus::kResourceExhausted, std_view(submitted.message()));
     return shard_.shard.finish(op);
   }
@@ -105,13 +108,6 @@ void WriteIntake::unpark(KeyFetch& fetch) {
 
 // --- Batches
 
-void WriteIntake::begin_batch(WriteOp& op) {
-  if (op.work == nullptr) op.work = std::make_unique<BatchWork>();
-  op.work->begin(op.batch, shard_.worker.hasher);
-  barrier_ = &op;
-  try_batch();
-}
-
 /// If no read is missing, evaluates the batch that is the barrier. There is no barrier then.
 void WriteIntake::try_batch() {
   WriteOp& op = *barrier_;
@@ -134,27 +130,22 @@ void WriteIntake::resume() {
 /// True: the state of all keys that the batch needs is at hand. False: reads are under way.
 bool WriteIntake::gather(WriteOp& op) {
   BatchWork& work = *op.work;
+  WorkerResources& worker = shard_.worker;
   for (const BatchWork::Needed& needed : work.needed()) {
-    if (work.fetching() == kBatchReadsMax || !work.failure().ok()) break;
-    gather_key(work, needed);
+    if (work.fetching() == kBatchReadsMax) break;
+    const HashedKey key = shard_.hashed(needed.key);
+    if (queue_.pending(key) || work.fetched(needed.key)) continue;
+    const MemoryTier::Lookup found = shard_.get(key);
+    if (found.found != MemoryTier::Found::kMiss) continue;
+    KeyFetch& fetch = worker.fetches.acquire(shard_.shard, needed.key, found.ticket);
+    fetch.for_batch = &needed;
+    if (absl::Status submitted = worker.submit(fetch); !submitted.ok()) {
+      work.fail(std::move(submitted));
+      break;
+    }
+    work.begin_fetch(needed.key);
   }
   return work.fetching() == 0;
-}
-
-void WriteIntake::gather_key(BatchWork& work, const BatchWork::Needed& needed) {
-  const HashedKey key = shard_.hashed(needed.key);
-  if (queue_.is_pending(key) || work.fetched(needed.key)) return;
-  const MemoryTier::Lookup found = shard_.get(key);
-  if (found.found != MemoryTier::Found::kMiss) return;
-  WorkerResources& worker = shard_.worker;
-  KeyFetch& fetch = worker.fetches.acquire(shard_.shard, needed.key, found.ticket);
-  ++worker.counters.fetches;
-  fetch.for_batch = &needed;
-  if (absl::Status submitted = worker.readers.submit(fetch); !submitted.ok()) {
-    worker.fetches.release(fetch);
-    return work.fail(std::move(submitted));
-  }
-  work.begin_fetch(needed.key);
 }
 
 void WriteIntake::evaluate_batch(WriteOp& op) {
@@ -169,12 +160,8 @@ void WriteIntake::evaluate_batch(WriteOp& op) {
       op.result = {KvStatus::kOk, 0, 0};
       op.not_applied = true;
       break;
-    case BatchWork::Outcome::kTooLarge:
-      op.results.clear();
-      shard.refuse_record(op, work.record_bytes());
-      break;
+    case BatchWork::Outcome::kTooLarge: shard.refuse_record(op, work.record_bytes()); break;
     case BatchWork::Outcome::kTooMuch:
-      op.results.clear();
       op.answer(KvStatus::kInvalidArgument,
                 absl::StrCat("its operations on the same keys, one after the other, make values of more than ",
                              BatchWork::kMadeShare * shard.payload_bytes_max(), " bytes in all; split it"));

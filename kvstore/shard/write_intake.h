@@ -47,11 +47,9 @@ class WriteIntake {
   void park(WriteOp& op, MemoryTier::Ticket ticket);
   void unpark(KeyFetch& fetch);
 
-  void begin_batch(WriteOp& op);
   void try_batch();
   void resume();
   [[nodiscard]] bool gather(WriteOp& op);
-  void gather_key(BatchWork& work, const BatchWork::Needed& needed);
   void evaluate_batch(WriteOp& op);
   [[nodiscard]] CurrentState state_before(const BatchWork& work, const HashedKey& key, PinnedValue& pin);
 

@@ -28,12 +28,9 @@ void WriteOp::reset(Shard& owner) {
 void WriteOp::answer(KvStatus status, std::string_view text) {
   state = State::kAnswered;
   result = {status, 0};
-  why = text;
-}
-
-void WriteOp::drop_results() {
   results.clear();
   not_applied = false;
+  why = text;
 }
 
 void WriteOp::drop_scratch() {

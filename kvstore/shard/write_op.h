@@ -57,10 +57,8 @@ struct WriteOp final : LogOp {
   // --- The following is the shard's.
   /// Forgets what an earlier use of the op left.
   void reset(Shard& owner);
-  /// The write has no effect, and this is its answer.
+  /// The write has no effect as a whole, and this is its answer. A batch's results are dropped.
   void answer(KvStatus status, std::string_view text);
-  /// The write failed as a whole after its evaluation. answer() says why.
-  void drop_results();
   /// The write is answered: gives back the memory that only its evaluation needed.
   void drop_scratch();
 

@@ -55,9 +55,6 @@ class WriteQueue {
     return newest.value ? CurrentState{found->op->index, *newest.value, newest.expires_at, newest.mark}
                         : CurrentState{};
   }
-  [[nodiscard]] bool is_pending(const HashedKey& key) const {
-    return pending_.find(key.hash, IsOf{key.text}) != nullptr;
-  }
   /// The effects of the write are pending from now on. The write's bytes stay where they are until withdraw().
   void enter(WriteOp& op) {
     const std::span<const HashedEffect> effects = op.effects();

@@ -65,7 +65,7 @@ void Worker::run() {
   // The name is for people who look at top(1). A failure changes nothing.
   static_cast<void>(pthread_setname_np(pthread_self(), absl::StrCat("worker-", options_.index).c_str()));
   endpoint_->adopt_thread();
-  server_->bind_to_this_thread();
+  server_->engine().bind_to_this_thread();
   DurationNs wait_ns = kIdleWaitNs;
   while (!stopping_) {
     const size_t polled = guest_ == nullptr ? endpoint_->poll_or_wait(wait_ns) : endpoint_->poll();

@@ -125,7 +125,7 @@ class Worker final : public WorkerCommands {
   /// The steps of the end: see the head of this file.
   void drain();
   /// False: the log had failed.
-  bool stop_engine() { return server_->stop_engine(); }
+  bool stop_engine() { return server_->engine().stop(); }
   void stop();
 
  private:

@@ -333,7 +333,7 @@ void WorkerReplication::on_peer_failed(PeerAddress peer, const absl::Status& why
   tell_lost(peer.node, why);
   // The peer's Appends are lost with its session, or will not be answered any more. Their senders send them again.
   end_appends([peer](const RemoteReplica& sender) { return sender.node == peer.node; });
-  server_->shards().peer_failed(peer.node);
+  server_->shards().on_link(peer.node, &Replica::peer_failed);
 }
 
 }  // namespace skua::kv

@@ -131,9 +131,9 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
 
   // PeerLinksHost
   void on_peer_message(PeerMessage&& message) override;
-  void on_peer_ready(PeerAddress peer) override { server_->shards().peer_ready(peer.node); }
+  void on_peer_ready(PeerAddress peer) override { server_->shards().on_link(peer.node, &Replica::peer_ready); }
   void on_peer_failed(PeerAddress peer, const absl::Status& why) override;
-  void on_peer_room(PeerAddress peer) override { server_->shards().peer_has_room(peer.node); }
+  void on_peer_room(PeerAddress peer) override { server_->shards().on_link(peer.node, &Replica::peer_has_room); }
 
   // SnapshotCopyHost
   bool fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) override;

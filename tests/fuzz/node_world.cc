@@ -145,7 +145,7 @@ NodeWorld::~NodeWorld() {
     pass(10 * kMillisecond);
   }
   if (!drained) fail("the worker does not drain");
-  SKUA_CHECK(server_->stop_engine(), "the log never fails");
+  SKUA_CHECK(server_->engine().stop(), "the log never fails");
   readers_.stop();
   replication_->stop();
   for (int i = 0; i < 100; ++i) {
@@ -193,7 +193,7 @@ void NodeWorld::start_server() {
   copying.slots = &slots_;
   copying.copies.directory = directory_;
   replication_->start(*endpoint_, *this, *server_, links, readers_, copying);
-  server_->bind_to_this_thread();
+  server_->engine().bind_to_this_thread();
   server_->set_map_revision(kMapRevision);
 }
 
@@ -404,7 +404,12 @@ size_t NodeWorld::run_worker() {
   if (const DurationNs links = replication_->tick(); links < kNothingDueNs) wait = std::min(wait, links);
   due_ns_ = wait == kTimeNever ? kTimeNever : network_.now_ns() + wait;
   while (readers_.step()) ++work;
-  while (server_->step_engine()) ++work;
+  WorkerEngine& engine = server_->engine();
+  const auto step = [&engine] {
+    const bool logged = engine.step_log();
+    return engine.step_applier() || logged;
+  };
+  while (step()) ++work;
   for (; !to_persist_.empty(); ++work) {
     const auto [shard, epoch] = to_persist_.front();
     to_persist_.pop_front();

@@ -286,20 +286,20 @@ void ClusterNode::step_log() {
     log_scheduled_ = true;
     return run(disk_hangs_until_, [this] { step_log(); });
   }
-  const bool more = machine_->running() && worker_->server().step_log();
+  const bool more = machine_->running() && worker_->server().engine().step_log();
   if (more) housekeeping_ns_ = 0;
   kick();
 }
 
 void ClusterNode::step_applier() {
   applier_scheduled_ = false;
-  if (machine_->running() && worker_->server().step_applier()) housekeeping_ns_ = 0;
+  if (machine_->running() && worker_->server().engine().step_applier()) housekeeping_ns_ = 0;
   kick();
 }
 
 void ClusterNode::hurry_applier() {
   run(kernel_.now(), [this] {
-    if (machine_->running()) worker_->server().hurry_applier();
+    if (machine_->running()) worker_->server().engine().hurry_applier();
     kick();
   });
 }

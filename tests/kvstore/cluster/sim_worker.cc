@@ -26,7 +26,7 @@ SimWorker::SimWorker(SimWire& wire, const SimWorkerOptions& options, PeerBootstr
   SKUA_CHECK(server.ok(), std::string(server.status().message()).c_str());
   server_ = *std::move(server);
   replication_->start(*endpoint_, bootstrap, *server_, options.links, readers_, options.copying);
-  server_->bind_to_this_thread();
+  server_->engine().bind_to_this_thread();
 }
 
 SimWorker::~SimWorker() {
@@ -39,7 +39,8 @@ SimWorker::~SimWorker() {
   const auto is_done = [&] { return drained && server_->engine().counters().unfinished == 0; };
   for (int i = 0; i < 1000 && (i < 10 || !is_done()); ++i) {
     static_cast<void>(take_turn());
-    static_cast<void>(server_->step_engine());
+    static_cast<void>(server_->engine().step_log());
+    static_cast<void>(server_->engine().step_applier());
   }
   SKUA_CHECK(is_done(), "a worker whose disk has failed answers all requests");
   replication_->stop();

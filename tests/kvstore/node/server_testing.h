@@ -126,7 +126,7 @@ class ServerWorld {
     const auto recovery = LogRecovery::scan(*device, log_options.identity, [](const LogProgress&) {}).value();
     auto log = Log::open(*device, log_options, *recovery).value();
     server_ = ShardServer::create(*endpoint_, readers_, options, {std::move(device), std::move(log)}).value();
-    server_->bind_to_this_thread();
+    server_->engine().bind_to_this_thread();
     session_ = client_->connect(server_transport_->local_descriptor()).value();
     wait_for([&] { return client_->is_connected(session_); });
   }
@@ -136,7 +136,7 @@ class ServerWorld {
     bool drained = false;
     server_->drain([&] { drained = true; });
     wait_for([&] { return drained; });
-    server_->stop_engine();
+    server_->engine().stop();
     readers_.stop();
     pump();
     client_.reset();

@@ -106,8 +106,9 @@ class KeptTailTest : public ::testing::Test {
   }
   std::vector<std::string> tail() {
     std::vector<std::string> payloads;
-    for (const ReplicaEntry& entry : shard().entries().start().tail) {
-      payloads.emplace_back(as_string_view(entry.payload));
+    for (uint64_t index = shard().indices().committed + 1; const Entry* entry = shard().entries().find(index);
+         ++index) {
+      payloads.push_back(entry->payload);
     }
     return payloads;
   }

@@ -57,7 +57,7 @@ class Store {
     const auto recovery = LogRecovery::scan(*device, log_options().identity, [](const LogProgress&) {}).value();
     auto log = Log::open(*device, log_options(), *recovery).value();
     server_ = ShardServer::create(*endpoint_, readers_, server, {std::move(device), std::move(log)}).value();
-    server_->bind_to_this_thread();
+    server_->engine().bind_to_this_thread();
     db_ = databases_.open_db("", kShard, RocksdbEngine::IfMissing::kCreate).value();
     server_->set_map_revision(kRoute.map_revision);
     server_->shards().expect(kShard, kRoute.epoch);
@@ -69,7 +69,7 @@ class Store {
     bool drained = false;
     server_->drain([&] { drained = true; });
     run_until([&] { return drained; });
-    server_->stop_engine();
+    server_->engine().stop();
     readers_.stop();
     client_.reset();
     endpoint_.reset();
