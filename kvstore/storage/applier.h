@@ -48,8 +48,8 @@
 #include "kvstore/storage/batch_memory.h"
 #include "kvstore/storage/completion_rows.h"
 #include "kvstore/storage/shard_db.h"
-#include "kvstore/storage/wake_up.h"
 #include "rpc/base/mpsc_ring.h"
+#include "rpc/base/wake_up.h"
 
 namespace skua::kv {
 
