@@ -28,10 +28,9 @@ absl::Status LogRecovery::find_segments() {
   for (const std::string& name : *names) {
     const std::optional<uint64_t> sequence = parse_segment_name(name);
     if (!sequence) continue;
-    Segment segment;
+    Segment& segment = segments_.emplace_back();
     segment.sequence = *sequence;
     segment.name = name;
-    segments_.push_back(std::move(segment));
   }
   std::ranges::sort(segments_, {}, &Segment::sequence);
   return absl::OkStatus();
@@ -169,7 +168,7 @@ void LogRecovery::take_record(Segment& segment, const RecordView& record, const 
   } else {
     join({header.shard, header.index, header.epoch}, header.index, at, shard);
   }
-  const auto last = std::ranges::find(segment.last_records, header.shard, &LastRecord::shard);
+  const auto last = std::ranges::find(segment.last_records, header.shard, &AppliedIndex::shard);
   if (last == segment.last_records.end()) {
     segment.last_records.push_back({header.shard, header.index});
   } else {
@@ -177,13 +176,8 @@ void LogRecovery::take_record(Segment& segment, const RecordView& record, const 
   }
 }
 
-/// Records from `index` on were replaced, so they no longer pin their segments.
 void LogRecovery::forget_suffix(LogShard shard, uint64_t index) {
-  for (Segment& segment : segments_) {
-    for (LastRecord& last : segment.last_records) {
-      if (last.shard == shard) last.index = std::min(last.index, index - 1);
-    }
-  }
+  for (Segment& segment : segments_) segment.forget_from(shard, index);
 }
 
 /// The shard goes on with `next_index`, and its last record is then at `position`. Notes replaced records and a gap.
@@ -306,7 +300,7 @@ absl::Status LogRecovery::replay(std::span<const AppliedIndex> applied,
   LogProgress done{0, bytes_total_};
   for (const Segment& segment : segments_) {
     done.bytes_done += segment.bytes;
-    const bool needed = segment.header && std::ranges::any_of(segment.last_records, [&](const LastRecord& last) {
+    const bool needed = segment.header && std::ranges::any_of(segment.last_records, [&](const AppliedIndex& last) {
                           return is_wanted(last.shard, last.index);
                         });
     if (needed) {

@@ -19,6 +19,7 @@
 #ifndef SKUA_KVSTORE_LOG_LOG_RECOVERY_H_
 #define SKUA_KVSTORE_LOG_LOG_RECOVERY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -75,6 +76,22 @@ struct LogProgress {
 struct AppliedIndex {
   LogShard shard = 0;
   uint64_t index = 0;  ///< the store has all records up to this one; 0: nothing
+};
+
+/// A segment of a log, and what of it the log still needs.
+struct LogSegment {
+  uint64_t sequence = 0;
+  std::string name;
+  uint64_t bytes = 0;
+  bool damaged = false;
+  std::vector<AppliedIndex> last_records;  ///< each shard's last record in it
+
+  /// The shard's records from `index` (> 0) on were replaced, so they no longer pin the segment.
+  void forget_from(LogShard shard, uint64_t index) {
+    for (AppliedIndex& last : last_records) {
+      if (last.shard == shard) last.index = std::min(last.index, index - 1);
+    }
+  }
 };
 
 /// Thread: one at a time.
@@ -154,19 +171,9 @@ class LogRecovery {
     size_t proved = 0;  // of damages_ the first `proved` took nothing of the shard, or made a gap that is in `gaps`
   };
 
-  struct LastRecord {
-    LogShard shard = 0;
-    uint64_t index = 0;
-  };
-
-  struct Segment {
-    uint64_t sequence = 0;
-    std::string name;
-    uint64_t bytes = 0;
+  struct Segment : LogSegment {
     std::optional<SegmentHeader> header;       // nullopt: damaged
     std::optional<uint64_t> next_first_group;  // nullopt: the newest segment, or the next one's header is not known
-    std::vector<LastRecord> last_records;
-    bool damaged = false;
     uint64_t used_bytes = 0;
     uint64_t groups = 0;
     uint64_t records = 0;
