@@ -282,13 +282,7 @@ bool LogRecovery::counts(const RecordHeader& header, const Place& at) const {
 }
 
 absl::Status LogRecovery::replay(std::span<const AppliedIndex> applied,
-                                 absl::FunctionRef<void(const RecordView&)> visit, Progress progress) {
-  return replay(
-      applied, visit, [](SegmentBytes) {}, progress);
-}
-
-absl::Status LogRecovery::replay(std::span<const AppliedIndex> applied,
-                                 absl::FunctionRef<void(const RecordView&)> visit, Keep keep, Progress progress) {
+                                 absl::FunctionRef<void(const RecordView&)> visit, Progress progress, Keep keep) {
   absl::flat_hash_map<LogShard, uint64_t> wanted;
   for (const AppliedIndex& one : applied) {
     if (status(one).ok()) wanted[one.shard] = one.index;

@@ -130,15 +130,12 @@ class LogRecovery {
 
   /// Visits the kData records above the applied index of each shard in `applied` whose status() is OK. Skips other
   /// shards, and records that were replaced. So each index of a shard comes once, in order. The views are valid during
-  /// the call of `visit`. Errors: the device's.
-  [[nodiscard]] absl::Status replay(std::span<const AppliedIndex> applied,
-                                    absl::FunctionRef<void(const RecordView&)> visit, Progress progress);
-
-  /// The same, but the views can be kept: after each segment that was read, `keep` is given the memory that the
-  /// segment's views point into.
+  /// the call of `visit`, or as long as the caller keeps what `keep` is given: after each segment that was read, the
+  /// memory that the segment's views point into. Errors: the device's.
   using Keep = absl::FunctionRef<void(SegmentBytes)>;
-  [[nodiscard]] absl::Status replay(std::span<const AppliedIndex> applied,
-                                    absl::FunctionRef<void(const RecordView&)> visit, Keep keep, Progress progress);
+  [[nodiscard]] absl::Status replay(
+      std::span<const AppliedIndex> applied, absl::FunctionRef<void(const RecordView&)> visit, Progress progress,
+      Keep keep = [](SegmentBytes) {});
 
  private:
   friend class Log;

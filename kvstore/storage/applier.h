@@ -190,20 +190,17 @@ class Applier {
   [[nodiscard]] Counters counters() const;
 
  private:
-  struct Open {};
-  struct Close {};
-  struct Keep {};
+  enum class Order : uint8_t { kOpen, kClose, kKeep };
   struct Item {
     AppliedShard* shard = nullptr;
-    std::variant<AppliedEffect, AppliedCompletion, Open, Close, Keep> what{};
+    std::variant<AppliedEffect, AppliedCompletion, Order> what{};
     bool continues = false;
   };
 
   void run();
   template <typename What>
   void push(AppliedShard& shard, What&& what, bool continues);
-  template <typename What>
-  void push_order(AppliedShard& shard, What what);
+  void push_order(AppliedShard& shard, Order order);
   void announce();
   bool take_round();
   size_t take(Item& item);
@@ -224,6 +221,7 @@ class Applier {
   void flush_outside_of_round(AppliedShard& shard);
   void make_room();
   Report& report_of(AppliedShard& shard);
+  [[nodiscard]] static Report state_of(AppliedShard& shard);
 
   const Options options_;
   LogWriter& log_;

@@ -343,15 +343,10 @@ class OfflineStore::UnappliedReader {
   void take(const RecordView& record, const std::string& where) {
     State& state = states_.at(shard_id_of(record.header.shard));
     if (!state.status.ok()) return;
-    if (!state.tail.active() && !EffectReader(record.payload).entry()) {
-      return take_effects_of(state, record.header.index, record.payload, where);
-    }
-    if (absl::Status taken = state.tail.take(record); !taken.ok()) {
-      return refuse(state, absl::Status(taken.code(), absl::StrCat(taken.message(), " in ", where)));
-    }
-    state.tail.visit_committed([&](uint64_t index, const ReplicaRows::Tail& entry) {
-      take_effects_of(state, index, as_byte_span(entry.payload), where);
+    const absl::Status taken = state.tail.replay(record, [&](uint64_t index, int64_t /*time_ms*/, ByteSpan payload) {
+      take_effects_of(state, index, payload, where);
     });
+    if (!taken.ok()) refuse(state, absl::Status(taken.code(), absl::StrCat(taken.message(), " in ", where)));
     state.tail.release();
   }
 

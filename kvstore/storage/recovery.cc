@@ -8,7 +8,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "kvstore/codec/effect.h"
 #include "kvstore/log/segment.h"
 #include "kvstore/storage/effect_batch.h"
 #include "kvstore/storage/replica_tail.h"
@@ -116,8 +115,8 @@ class Recovery {
     if (applied.empty()) return absl::OkStatus();
     absl::Status status = recovery_->replay(
         applied, [this](const RecordView& record) { take(record); },
-        [this](SegmentBytes segment) { hold(std::move(segment)); },
-        [this](const LogProgress& progress) { tell("replayed", progress); });
+        [this](const LogProgress& progress) { tell("replayed", progress); },
+        [this](SegmentBytes segment) { hold(std::move(segment)); });
     apply_chunk();
     return status;
   }
@@ -126,13 +125,10 @@ class Recovery {
     ShardState& shard = *by_log_shard_.find(record.header.shard)->second;
     if (!shard.refused.ok()) return;
     ++records_;
-    if (!shard.tail.active() && !EffectReader(record.payload).entry()) {
-      return take_effects(shard, record.header.index, record.header.time, record.payload);
-    }
-    if (shard.refused = shard.tail.take(record); !shard.refused.ok()) return;
-    shard.tail.visit_committed([&](uint64_t index, const ReplicaRows::Tail& entry) {
-      take_effects(shard, index, entry.time_ms, as_byte_span(entry.payload));
+    const absl::Status taken = shard.tail.replay(record, [&](uint64_t index, int64_t time_ms, ByteSpan payload) {
+      take_effects(shard, index, time_ms, payload);
     });
+    if (!taken.ok()) shard.refused = taken;
   }
 
   void take_effects(ShardState& shard, uint64_t index, int64_t time_ms, ByteSpan payload) const {

@@ -41,6 +41,18 @@ void ReplicaTail::visit_committed(Committed visit) {
   }
 }
 
+absl::Status ReplicaTail::replay(const RecordView& record, Replayed visit) {
+  if (!active_ && !EffectReader(record.payload).entry()) {
+    visit(record.header.index, record.header.time, record.payload);
+    return absl::OkStatus();
+  }
+  if (absl::Status taken = take(record); !taken.ok()) return taken;
+  visit_committed([&visit](uint64_t index, const ReplicaRows::Tail& entry) {
+    visit(index, entry.time_ms, as_byte_span(entry.payload));
+  });
+  return absl::OkStatus();
+}
+
 std::vector<AppliedEffect> ReplicaTail::rows() {
   std::vector<AppliedEffect> out;
   encoded_.clear();

@@ -44,6 +44,11 @@ class ReplicaTail {
     for (const auto& [index, entry] : rows_.tail) visit(index, entry);
   }
 
+  /// Takes the next record of a shard that may be replicated or not, and visits what is committed by it: the payloads
+  /// without their entries' heads. They stay valid until release(), as long as the record's bytes do. Errors: as take().
+  using Replayed = absl::FunctionRef<void(uint64_t index, int64_t time_ms, ByteSpan payload)>;
+  [[nodiscard]] absl::Status replay(const RecordView& record, Replayed visit);
+
   /// Index of the last entry that was taken, loaded or applied.
   [[nodiscard]] uint64_t last_index() const { return rows_.tail.empty() ? applied_ : rows_.tail.rbegin()->first; }
   /// The rows to write and to delete, so that the database has exactly the tail. Views into this object, valid until
