@@ -90,10 +90,11 @@ absl::Status LogRecovery::scan_segment(size_t position) {
   Segment& segment = segments_[position];
   const bool newest = position + 1 == segments_.size();
   if (position > 0 && segments_[position - 1].sequence + 1 != segment.sequence) {
-    add_damage(segment, 0, next_group_, segment.header ? segment.header->first_group - 1 : next_group_, kAllShards);
+    const uint64_t last_lost = segment.header ? segment.header->first_group - 1 : next_group_;
+    add_damage(segment, {.first_group = next_group_, .last_group = last_lost, .shard_bits = kAllShards});
   }
   if (!segment.header) {
-    add_damage(segment, 0, next_group_, next_group_, kAllShards);
+    add_damage(segment, {.first_group = next_group_, .last_group = next_group_, .shard_bits = kAllShards});
     if (newest) tail_ = {.path = device_.path_of(segment.name)};
     return absl::OkStatus();
   }
@@ -111,15 +112,13 @@ absl::Status LogRecovery::scan_segment(size_t position) {
       segment.records += position_in_group;
       segment.used_bytes = reader.offset() + reader.group().bytes;
     }
-    if (reader.damaged()) {
-      add_damage(segment, reader.offset(), reader.first_lost(), reader.last_lost(), reader.lost_shard_bits());
-    }
+    if (reader.damaged()) add_damage(segment, reader.damage());
   }
   next_group_ = std::max(next_group_, reader.next_group());
   if (newest) {
-    tail_ = {
-        reader.closed(), reader.torn(), reader.groups_cut(), reader.sync_groups_cut(), device_.path_of(segment.name),
-        reader.offset()};
+    tail_ = reader.tail();
+    tail_.path = device_.path_of(segment.name);
+    tail_.offset = reader.offset();
   }
   return absl::OkStatus();
 }
@@ -159,15 +158,14 @@ void LogRecovery::take_record(Segment& segment, const RecordView& record, const 
   Shard& shard = entry->second;
   // Damage may have taken the shard's start. Then at least the records before the shard's last end must not count.
   if (const auto ended = ended_.find(header.shard); is_new && ended != ended_.end()) shard.start = ended->second;
-  if (header.kind == RecordKind::kShardStart) {
+  const bool starts = header.kind == RecordKind::kShardStart;
+  if (starts) {
     shard = {};
     forget_suffix(header.shard, 1);
     shard.start = at;
     shard.proved = damages_.size();
-    join({header.shard, header.index, header.epoch}, header.index + 1, at, shard);
-  } else {
-    join({header.shard, header.index, header.epoch}, header.index, at, shard);
   }
+  join({header.shard, header.index, header.epoch}, starts ? header.index + 1 : header.index, at, shard);
   const auto last = std::ranges::find(segment.last_records, header.shard, &AppliedIndex::shard);
   if (last == segment.last_records.end()) {
     segment.last_records.push_back({header.shard, header.index});
@@ -213,10 +211,10 @@ std::optional<size_t> LogRecovery::first_suspect(LogShard shard, size_t proved) 
   return std::nullopt;
 }
 
-void LogRecovery::add_damage(Segment& segment, uint64_t offset, uint64_t first_group, uint64_t last_group,
-                             uint64_t shard_bits) {
+void LogRecovery::add_damage(Segment& segment, LogDamage damage) {
   segment.damaged = true;
-  damages_.push_back({device_.path_of(segment.name), offset, first_group, last_group, shard_bits});
+  damage.path = device_.path_of(segment.name);
+  damages_.push_back(std::move(damage));
 }
 
 std::vector<LogSegmentInfo> LogRecovery::segments() const {

@@ -39,23 +39,6 @@
 
 namespace skua::kv {
 
-struct LogDamage {
-  std::string path;
-  uint64_t offset = 0;
-  uint64_t first_group = 0;  ///< the first group that is lost, wholly or in part
-  uint64_t last_group = 0;   ///< the last one
-  uint64_t shard_bits = 0;   ///< shards outside of this set have lost nothing here (shard_bit())
-};
-
-struct LogTail {
-  bool closed = false;           ///< the log was closed properly: nothing was written after its end
-  bool torn = false;             ///< something was cut
-  uint64_t groups_cut = 0;       ///< sound groups behind the torn one
-  uint64_t sync_groups_cut = 0;  ///< cut groups that asked for a sync, as far as their headers can be read
-  std::string path;              ///< the newest segment's; empty if there is no segment
-  uint64_t offset = 0;           ///< where the log ends in the newest segment
-};
-
 /// A segment's summary, for people who look into a log.
 struct LogSegmentInfo {
   std::string path;
@@ -188,7 +171,7 @@ class LogRecovery {
   void forget_suffix(LogShard shard, uint64_t index);
   void join(const ShardPosition& position, uint64_t next_index, const Place& at, Shard& shard);
   [[nodiscard]] std::optional<size_t> first_suspect(LogShard shard, size_t proved) const;
-  void add_damage(Segment& segment, uint64_t offset, uint64_t first_group, uint64_t last_group, uint64_t shard_bits);
+  void add_damage(Segment& segment, LogDamage damage);
 
   Device& device_;
   const LogIdentity identity_;

@@ -120,7 +120,7 @@ SegmentReader::Event SegmentReader::next() {
   const std::optional<GroupHeader> header = header_at(offset_);
   if (!header || header->number != expected_) return bad_place(nullptr);
   if (!records_sound(*header)) return bad_place(&*header);
-  ended_ = closed_ = (header->flags & GroupHeader::kClosed) != 0;
+  ended_ = tail_.closed = (header->flags & GroupHeader::kClosed) != 0;
   return take_group(*header);
 }
 
@@ -132,31 +132,29 @@ SegmentReader::Event SegmentReader::bad_place(const GroupHeader* header) {
   for (const Found& found : later) synced = std::max(synced, found.header.synced_number);
   if (synced < expected_ || mutant(LogMutant::kCutInTheMiddle)) return cut(header, later);
   damaged_ = true;
-  first_lost_ = expected_;
+  damage_ = {.offset = offset_, .first_group = expected_, .last_group = expected_, .shard_bits = kAllShards};
   if (header != nullptr) {
-    last_lost_ = expected_;
-    lost_shard_bits_ = header->shard_bits;
+    damage_.shard_bits = header->shard_bits;
     return take_group(*header);
   }
-  lost_shard_bits_ = kAllShards;
   if (later.empty()) {
     expected_ = *next_first_group_;
     next_offset_ = segment_.size();
   } else {
     expected_ = later.front().header.number;
     next_offset_ = later.front().offset;
-    if (expected_ == first_lost_ + 1) lost_shard_bits_ = later.front().header.previous_shard_bits;
+    if (expected_ == damage_.first_group + 1) damage_.shard_bits = later.front().header.previous_shard_bits;
   }
-  last_lost_ = expected_ - 1;
+  damage_.last_group = expected_ - 1;
   return Event::kDamage;
 }
 
 SegmentReader::Event SegmentReader::cut(const GroupHeader* header, std::span<const Found> later) {
   ended_ = true;
-  torn_ = header != nullptr || !later.empty() || resembles_group(bytes_at(offset_), seed_, expected_);
-  groups_cut_ = later.size();
-  for (const Found& found : later) sync_groups_cut_ += (found.header.flags & GroupHeader::kSync) != 0 ? 1 : 0;
-  if (header != nullptr && (header->flags & GroupHeader::kSync) != 0) ++sync_groups_cut_;
+  tail_.torn = header != nullptr || !later.empty() || resembles_group(bytes_at(offset_), seed_, expected_);
+  tail_.groups_cut = later.size();
+  for (const Found& found : later) tail_.sync_groups_cut += (found.header.flags & GroupHeader::kSync) != 0 ? 1 : 0;
+  if (header != nullptr && (header->flags & GroupHeader::kSync) != 0) ++tail_.sync_groups_cut;
   return Event::kEnd;
 }
 
@@ -178,7 +176,7 @@ bool SegmentReader::records_sound(const GroupHeader& header) const {
 }
 
 void SegmentReader::visit_records(absl::FunctionRef<void(const RecordView&)> visit) const {
-  ByteSpan rest = group_bytes().subspan(kGroupHeaderBytes);
+  ByteSpan rest = segment_.subspan(offset_, group_.bytes).subspan(kGroupHeaderBytes);
   for (uint32_t i = 0; i < group_.records && !rest.empty(); ++i) {
     size_t consumed = 0;
     const auto record = damaged_ ? decode_record(rest, seed_, consumed) : decode_sound_record(rest, consumed);

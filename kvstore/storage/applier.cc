@@ -108,15 +108,17 @@ void Applier::take_now() {
 }
 
 void Applier::hurry(AppliedShard& shard) {
-  if (shard.due_count.load(std::memory_order_relaxed) == pushed_count_) return;
-  shard.due_count.store(pushed_count_, std::memory_order_release);
-  hurries_.store(true, std::memory_order_release);
-  announce();
+  make_due(shard.due_count);
 }
 
 void Applier::hurry_all() {
-  if (all_due_count_.load(std::memory_order_relaxed) == pushed_count_) return;
-  all_due_count_.store(pushed_count_, std::memory_order_release);
+  make_due(all_due_count_);
+}
+
+/// The effects among all items that were added are due now.
+void Applier::make_due(std::atomic<uint64_t>& due_count) {
+  if (due_count.load(std::memory_order_relaxed) == pushed_count_) return;
+  due_count.store(pushed_count_, std::memory_order_release);
   hurries_.store(true, std::memory_order_release);
   announce();
 }

@@ -201,6 +201,7 @@ class Applier {
   template <typename What>
   void push(AppliedShard& shard, What&& what, bool continues);
   void push_order(AppliedShard& shard, Order order);
+  void make_due(std::atomic<uint64_t>& due_count);
   void announce();
   bool take_round();
   size_t take(Item& item);

@@ -75,33 +75,27 @@ absl::Status OfflineStore::open_logs() {
   if (!numbers.ok()) return numbers.status();
   uint32_t end = options_.has_joined && files::has_shards(options_.data_dir) ? 1 : 0;
   if (!numbers->empty()) end = *numbers->rbegin() + 1;
-  for (uint32_t worker = 0; worker < end; ++worker) open_log(worker, numbers->contains(worker));
+  for (uint32_t worker = 0; worker < end; ++worker) {
+    OfflineLog& log =
+        logs_.emplace_back(OfflineLog{.worker = worker, .directory = files::log_dir(options_.data_dir, worker)});
+    log.status = open_log(log, numbers->contains(worker));
+  }
   return absl::OkStatus();
 }
 
-void OfflineStore::open_log(uint32_t worker, bool exists) {
-  const std::string directory = files::log_dir(options_.data_dir, worker);
-  OfflineLog& log = logs_.emplace_back(OfflineLog{.worker = worker, .directory = directory});
-  if (!exists) {
-    log.status = absl::DataLossError(absl::StrCat("there is no ", directory, ", which the node has made"));
-    return;
-  }
-  auto device = open_posix_device(directory, {.read_only = true});
-  if (!device.ok()) {
-    log.status = device.status();
-    return;
-  }
+absl::Status OfflineStore::open_log(OfflineLog& log, bool exists) const {
+  if (!exists) return absl::DataLossError(absl::StrCat("there is no ", log.directory, ", which the node has made"));
+  auto device = open_posix_device(log.directory, {.read_only = true});
+  if (!device.ok()) return device.status();
   log.device = *std::move(device);
   LogIdentity identity = options_.identity;
-  identity.log_number = worker;
+  identity.log_number = log.worker;
   auto scanned = LogRecovery::scan(*log.device, identity, [this](const LogProgress& progress) {
     if (options_.progress) options_.progress(progress.bytes_done, progress.bytes_total);
   });
-  if (scanned.ok()) {
-    log.recovery = *std::move(scanned);
-  } else {
-    log.status = scanned.status();
-  }
+  if (!scanned.ok()) return scanned.status();
+  log.recovery = *std::move(scanned);
+  return absl::OkStatus();
 }
 
 /// DATA_LOSS if a log cannot be read: it may have records of any shard that the other logs do not list.
@@ -118,15 +112,14 @@ absl::Status OfflineStore::open_shards() {
   const std::string dir = files::shards_dir(options_.data_dir);
   std::map<ShardId, OfflineShard> found;
   std::error_code error;
-  if (std::filesystem::exists(dir, error)) {
-    for (std::filesystem::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-      const std::string name = it->path().filename().string();
-      if (const auto id = files::parse_shard_name(name)) {
-        found[*id] = OfflineShard{.id = *id, .directory = absl::StrCat(dir, "/", name)};
-      }
-    }
-  }
+  const bool exists = std::filesystem::exists(dir, error);
   if (error) return files::io_error("listing", dir, error);
+  const absl::Status listed = !exists ? absl::OkStatus() : files::visit_names(dir, [&](const std::string& name) {
+    if (const auto id = files::parse_shard_name(name)) {
+      found[*id] = OfflineShard{.id = *id, .directory = absl::StrCat(dir, "/", name)};
+    }
+  });
+  if (!listed.ok()) return listed;
   for (const OfflineLog& log : logs_) {
     if (log.recovery == nullptr) continue;
     for (const ShardPosition& position : log.recovery->shards()) {

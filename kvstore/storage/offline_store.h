@@ -129,7 +129,7 @@ class OfflineStore {
 
   explicit OfflineStore(Options options) : options_(std::move(options)) {}
   absl::Status open_logs();
-  void open_log(uint32_t worker, bool exists);
+  [[nodiscard]] absl::Status open_log(OfflineLog& log, bool exists) const;
   absl::Status open_shards();
   [[nodiscard]] absl::Status unread_log_status() const;
   void join(OfflineShard& shard) const;

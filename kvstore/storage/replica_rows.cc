@@ -1,5 +1,6 @@
 #include "kvstore/storage/replica_rows.h"
 
+#include "kvstore/codec/effect.h"
 #include "kvstore/codec/size_limits.h"
 #include "rpc/base/bytes.h"
 
@@ -75,6 +76,12 @@ std::vector<uint64_t> ReplicaRows::drop_old(uint64_t applied_index) {
     return false;
   });
   return old;
+}
+
+absl::Status check_barrier(EntryId id, ByteSpan payload) {
+  const auto runs = read_barrier(payload);
+  if (!runs || are_runs_of_barrier(*runs, id)) return absl::OkStatus();
+  return absl::InvalidArgumentError("a barrier tells of another log than the one that it is in");
 }
 
 }  // namespace skua::kv

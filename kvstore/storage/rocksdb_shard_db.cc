@@ -89,8 +89,7 @@ class RocksdbShardDb final : public ShardDb {
     count_nothing();
     batch_.Clear();
     rocksdb::Status status;
-    note_expiring_blobs(effects);
-    note_marks(effects);
+    note_features(effects);
     for (size_t i = 0; status.ok() && i < effects.size(); ++i) {
       if (i + kPrefetchEffects < effects.size()) prefetch(effects[i + kPrefetchEffects]);
       status = add_to_batch(effects[i]);
@@ -114,8 +113,7 @@ class RocksdbShardDb final : public ShardDb {
     (void)db_->GetEnv()->DeleteFile(path);  // a leftover of a crash
     rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db_->GetOptions());
     rocksdb::Status status = writer.Open(path);
-    note_expiring_blobs(sorted_effects);
-    note_marks(sorted_effects);
+    note_features(sorted_effects);
     // The empty key sorts first.
     if (status.ok()) status = writer.Put(to_slice(kMetaKey), encode_meta(meta(applied_index)));
     std::string value;
@@ -164,10 +162,9 @@ class RocksdbShardDb final : public ShardDb {
   [[nodiscard]] int room_rounds_left() const override { return room_rounds_left_; }
 
   [[nodiscard]] absl::Status checkpoint(const std::string& path) override {
-    rocksdb::Status status = with_room([&] { return background_->flush(*db_); });
-    if (!status.ok()) return to_status(status, "flushing", db_->GetName());
+    if (auto flushed = flush(); !flushed.ok()) return flushed.status();
     rocksdb::Checkpoint* raw = nullptr;
-    status = rocksdb::Checkpoint::Create(db_.get(), &raw);
+    rocksdb::Status status = rocksdb::Checkpoint::Create(db_.get(), &raw);
     const std::unique_ptr<rocksdb::Checkpoint> checkpoint(raw);
     if (status.ok()) status = checkpoint->CreateCheckpoint(path, kNoFlush);
     return to_status(status, "making a checkpoint", path);
@@ -293,21 +290,15 @@ class RocksdbShardDb final : public ShardDb {
   }
 
   /// Sets expiring_blobs_ if one of `effects` needs it. It is never cleared, because values that expire in blob files
-  /// are not counted.
-  void note_expiring_blobs(std::span<const AppliedEffect> effects) {
+  /// are not counted. Raises format_ at the first mark: builds that know no marks refuse the database from then on. Its
+  /// record about itself, with both, is in the same batch.
+  void note_features(std::span<const AppliedEffect> effects) {
     const auto expiring_blob = [](const AppliedEffect& effect) {
       return effect.expires_at != 0 && effect.value && effect.value->size() + kValuePrefixBytesMax >= kBlobBytesMin;
     };
-    if (expiring_blobs_->load() || std::none_of(effects.begin(), effects.end(), expiring_blob)) return;
-    expiring_blobs_->store(true);
-  }
-
-  /// Builds that know no marks refuse the database from the first one on: its record about itself, with the format, is
-  /// in the same batch.
-  void note_marks(std::span<const AppliedEffect> effects) {
     const auto has_mark = [](const AppliedEffect& effect) { return effect.value && !effect.mark.empty(); };
-    if (format_ == kMetaFormatWithMarks || std::none_of(effects.begin(), effects.end(), has_mark)) return;
-    format_ = kMetaFormatWithMarks;
+    if (!expiring_blobs_->load() && std::ranges::any_of(effects, expiring_blob)) expiring_blobs_->store(true);
+    if (format_ != kMetaFormatWithMarks && std::ranges::any_of(effects, has_mark)) format_ = kMetaFormatWithMarks;
   }
 
   [[nodiscard]] Meta meta(uint64_t applied_index) const {

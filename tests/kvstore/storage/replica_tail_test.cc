@@ -6,7 +6,7 @@
 #include <map>
 
 #include "kvstore/codec/effect.h"
-#include "kvstore/storage/barrier.h"
+#include "kvstore/storage/replica_rows.h"
 
 namespace skua::kv {
 namespace {
