@@ -31,6 +31,7 @@ absl::Status LogRecovery::find_segments() {
     Segment& segment = segments_.emplace_back();
     segment.sequence = *sequence;
     segment.name = name;
+    segment.path = device_.path_of(name);
   }
   std::ranges::sort(segments_, {}, &Segment::sequence);
   return absl::OkStatus();
@@ -48,12 +49,11 @@ absl::Status LogRecovery::read_headers() {
     if (!got.ok()) return got.status();
     auto header = decode_segment_header(bytes_.bytes().first(*got));
     if (!header.ok() && header.status().code() != absl::StatusCode::kDataLoss) {
-      return absl::Status(header.status().code(),
-                          absl::StrCat(device_.path_of(segment.name), ": ", header.status().message()));
+      return absl::Status(header.status().code(), absl::StrCat(segment.path, ": ", header.status().message()));
     }
     if (!header.ok()) continue;
     if (header->identity != identity_) {
-      return absl::FailedPreconditionError(absl::StrCat(device_.path_of(segment.name),
+      return absl::FailedPreconditionError(absl::StrCat(segment.path,
                                                         " belongs to another cluster, node or log; is this the right "
                                                         "directory?"));
     }
@@ -95,7 +95,7 @@ absl::Status LogRecovery::scan_segment(size_t position) {
   }
   if (!segment.header) {
     add_damage(segment, {.first_group = next_group_, .last_group = next_group_, .shard_bits = kAllShards});
-    if (newest) tail_ = {.path = device_.path_of(segment.name)};
+    if (newest) tail_.path = segment.path;
     return absl::OkStatus();
   }
   if (absl::Status read = read_segment(segment, newest); !read.ok()) return read;
@@ -117,7 +117,7 @@ absl::Status LogRecovery::scan_segment(size_t position) {
   next_group_ = std::max(next_group_, reader.next_group());
   if (newest) {
     tail_ = reader.tail();
-    tail_.path = device_.path_of(segment.name);
+    tail_.path = segment.path;
     tail_.offset = reader.offset();
   }
   return absl::OkStatus();
@@ -213,18 +213,8 @@ std::optional<size_t> LogRecovery::first_suspect(LogShard shard, size_t proved) 
 
 void LogRecovery::add_damage(Segment& segment, LogDamage damage) {
   segment.damaged = true;
-  damage.path = device_.path_of(segment.name);
+  damage.path = segment.path;
   damages_.push_back(std::move(damage));
-}
-
-std::vector<LogSegmentInfo> LogRecovery::segments() const {
-  std::vector<LogSegmentInfo> infos;
-  infos.reserve(segments_.size());
-  for (const Segment& segment : segments_) {
-    infos.push_back({device_.path_of(segment.name), segment.sequence, segment.bytes, segment.used_bytes, segment.groups,
-                     segment.records, segment.damaged});
-  }
-  return infos;
 }
 
 std::vector<ShardPosition> LogRecovery::shards() const {
@@ -232,11 +222,6 @@ std::vector<ShardPosition> LogRecovery::shards() const {
   positions.reserve(shards_.size());
   for (const auto& [id, shard] : shards_) positions.push_back({id, shard.last_index, shard.last_epoch});
   return positions;
-}
-
-uint64_t LogRecovery::next_index(AppliedIndex applied) const {
-  const auto known = shards_.find(applied.shard);
-  return std::max(applied.index, known == shards_.end() ? 0 : known->second.last_index) + 1;
 }
 
 absl::Status LogRecovery::status(AppliedIndex applied) const {

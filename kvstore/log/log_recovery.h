@@ -39,17 +39,6 @@
 
 namespace skua::kv {
 
-/// A segment's summary, for people who look into a log.
-struct LogSegmentInfo {
-  std::string path;
-  uint64_t sequence = 0;
-  uint64_t bytes = 0;       ///< of the file
-  uint64_t used_bytes = 0;  ///< up to the end of its last group
-  uint64_t groups = 0;
-  uint64_t records = 0;  ///< number of sound records
-  bool damaged = false;
-};
-
 struct LogProgress {
   uint64_t bytes_done = 0;
   uint64_t bytes_total = 0;
@@ -65,7 +54,7 @@ struct AppliedIndex {
 struct LogSegment {
   uint64_t sequence = 0;
   std::string name;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;  ///< of the file
   bool damaged = false;
   std::vector<AppliedIndex> last_records;  ///< each shard's last record in it
 
@@ -75,6 +64,14 @@ struct LogSegment {
       if (last.shard == shard) last.index = std::min(last.index, index - 1);
     }
   }
+};
+
+/// A segment's summary, for people who look into a log.
+struct LogSegmentInfo : LogSegment {
+  std::string path;
+  uint64_t used_bytes = 0;  ///< up to the end of its last group
+  uint64_t groups = 0;
+  uint64_t records = 0;  ///< number of sound records
 };
 
 /// Thread: one at a time.
@@ -93,17 +90,13 @@ class LogRecovery {
   [[nodiscard]] const LogTail& tail() const { return tail_; }
 
   /// Summaries of all segments, oldest first.
-  [[nodiscard]] std::vector<LogSegmentInfo> segments() const;
+  [[nodiscard]] std::vector<LogSegmentInfo> segments() const { return {segments_.begin(), segments_.end()}; }
 
   /// The number of the next group to be written.
   [[nodiscard]] uint64_t next_group_number() const { return next_group_; }
 
   /// The positions of the log's shards, in no order.
   [[nodiscard]] std::vector<ShardPosition> shards() const;
-
-  /// Index of the shard's next record. Log::start_shard must come first if the log does not know the shard, or if the
-  /// log's last index is below the applied one (unsynced records are gone).
-  [[nodiscard]] uint64_t next_index(AppliedIndex applied) const;
 
   /// OK, or DATA_LOSS with file and offset if records above the applied index are, or may be, missing.
   [[nodiscard]] absl::Status status(AppliedIndex applied) const;
@@ -151,12 +144,9 @@ class LogRecovery {
     size_t proved = 0;  // of damages_ the first `proved` took nothing of the shard, or made a gap that is in `gaps`
   };
 
-  struct Segment : LogSegment {
+  struct Segment : LogSegmentInfo {
     std::optional<SegmentHeader> header;       // nullopt: damaged
     std::optional<uint64_t> next_first_group;  // nullopt: the newest segment, or the next one's header is not known
-    uint64_t used_bytes = 0;
-    uint64_t groups = 0;
-    uint64_t records = 0;
   };
 
   LogRecovery(Device& device, const LogIdentity& identity) : device_(device), identity_(identity) {}

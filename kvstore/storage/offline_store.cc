@@ -137,30 +137,25 @@ absl::Status OfflineStore::open_shards() {
           "log ", shard.log->worker, " has records of the shard up to ", shard.log_last_index,
           ", and there is no database: the shard was dropped since the node started, or its directory is lost"));
     } else {
-      auto db = OfflineDb::open(dir, id);
+      auto db = OfflineDb::open(shard.directory, id);
       shard.status = db.status();
       if (db.ok()) shard.db = *std::move(db);
     }
-    join(shard);
+    shard.log_status = join(shard);
     shards_.push_back(std::move(shard));
   }
   return absl::OkStatus();
 }
 
-absl::Status OfflineStore::load_rows(OfflineShard& shard) {
-  const auto stored = shard.db->take_internal_rows();
-  if (!stored.ok()) return stored.status();
-  return shard.tail.load(*stored, shard.applied_index());
-}
-
 /// Checks what recovery checks (recovery.cc): the records of the log must continue what the database has, including
 /// entries in rows.
-void OfflineStore::join(OfflineShard& shard) const {
-  if (shard.db == nullptr) return;
+absl::Status OfflineStore::join(OfflineShard& shard) const {
+  if (shard.db == nullptr) return absl::OkStatus();
   const LogShard log_shard = log_shard_of(shard.id);
   shard.replay_from = shard.applied_index();
-  shard.log_status = load_rows(shard);
-  const uint64_t last_row = shard.tail.last_index();
+  const auto rows = shard.db->take_internal_rows();
+  if (!rows.ok()) return rows.status();
+  if (absl::Status loaded = shard.tail.load(*rows, shard.applied_index()); !loaded.ok()) return loaded;
   const auto status = [&] {
     for (const OfflineLog& log : logs_) {
       if (log.recovery == nullptr) continue;
@@ -174,9 +169,9 @@ void OfflineStore::join(OfflineShard& shard) const {
   const bool rows_count = std::ranges::none_of(logs_, [&](const OfflineLog& log) {
     return log.recovery != nullptr && log.recovery->may_lack_records(log_shard);
   });
-  while (shard.log_status.ok() && rows_count && shard.replay_from < last_row && !status().ok()) ++shard.replay_from;
-  if (shard.log_status.ok()) shard.log_status = status();
-  if (shard.log_status.ok() && shard.log == nullptr) shard.log_status = unread_log_status();
+  while (rows_count && shard.replay_from < shard.tail.last_index() && !status().ok()) ++shard.replay_from;
+  if (absl::Status joined = status(); !joined.ok()) return joined;
+  return shard.log == nullptr ? unread_log_status() : absl::OkStatus();
 }
 
 // --- verify

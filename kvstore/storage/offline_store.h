@@ -132,8 +132,7 @@ class OfflineStore {
   [[nodiscard]] absl::Status open_log(OfflineLog& log, bool exists) const;
   absl::Status open_shards();
   [[nodiscard]] absl::Status unread_log_status() const;
-  void join(OfflineShard& shard) const;
-  static absl::Status load_rows(OfflineShard& shard);
+  [[nodiscard]] absl::Status join(OfflineShard& shard) const;
   void verify_log(const OfflineLog& log, absl::FunctionRef<void(const Finding&)> tell) const;
   void verify_shard(const OfflineShard& shard, uint64_t& done, uint64_t total,
                     absl::FunctionRef<void(const Finding&)> tell) const;

@@ -12,7 +12,6 @@
 #include "kvstore/storage/offline_db.h"
 #include "kvstore/storage/rocksdb_background.h"
 #include "kvstore/storage/rocksdb_internal.h"
-#include "kvstore/storage/shard_files.h"
 
 namespace skua::kv {
 namespace {
@@ -93,11 +92,7 @@ class RocksdbOfflineDb final : public OfflineDb {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<OfflineDb>> OfflineDb::open(const std::string& dir, ShardId id) {
-  return open_at(absl::StrCat(dir, "/", files::shard_name(id)), id);
-}
-
-absl::StatusOr<std::unique_ptr<OfflineDb>> OfflineDb::open_at(const std::string& path, ShardId id) {
+absl::StatusOr<std::unique_ptr<OfflineDb>> OfflineDb::open(const std::string& path, ShardId id) {
   rocksdb::DB* raw = nullptr;
   const rocksdb::Status status = rocksdb::DB::OpenForReadOnly(read_only_options(), path, &raw);
   if (!status.ok()) return internal::to_status(status, "opening the database", path);

@@ -9,6 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "rpc/base/owned_fd.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::files {
@@ -112,11 +113,9 @@ absl::Status io_error(const char* what, const std::string& path, int error) {
 }
 
 absl::Status sync(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return io_error("opening", path, errno);
-  const int error = ::fsync(fd) == 0 ? 0 : errno;
-  ::close(fd);
-  return error == 0 ? absl::OkStatus() : io_error("syncing", path, error);
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) return io_error("opening", path, errno);
+  return ::fsync(fd.get()) == 0 ? absl::OkStatus() : io_error("syncing", path, errno);
 }
 
 absl::Status remove_tree(const std::string& path) {
