@@ -391,11 +391,9 @@ absl::Status Log::recycle() {
 }
 
 std::vector<AppliedIndex> Log::pins() const {
-  std::vector<AppliedIndex> pins;
-  if (segments_.size() < 2) return pins;
-  for (const AppliedIndex& last : segments_.front().last_records) {
-    if (pins_segment(last)) pins.push_back({last.shard, last.index});
-  }
+  if (segments_.size() < 2) return {};
+  std::vector<AppliedIndex> pins = segments_.front().last_records;
+  std::erase_if(pins, [this](const AppliedIndex& last) { return !pins_segment(last); });
   return pins;
 }
 

@@ -49,7 +49,7 @@ void CompletionRows::record(const Completion& completion, uint64_t index, uint64
 
 void CompletionRows::collect(uint64_t index, std::vector<AppliedEffect>& out) {
   size_t used = 0;
-  const auto begin = static_cast<std::ptrdiff_t>(out.size());
+  const size_t begin = out.size();
   for (const uint64_t client_id : touched_) {
     if (used == rows_.size()) rows_.emplace_back();
     Row& row = rows_[used++];
@@ -61,8 +61,7 @@ void CompletionRows::collect(uint64_t index, std::vector<AppliedEffect>& out) {
     effect.version = version && *version != 0 ? *version : index;
   }
   // The order of the set differs from run to run, but a simulated run must be repeatable.
-  std::sort(out.begin() + begin, out.end(),
-            [](const AppliedEffect& a, const AppliedEffect& b) { return a.key < b.key; });
+  std::ranges::sort(std::span(out).subspan(begin), {}, &AppliedEffect::key);
 }
 
 }  // namespace skua::kv

@@ -331,7 +331,7 @@ class OfflineStore::UnappliedReader {
   void take(const RecordView& record, const std::string& where) {
     State& state = states_.at(shard_id_of(record.header.shard));
     if (!state.status.ok()) return;
-    const absl::Status taken = state.tail.replay(record, [&](uint64_t index, int64_t /*time_ms*/, ByteSpan payload) {
+    const absl::Status taken = state.tail.take(record, [&](uint64_t index, int64_t /*time_ms*/, ByteSpan payload) {
       take_effects_of(state, index, payload, where);
     });
     if (!taken.ok()) refuse(state, absl::Status(taken.code(), absl::StrCat(taken.message(), " in ", where)));
@@ -340,9 +340,9 @@ class OfflineStore::UnappliedReader {
 
   void take_uncommitted(State& state) {
     if (!state.status.ok()) return;
-    state.tail.visit_uncommitted([&](uint64_t index, const ReplicaRows::Tail& entry) {
+    state.tail.visit_uncommitted([&](uint64_t index, int64_t /*time_ms*/, ByteSpan payload) {
       ++uncommitted_;
-      if (selection_.uncommitted) take_effects_of(state, index, as_byte_span(entry.payload), state.shard->directory);
+      if (selection_.uncommitted) take_effects_of(state, index, payload, state.shard->directory);
     });
   }
 

@@ -123,7 +123,7 @@ class Recovery {
     ShardState& shard = *by_log_shard_.find(record.header.shard)->second;
     if (!shard.refused.ok()) return;
     ++records_;
-    const absl::Status taken = shard.tail.replay(record, [&](uint64_t index, int64_t time_ms, ByteSpan payload) {
+    const absl::Status taken = shard.tail.take(record, [&](uint64_t index, int64_t time_ms, ByteSpan payload) {
       take_effects(shard, index, time_ms, payload);
     });
     if (!taken.ok()) shard.refused = taken;
