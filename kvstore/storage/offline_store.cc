@@ -61,6 +61,97 @@ uint64_t bytes_of(const std::vector<StoredFile>& stored) {
   return bytes;
 }
 
+/// Reads what the databases lack from the logs, by the same rules as recovery (recovery.cc). A shard that recovery
+/// would refuse has nothing but its database.
+class UnappliedReader {
+ public:
+  /// The last unapplied write of a key.
+  struct Write {
+    uint64_t version = 0;
+    uint64_t expires_at = 0;
+    std::optional<std::string> value;
+    RecordMark mark;
+  };
+  using Overlay = std::map<std::string, Write, std::less<>>;
+  struct State {
+    const OfflineShard* shard = nullptr;
+    ReplicaTail tail{};
+    Overlay overlay{};
+    absl::Status status{};  ///< not OK: recovery would refuse the shard for what its records say
+  };
+
+  UnappliedReader(const std::vector<const OfflineShard*>& wanted, const OfflineStore::Selection& selection)
+      : selection_(selection) {
+    for (const OfflineShard* shard : wanted) {
+      if (shard->is_sound()) states_.emplace(shard->id, State{.shard = shard, .tail = shard->tail});
+    }
+  }
+
+  /// Errors: a log cannot be read.
+  absl::Status read(const std::deque<OfflineLog>& logs) {
+    for (const OfflineLog& log : logs) {
+      std::vector<AppliedIndex> applied;
+      for (const auto& [id, state] : states_) {
+        if (state.shard->log == &log) applied.push_back({log_shard_of(id), state.shard->replay_from});
+      }
+      if (applied.empty()) continue;
+      const auto take = [&](const RecordView& record) { this->take(record, log.directory); };
+      if (absl::Status read = log.recovery->replay(applied, take, [](const LogProgress&) {}); !read.ok()) return read;
+    }
+    for (auto& [id, state] : states_) take_uncommitted(state);
+    return absl::OkStatus();
+  }
+
+  /// Of a shard that is not sound it is OK and empty.
+  [[nodiscard]] const State& state(ShardId id) const {
+    const auto found = states_.find(id);
+    return found == states_.end() ? nothing_ : found->second;
+  }
+  [[nodiscard]] uint64_t uncommitted() const { return uncommitted_; }
+
+ private:
+  void take(const RecordView& record, const std::string& where) {
+    State& state = states_.at(shard_id_of(record.header.shard));
+    if (!state.status.ok()) return;
+    const absl::Status taken = state.tail.take(record, [&](uint64_t index, int64_t /*time_ms*/, ByteSpan payload) {
+      take_effects_of(state, index, payload, where);
+    });
+    if (!taken.ok()) refuse(state, absl::Status(taken.code(), absl::StrCat(taken.message(), " in ", where)));
+    state.tail.release();
+  }
+
+  void take_uncommitted(State& state) {
+    if (!state.status.ok()) return;
+    state.tail.visit_uncommitted([&](uint64_t index, int64_t /*time_ms*/, ByteSpan payload) {
+      ++uncommitted_;
+      if (selection_.uncommitted) take_effects_of(state, index, payload, state.shard->directory);
+    });
+  }
+
+  void take_effects_of(State& state, uint64_t index, ByteSpan payload, const std::string& where) {
+    if (!state.status.ok()) return;
+    EffectReader reader(payload);
+    while (const auto effect = reader.next()) {
+      if (effect->key < selection_.start) continue;
+      Write& last = state.overlay[std::string(effect->key)];
+      last = {.version = index, .expires_at = effect->expires_at, .value = {}, .mark = effect->mark};
+      if (effect->value) last.value.emplace(as_string_view(*effect->value));
+    }
+    if (reader.complete()) return;
+    refuse(state, absl::DataLossError(absl::StrCat("record ", index, " in ", where, " is not one of this build's")));
+  }
+
+  static void refuse(State& state, absl::Status why) {
+    state.status = std::move(why);
+    state.overlay.clear();
+  }
+
+  const OfflineStore::Selection& selection_;
+  std::map<ShardId, State> states_;
+  const State nothing_;
+  uint64_t uncommitted_ = 0;
+};
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OfflineStore>> OfflineStore::open(Options options) {
@@ -269,99 +360,6 @@ void OfflineStore::verify_shard(const OfflineShard& shard, uint64_t& done, uint6
 
 // --- dump
 
-bool OfflineStore::take_effects(ByteSpan payload, uint64_t index, const Selection& selection, Overlay& overlay) {
-  EffectReader reader(payload);
-  while (const auto effect = reader.next()) {
-    if (effect->key < selection.start) continue;
-    Unapplied& last = overlay[std::string(effect->key)];
-    last.version = index;
-    last.expires_at = effect->expires_at;
-    last.value.reset();
-    if (effect->value) last.value.emplace(as_string_view(*effect->value));
-    last.mark = effect->mark;
-  }
-  return reader.complete();
-}
-
-/// Reads what the databases lack from the logs, by the same rules as recovery (recovery.cc). A shard that recovery
-/// would refuse has nothing but its database.
-class OfflineStore::UnappliedReader {
- public:
-  UnappliedReader(const std::vector<const OfflineShard*>& wanted, const Selection& selection) : selection_(selection) {
-    for (const OfflineShard* shard : wanted) {
-      if (shard->is_sound()) states_.emplace(shard->id, State{shard, shard->tail, {}, {}});
-    }
-  }
-
-  /// Errors: a log cannot be read.
-  absl::Status read(const std::deque<OfflineLog>& logs) {
-    for (const OfflineLog& log : logs) {
-      std::vector<AppliedIndex> applied;
-      for (const auto& [id, state] : states_) {
-        if (state.shard->log == &log) applied.push_back({log_shard_of(id), state.shard->replay_from});
-      }
-      if (applied.empty()) continue;
-      const auto take = [&](const RecordView& record) { this->take(record, log.directory); };
-      if (absl::Status read = log.recovery->replay(applied, take, [](const LogProgress&) {}); !read.ok()) return read;
-    }
-    for (auto& [id, state] : states_) take_uncommitted(state);
-    return absl::OkStatus();
-  }
-
-  /// Not OK: recovery would refuse the shard for what its records say.
-  [[nodiscard]] absl::Status status(ShardId id) const {
-    const auto found = states_.find(id);
-    return found == states_.end() ? absl::OkStatus() : found->second.status;
-  }
-  /// Of a shard that is not sound it is empty.
-  [[nodiscard]] const Overlay& overlay(ShardId id) const {
-    const auto found = states_.find(id);
-    return found == states_.end() ? nothing_ : found->second.overlay;
-  }
-  [[nodiscard]] uint64_t uncommitted() const { return uncommitted_; }
-
- private:
-  struct State {
-    const OfflineShard* shard;
-    ReplicaTail tail;
-    Overlay overlay;
-    absl::Status status;
-  };
-
-  void take(const RecordView& record, const std::string& where) {
-    State& state = states_.at(shard_id_of(record.header.shard));
-    if (!state.status.ok()) return;
-    const absl::Status taken = state.tail.take(record, [&](uint64_t index, int64_t /*time_ms*/, ByteSpan payload) {
-      take_effects_of(state, index, payload, where);
-    });
-    if (!taken.ok()) refuse(state, absl::Status(taken.code(), absl::StrCat(taken.message(), " in ", where)));
-    state.tail.release();
-  }
-
-  void take_uncommitted(State& state) {
-    if (!state.status.ok()) return;
-    state.tail.visit_uncommitted([&](uint64_t index, int64_t /*time_ms*/, ByteSpan payload) {
-      ++uncommitted_;
-      if (selection_.uncommitted) take_effects_of(state, index, payload, state.shard->directory);
-    });
-  }
-
-  void take_effects_of(State& state, uint64_t index, ByteSpan payload, const std::string& where) {
-    if (!state.status.ok() || take_effects(payload, index, selection_, state.overlay)) return;
-    refuse(state, absl::DataLossError(absl::StrCat("record ", index, " in ", where, " is not one of this build's")));
-  }
-
-  static void refuse(State& state, absl::Status why) {
-    state.status = std::move(why);
-    state.overlay.clear();
-  }
-
-  const Selection& selection_;
-  std::map<ShardId, State> states_;
-  const Overlay nothing_;
-  uint64_t uncommitted_ = 0;
-};
-
 absl::StatusOr<uint64_t> OfflineStore::dump(const Selection& selection, DumpVisitor visit,
                                             absl::FunctionRef<void(ShardId, const absl::Status&)> refused) const {
   std::vector<const OfflineShard*> wanted;
@@ -377,16 +375,17 @@ absl::StatusOr<uint64_t> OfflineStore::dump(const Selection& selection, DumpVisi
   if (absl::Status read = unapplied.read(logs_); !read.ok()) return read;
   bool go_on = true;
   for (const OfflineShard* shard : wanted) {
-    if (const absl::Status status = unapplied.status(shard->id); !status.ok()) {
-      refused(shard->id, status);
+    const UnappliedReader::State& state = unapplied.state(shard->id);
+    if (!state.status.ok()) {
+      refused(shard->id, state.status);
       if (!selection.salvage) continue;
     }
-    const Overlay& overlay = unapplied.overlay(shard->id);
+    const UnappliedReader::Overlay& overlay = state.overlay;
     auto next = overlay.begin();
     // Shows the rows of the log before `key`; null: all that are left.
     const auto show_before = [&](const std::string_view* key) {
       for (; go_on && next != overlay.end() && (key == nullptr || next->first < *key); ++next) {
-        const Unapplied& last = next->second;
+        const UnappliedReader::Write& last = next->second;
         if (!last.value || is_expired(last.expires_at, selection.now_ms)) continue;
         go_on = visit(shard->id, {next->first, last.version, as_byte_span(*last.value), last.mark});
       }
