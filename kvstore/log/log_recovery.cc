@@ -249,11 +249,6 @@ absl::Status LogRecovery::status(AppliedIndex applied) const {
   return absl::OkStatus();
 }
 
-bool LogRecovery::may_lack_records(LogShard shard) const {
-  return std::ranges::any_of(damages_,
-                             [&](const LogDamage& damage) { return (damage.shard_bits & shard_bit(shard)) != 0; });
-}
-
 /// Whether the record counts: the shard did not start anew after it, and no later record has replaced it.
 bool LogRecovery::counts(const RecordHeader& header, const Place& at) const {
   const auto known = shards_.find(header.shard);

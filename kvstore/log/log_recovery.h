@@ -102,7 +102,7 @@ class LogRecovery {
   [[nodiscard]] absl::Status status(AppliedIndex applied) const;
 
   /// Records of the shard, applied or not, may be in a damaged place.
-  [[nodiscard]] bool may_lack_records(LogShard shard) const;
+  [[nodiscard]] bool may_lack_records(LogShard shard) const { return first_suspect(shard, 0).has_value(); }
 
   /// Visits the kData records above the applied index of each shard in `applied` whose status() is OK. Skips other
   /// shards, and records that were replaced. So each index of a shard comes once, in order. The views are valid during

@@ -66,7 +66,6 @@ class Index {
     friend class Index;
     static constexpr uint64_t kUsedBit = uint64_t{1} << 47;
     static constexpr uint64_t kPlaceMask = kUsedBit - 1;
-    [[nodiscard]] uint16_t tag() const { return static_cast<uint16_t>(word_ >> 48); }
 
     uint64_t word_ = 0;
   };

@@ -444,8 +444,7 @@ void Applier::make_room() {
 void Applier::flush_pinning() {
   if (log_.counters().segments_in_use <= options_.flush_segments) return;
   for (const AppliedIndex& pin : log_.pins()) {
-    const auto pinning = std::find_if(attached_.begin(), attached_.end(),
-                                      [&](const AppliedShard* shard) { return shard->log_shard == pin.shard; });
+    const auto pinning = std::ranges::find(attached_, pin.shard, &AppliedShard::log_shard);
     if (pinning == attached_.end()) continue;
     write_waiting(**pinning);
     if ((*pinning)->db->applied_index() < pin.index) continue;
