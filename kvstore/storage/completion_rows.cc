@@ -28,8 +28,7 @@ absl::Status load_completions(std::span<const InternalRow> rows, CompletionTable
                               CompletionTable::Changed changed) {
   const std::string life_key = completion_key(0);
   for (const InternalRow& row : rows) {
-    if (is_replica_key(row.key)) continue;
-    if (row.key == life_key) continue;
+    if (is_replica_key(row.key) || row.key == life_key) continue;
     const bool sound = row.key.size() == kKeyBytesMax + kClientIdBytes &&
                        table.load(load_be64(row.key.data() + kKeyBytesMax), as_byte_span(row.value), row.version);
     if (!sound) return absl::DataLossError("a row of the shard's completion records is damaged");

@@ -205,7 +205,7 @@ absl::Status OfflineStore::open_shards() {
   std::error_code error;
   const bool exists = std::filesystem::exists(dir, error);
   if (error) return files::io_error("listing", dir, error);
-  const absl::Status listed = !exists ? absl::OkStatus() : files::visit_names(dir, [&](const std::string& name) {
+  absl::Status listed = !exists ? absl::OkStatus() : files::visit_names(dir, [&](const std::string& name) {
     if (const auto id = files::parse_shard_name(name)) {
       found[*id] = OfflineShard{.id = *id, .directory = absl::StrCat(dir, "/", name)};
     }
@@ -252,7 +252,7 @@ absl::Status OfflineStore::join(OfflineShard& shard) const {
       if (log.recovery == nullptr) continue;
       const bool concerned = shard.log == nullptr || shard.log == &log || has_shard(*log.recovery, log_shard);
       if (!concerned) continue;
-      const absl::Status joined = log.recovery->status({log_shard, shard.replay_from});
+      absl::Status joined = log.recovery->status({log_shard, shard.replay_from});
       if (!joined.ok()) return joined;
     }
     return absl::OkStatus();

@@ -319,7 +319,7 @@ absl::Status Engine::destroy_shard(const std::string& dir, ShardId id) {
 
 absl::StatusOr<std::vector<ShardId>> Engine::list_shards(const std::string& dir) {
   std::vector<ShardId> shards;
-  const absl::Status listed = files::visit_names(dir, [&shards](const std::string& name) {
+  absl::Status listed = files::visit_names(dir, [&shards](const std::string& name) {
     if (const auto id = parse_shard_name(name)) shards.push_back(*id);
   });
   if (!listed.ok()) return listed;

@@ -63,7 +63,7 @@ absl::StatusOr<std::set<uint32_t>> log_numbers(const std::string& data_dir) {
     if (error) return io_error("looking for", parent, error);
     return numbers;
   }
-  const absl::Status listed = visit_names(parent, [&numbers](const std::string& name) {
+  absl::Status listed = visit_names(parent, [&numbers](const std::string& name) {
     uint32_t number = 0;
     const bool is_log = absl::SimpleAtoi(name, &number) && number < kLogsMax && absl::StrCat(number) == name;
     if (is_log) numbers.insert(number);
@@ -126,7 +126,7 @@ absl::Status remove_tree(const std::string& path) {
 
 absl::Status remove_leftovers(const std::string& directory) {
   std::vector<std::string> leftovers;
-  const absl::Status listed = visit_names(directory, [&](const std::string& name) {
+  absl::Status listed = visit_names(directory, [&](const std::string& name) {
     if (name.starts_with(kNewPrefix) || name.starts_with(kIngestPrefix) || name.starts_with(kTrashPrefix)) {
       leftovers.push_back(absl::StrCat(directory, "/", name));
     }
