@@ -31,10 +31,6 @@ std::byte* allocate_pages(size_t bytes) {
 
 }  // namespace
 
-void Log::FreeDeleter::operator()(std::byte* memory) const {
-  std::free(memory);
-}
-
 Log::Log(Device& device, const LogOptions& options)
     : device_(device),
       options_(options),
@@ -50,14 +46,7 @@ absl::StatusOr<std::unique_ptr<Log>> Log::open(Device& device, const LogOptions&
   for (const auto& [id, shard] : recovery.shards_) {
     log->shards_[id] = {.last_index = shard.last_index, .last_epoch = shard.last_epoch};
   }
-  for (const auto& found : recovery.segments_) {
-    Segment& segment = log->segments_.emplace_back();
-    segment.sequence = found.sequence;
-    segment.name = found.name;
-    segment.bytes = found.bytes;
-    segment.damaged = found.damaged;
-    for (const auto& last : found.last_records) segment.last_records.push_back({last.shard, last.index});
-  }
+  for (const LogSegment& found : recovery.segments_) log->segments_.push_back(found);
   log->next_group_ = recovery.next_group_;
   log->synced_group_ = recovery.next_group_ - 1;
   // Without segments, sequence numbers start anew. Spares may still hold records of the same sequence numbers, which
@@ -110,7 +99,7 @@ absl::Status Log::start_shard(LogShard shard, uint64_t index, uint64_t epoch, in
   shards_[shard].last_epoch = epoch;
   shards_[shard].durable_index = index;
   shards_[shard].replaced_epoch = epoch;
-  replaced_.push_back({shard, 0});
+  replaced_.push_back({shard, 1});
   return absl::OkStatus();
 }
 
@@ -165,15 +154,17 @@ void Log::remember(LogShard shard) {
   found->second.touched_group = next_group_;
 }
 
-void Log::drop_group() {
+/// Brings `shards`, a copy of shards_ or shards_ itself, back to the state before the open group.
+void Log::undo_group(Shards& shards) const {
   for (size_t i = undo_.size(); i-- > 0;) {
     const Undo& undo = undo_[i];
-    if (undo.existed) {
-      shards_[undo.shard] = undo.before;
-    } else {
-      shards_.erase(undo.shard);
-    }
+    shards.erase(undo.shard);
+    if (undo.existed) shards[undo.shard] = undo.before;
   }
+}
+
+void Log::drop_group() {
+  undo_group(shards_);
   begin_group();
 }
 
@@ -268,18 +259,12 @@ ByteSpan Log::seal_group(uint32_t flags) {
 /// The group is written: its records now pin the active segment, and the records that they replace pin nothing any
 /// more.
 void Log::take_effect() {
-  for (const LastRecord& replaced : replaced_) forget_from(replaced.shard, replaced.index);
+  for (const AppliedIndex& replaced : replaced_) {
+    for (LogSegment& segment : segments_) segment.forget_from(replaced.shard, replaced.index);
+  }
   for (const Undo& undo : undo_) {
     const auto found = shards_.find(undo.shard);
     if (found != shards_.end()) found->second.touched_segment = segments_.back().sequence;
-  }
-}
-
-void Log::forget_from(LogShard shard, uint64_t index) {
-  for (Segment& segment : segments_) {
-    for (LastRecord& last : segment.last_records) {
-      if (last.shard == shard) last.index = std::min(last.index, index == 0 ? 0 : index - 1);
-    }
   }
 }
 
@@ -333,14 +318,9 @@ absl::Status Log::rotate() {
 absl::Status Log::write_header(SegmentPool::Spare& spare, uint64_t sequence) {
   SegmentHeader header{options_.identity, sequence, next_group_, options_.segment_bytes, {}};
   // The positions before the open group, because the open group goes into the new segment.
-  absl::flat_hash_map<LogShard, ShardPosition> positions;
-  for (const auto& [id, shard] : shards_) positions[id] = {id, shard.last_index, shard.last_epoch};
-  for (size_t i = undo_.size(); i-- > 0;) {
-    const Undo& undo = undo_[i];
-    positions.erase(undo.shard);
-    if (undo.existed) positions[undo.shard] = {undo.shard, undo.before.last_index, undo.before.last_epoch};
-  }
-  for (const auto& [id, position] : positions) header.shards.push_back(position);
+  Shards before = shards_;
+  undo_group(before);
+  for (const auto& [id, shard] : before) header.shards.push_back({id, shard.last_index, shard.last_epoch});
   std::ranges::sort(header.shards, {}, &ShardPosition::shard);
   if (mutant(Mutant::kForgetTable)) header.shards.clear();
   encode_segment_header(header, header_bytes_);
@@ -355,17 +335,17 @@ absl::Status Log::write_header(SegmentPool::Spare& spare, uint64_t sequence) {
 /// that it changed counts with its state before the group.
 void Log::close_segment() {
   if (active_ == nullptr) return;
-  Segment& closed = segments_.back();
-  absl::flat_hash_map<LogShard, Shard> before;
-  for (size_t i = undo_.size(); i-- > 0;) before[undo_[i].shard] = undo_[i].before;
-  for (const auto& [id, shard] : shards_) {
-    const auto undone = before.find(id);
-    const Shard& then = undone == before.end() ? shard : undone->second;
-    if (then.touched_segment == closed.sequence) closed.last_records.push_back({id, then.last_index});
+  LogSegment& closed = segments_.back();
+  Shards before = shards_;
+  undo_group(before);
+  for (const auto& [id, shard] : before) {
+    if (shards_.contains(id) && shard.touched_segment == closed.sequence) {
+      closed.last_records.push_back({id, shard.last_index});
+    }
   }
   // The hash table's order differs from run to run. pins() has the order of last_records, and a simulation must be
   // repeatable.
-  std::ranges::sort(closed.last_records, {}, &LastRecord::shard);
+  std::ranges::sort(closed.last_records, {}, &AppliedIndex::shard);
   active_.reset();
 }
 
@@ -381,15 +361,15 @@ void Log::set_kept(LogShard shard, uint64_t index, uint64_t epoch) {
   found->second.durable_index = std::max(found->second.durable_index, std::min(index, found->second.last_index));
 }
 
-bool Log::pins_segment(const LastRecord& last) const {
+bool Log::pins_segment(const AppliedIndex& last) const {
   const auto found = shards_.find(last.shard);
   if (found == shards_.end()) return false;
   const uint64_t tolerance = mutant(Mutant::kTruncateTooFar) ? 3 : 0;
   return last.index > found->second.durable_index + tolerance;
 }
 
-bool Log::is_pinned(const Segment& segment) const {
-  return std::ranges::any_of(segment.last_records, [&](const LastRecord& last) { return pins_segment(last); });
+bool Log::is_pinned(const LogSegment& segment) const {
+  return std::ranges::any_of(segment.last_records, [&](const AppliedIndex& last) { return pins_segment(last); });
 }
 
 absl::Status Log::recycle() {
@@ -399,7 +379,7 @@ absl::Status Log::recycle() {
   while (segments_.size() > 1 && !is_pinned(segments_.front())) {
     // Records that replaced the oldest segment's records must be durable before that segment is given back.
     if (absl::Status synced = sync_active(); !synced.ok()) return fail(synced);
-    const Segment& oldest = segments_.front();
+    const LogSegment& oldest = segments_.front();
     absl::Status given_back = oldest.damaged ? device_.rename(oldest.name, absl::StrCat("damaged-", oldest.name))
                                              : pool_.recycle(oldest.name, oldest.bytes);
     if (absl::IsResourceExhausted(given_back)) return given_back;  // the disk is full; a later call tries again
@@ -411,11 +391,9 @@ absl::Status Log::recycle() {
 }
 
 std::vector<AppliedIndex> Log::pins() const {
-  std::vector<AppliedIndex> pins;
-  if (segments_.size() < 2) return pins;
-  for (const LastRecord& last : segments_.front().last_records) {
-    if (pins_segment(last)) pins.push_back({last.shard, last.index});
-  }
+  if (segments_.size() < 2) return {};
+  std::vector<AppliedIndex> pins = segments_.front().last_records;
+  std::erase_if(pins, [this](const AppliedIndex& last) { return !pins_segment(last); });
   return pins;
 }
 

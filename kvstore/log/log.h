@@ -37,6 +37,7 @@
 #include "kvstore/log/log_recovery.h"
 #include "kvstore/log/record.h"
 #include "kvstore/log/segment.h"
+#include "kvstore/log/segment_bytes.h"
 #include "kvstore/log/segment_pool.h"
 
 namespace skua::kv {
@@ -146,18 +147,7 @@ class Log {
     uint64_t touched_group = 0;    // number of the group in which remember() last noted the shard
   };
 
-  struct LastRecord {
-    LogShard shard = 0;
-    uint64_t index = 0;
-  };
-
-  struct Segment {
-    uint64_t sequence = 0;
-    std::string name;
-    uint64_t bytes = 0;
-    bool damaged = false;
-    std::vector<LastRecord> last_records;  // each shard's last record in it; filled when the segment is closed
-  };
+  using Shards = absl::flat_hash_map<LogShard, Shard>;
 
   /// A shard's state before the open group changed it.
   struct Undo {
@@ -166,15 +156,12 @@ class Log {
     Shard before;
   };
 
-  struct FreeDeleter {
-    void operator()(std::byte* memory) const;
-  };
-
   Log(Device& device, const LogOptions& options);
 
   absl::Status add_record(const RecordHeader& header, std::span<const ByteSpan> payload, bool urgent);
   absl::Status check_index(const RecordHeader& header) const;
   void remember(LogShard shard);
+  void undo_group(Shards& shards) const;
   void drop_group();
   void begin_group();
   absl::Status make_room(uint64_t bytes);
@@ -186,9 +173,8 @@ class Log {
   ByteSpan seal_group(uint32_t flags);
   absl::Status sync_active();
   void take_effect();
-  void forget_from(LogShard shard, uint64_t index);
-  [[nodiscard]] bool is_pinned(const Segment& segment) const;
-  [[nodiscard]] bool pins_segment(const LastRecord& last) const;
+  [[nodiscard]] bool is_pinned(const LogSegment& segment) const;
+  [[nodiscard]] bool pins_segment(const AppliedIndex& last) const;
   absl::Status fail(const absl::Status& why);
 
   Device& device_;
@@ -196,8 +182,8 @@ class Log {
   SegmentPool pool_;
   absl::Status failure_;
 
-  absl::flat_hash_map<LogShard, Shard> shards_;
-  std::deque<Segment> segments_;  // oldest first; the last is active_'s, or if that is null, from before the restart
+  Shards shards_;
+  std::deque<LogSegment> segments_;  // oldest first; the last is active_'s, or if that is null, from before the restart
   std::unique_ptr<LogFile> active_;
   uint32_t seed_ = 0;
   uint64_t offset_ = 0;  // in active_
@@ -207,7 +193,7 @@ class Log {
   uint64_t previous_shard_bits_ = 0;
 
   // The open group.
-  const std::unique_ptr<std::byte[], FreeDeleter> buffer_;
+  const AlignedBytes buffer_;
   size_t group_bytes_ = 0;
   uint32_t group_records_ = 0;
   uint64_t group_payload_bytes_ = 0;
@@ -215,7 +201,7 @@ class Log {
   bool group_syncs_ = false;
   bool group_urgent_ = true;
   std::vector<Undo> undo_;
-  std::vector<LastRecord> replaced_;  // this group replaces the shard's records from `index` on
+  std::vector<AppliedIndex> replaced_;  // this group replaces the shard's records from `index` on
 
   std::vector<std::byte> header_bytes_;
   LogCounters counters_;

@@ -28,10 +28,10 @@ absl::Status LogRecovery::find_segments() {
   for (const std::string& name : *names) {
     const std::optional<uint64_t> sequence = parse_segment_name(name);
     if (!sequence) continue;
-    Segment segment;
+    Segment& segment = segments_.emplace_back();
     segment.sequence = *sequence;
     segment.name = name;
-    segments_.push_back(std::move(segment));
+    segment.path = device_.path_of(name);
   }
   std::ranges::sort(segments_, {}, &Segment::sequence);
   return absl::OkStatus();
@@ -49,12 +49,11 @@ absl::Status LogRecovery::read_headers() {
     if (!got.ok()) return got.status();
     auto header = decode_segment_header(bytes_.bytes().first(*got));
     if (!header.ok() && header.status().code() != absl::StatusCode::kDataLoss) {
-      return absl::Status(header.status().code(),
-                          absl::StrCat(device_.path_of(segment.name), ": ", header.status().message()));
+      return absl::Status(header.status().code(), absl::StrCat(segment.path, ": ", header.status().message()));
     }
     if (!header.ok()) continue;
     if (header->identity != identity_) {
-      return absl::FailedPreconditionError(absl::StrCat(device_.path_of(segment.name),
+      return absl::FailedPreconditionError(absl::StrCat(segment.path,
                                                         " belongs to another cluster, node or log; is this the right "
                                                         "directory?"));
     }
@@ -91,11 +90,12 @@ absl::Status LogRecovery::scan_segment(size_t position) {
   Segment& segment = segments_[position];
   const bool newest = position + 1 == segments_.size();
   if (position > 0 && segments_[position - 1].sequence + 1 != segment.sequence) {
-    add_damage(segment, 0, next_group_, segment.header ? segment.header->first_group - 1 : next_group_, kAllShards);
+    const uint64_t last_lost = segment.header ? segment.header->first_group - 1 : next_group_;
+    add_damage(segment, {.first_group = next_group_, .last_group = last_lost, .shard_bits = kAllShards});
   }
   if (!segment.header) {
-    add_damage(segment, 0, next_group_, next_group_, kAllShards);
-    if (newest) tail_ = {.path = device_.path_of(segment.name)};
+    add_damage(segment, {.first_group = next_group_, .last_group = next_group_, .shard_bits = kAllShards});
+    if (newest) tail_.path = segment.path;
     return absl::OkStatus();
   }
   if (absl::Status read = read_segment(segment, newest); !read.ok()) return read;
@@ -112,15 +112,13 @@ absl::Status LogRecovery::scan_segment(size_t position) {
       segment.records += position_in_group;
       segment.used_bytes = reader.offset() + reader.group().bytes;
     }
-    if (reader.damaged()) {
-      add_damage(segment, reader.offset(), reader.first_lost(), reader.last_lost(), reader.lost_shard_bits());
-    }
+    if (reader.damaged()) add_damage(segment, reader.damage());
   }
   next_group_ = std::max(next_group_, reader.next_group());
   if (newest) {
-    tail_ = {
-        reader.closed(), reader.torn(), reader.groups_cut(), reader.sync_groups_cut(), device_.path_of(segment.name),
-        reader.offset()};
+    tail_ = reader.tail();
+    tail_.path = segment.path;
+    tail_.offset = reader.offset();
   }
   return absl::OkStatus();
 }
@@ -160,16 +158,15 @@ void LogRecovery::take_record(Segment& segment, const RecordView& record, const 
   Shard& shard = entry->second;
   // Damage may have taken the shard's start. Then at least the records before the shard's last end must not count.
   if (const auto ended = ended_.find(header.shard); is_new && ended != ended_.end()) shard.start = ended->second;
-  if (header.kind == RecordKind::kShardStart) {
+  const bool starts = header.kind == RecordKind::kShardStart;
+  if (starts) {
     shard = {};
     forget_suffix(header.shard, 1);
     shard.start = at;
     shard.proved = damages_.size();
-    join({header.shard, header.index, header.epoch}, header.index + 1, at, shard);
-  } else {
-    join({header.shard, header.index, header.epoch}, header.index, at, shard);
   }
-  const auto last = std::ranges::find(segment.last_records, header.shard, &LastRecord::shard);
+  join({header.shard, header.index, header.epoch}, starts ? header.index + 1 : header.index, at, shard);
+  const auto last = std::ranges::find(segment.last_records, header.shard, &AppliedIndex::shard);
   if (last == segment.last_records.end()) {
     segment.last_records.push_back({header.shard, header.index});
   } else {
@@ -177,13 +174,8 @@ void LogRecovery::take_record(Segment& segment, const RecordView& record, const 
   }
 }
 
-/// Records from `index` on were replaced, so they no longer pin their segments.
 void LogRecovery::forget_suffix(LogShard shard, uint64_t index) {
-  for (Segment& segment : segments_) {
-    for (LastRecord& last : segment.last_records) {
-      if (last.shard == shard) last.index = std::min(last.index, index - 1);
-    }
-  }
+  for (Segment& segment : segments_) segment.forget_from(shard, index);
 }
 
 /// The shard goes on with `next_index`, and its last record is then at `position`. Notes replaced records and a gap.
@@ -219,20 +211,10 @@ std::optional<size_t> LogRecovery::first_suspect(LogShard shard, size_t proved) 
   return std::nullopt;
 }
 
-void LogRecovery::add_damage(Segment& segment, uint64_t offset, uint64_t first_group, uint64_t last_group,
-                             uint64_t shard_bits) {
+void LogRecovery::add_damage(Segment& segment, LogDamage damage) {
   segment.damaged = true;
-  damages_.push_back({device_.path_of(segment.name), offset, first_group, last_group, shard_bits});
-}
-
-std::vector<LogSegmentInfo> LogRecovery::segments() const {
-  std::vector<LogSegmentInfo> infos;
-  infos.reserve(segments_.size());
-  for (const Segment& segment : segments_) {
-    infos.push_back({device_.path_of(segment.name), segment.sequence, segment.bytes, segment.used_bytes, segment.groups,
-                     segment.records, segment.damaged});
-  }
-  return infos;
+  damage.path = segment.path;
+  damages_.push_back(std::move(damage));
 }
 
 std::vector<ShardPosition> LogRecovery::shards() const {
@@ -240,11 +222,6 @@ std::vector<ShardPosition> LogRecovery::shards() const {
   positions.reserve(shards_.size());
   for (const auto& [id, shard] : shards_) positions.push_back({id, shard.last_index, shard.last_epoch});
   return positions;
-}
-
-uint64_t LogRecovery::next_index(AppliedIndex applied) const {
-  const auto known = shards_.find(applied.shard);
-  return std::max(applied.index, known == shards_.end() ? 0 : known->second.last_index) + 1;
 }
 
 absl::Status LogRecovery::status(AppliedIndex applied) const {
@@ -272,11 +249,6 @@ absl::Status LogRecovery::status(AppliedIndex applied) const {
   return absl::OkStatus();
 }
 
-bool LogRecovery::may_lack_records(LogShard shard) const {
-  return std::ranges::any_of(damages_,
-                             [&](const LogDamage& damage) { return (damage.shard_bits & shard_bit(shard)) != 0; });
-}
-
 /// Whether the record counts: the shard did not start anew after it, and no later record has replaced it.
 bool LogRecovery::counts(const RecordHeader& header, const Place& at) const {
   const auto known = shards_.find(header.shard);
@@ -288,13 +260,7 @@ bool LogRecovery::counts(const RecordHeader& header, const Place& at) const {
 }
 
 absl::Status LogRecovery::replay(std::span<const AppliedIndex> applied,
-                                 absl::FunctionRef<void(const RecordView&)> visit, Progress progress) {
-  return replay(
-      applied, visit, [](SegmentBytes) {}, progress);
-}
-
-absl::Status LogRecovery::replay(std::span<const AppliedIndex> applied,
-                                 absl::FunctionRef<void(const RecordView&)> visit, Keep keep, Progress progress) {
+                                 absl::FunctionRef<void(const RecordView&)> visit, Progress progress, Keep keep) {
   absl::flat_hash_map<LogShard, uint64_t> wanted;
   for (const AppliedIndex& one : applied) {
     if (status(one).ok()) wanted[one.shard] = one.index;
@@ -306,7 +272,7 @@ absl::Status LogRecovery::replay(std::span<const AppliedIndex> applied,
   LogProgress done{0, bytes_total_};
   for (const Segment& segment : segments_) {
     done.bytes_done += segment.bytes;
-    const bool needed = segment.header && std::ranges::any_of(segment.last_records, [&](const LastRecord& last) {
+    const bool needed = segment.header && std::ranges::any_of(segment.last_records, [&](const AppliedIndex& last) {
                           return is_wanted(last.shard, last.index);
                         });
     if (needed) {

@@ -19,6 +19,7 @@
 #ifndef SKUA_KVSTORE_LOG_LOG_RECOVERY_H_
 #define SKUA_KVSTORE_LOG_LOG_RECOVERY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,34 +39,6 @@
 
 namespace skua::kv {
 
-struct LogDamage {
-  std::string path;
-  uint64_t offset = 0;
-  uint64_t first_group = 0;  ///< the first group that is lost, wholly or in part
-  uint64_t last_group = 0;   ///< the last one
-  uint64_t shard_bits = 0;   ///< shards outside of this set have lost nothing here (shard_bit())
-};
-
-struct LogTail {
-  bool closed = false;           ///< the log was closed properly: nothing was written after its end
-  bool torn = false;             ///< something was cut
-  uint64_t groups_cut = 0;       ///< sound groups behind the torn one
-  uint64_t sync_groups_cut = 0;  ///< cut groups that asked for a sync, as far as their headers can be read
-  std::string path;              ///< the newest segment's; empty if there is no segment
-  uint64_t offset = 0;           ///< where the log ends in the newest segment
-};
-
-/// A segment's summary, for people who look into a log.
-struct LogSegmentInfo {
-  std::string path;
-  uint64_t sequence = 0;
-  uint64_t bytes = 0;       ///< of the file
-  uint64_t used_bytes = 0;  ///< up to the end of its last group
-  uint64_t groups = 0;
-  uint64_t records = 0;  ///< number of sound records
-  bool damaged = false;
-};
-
 struct LogProgress {
   uint64_t bytes_done = 0;
   uint64_t bytes_total = 0;
@@ -75,6 +48,30 @@ struct LogProgress {
 struct AppliedIndex {
   LogShard shard = 0;
   uint64_t index = 0;  ///< the store has all records up to this one; 0: nothing
+};
+
+/// A segment of a log, and what of it the log still needs.
+struct LogSegment {
+  uint64_t sequence = 0;
+  std::string name;
+  uint64_t bytes = 0;  ///< of the file
+  bool damaged = false;
+  std::vector<AppliedIndex> last_records;  ///< each shard's last record in it
+
+  /// The shard's records from `index` (> 0) on were replaced, so they no longer pin the segment.
+  void forget_from(LogShard shard, uint64_t index) {
+    for (AppliedIndex& last : last_records) {
+      if (last.shard == shard) last.index = std::min(last.index, index - 1);
+    }
+  }
+};
+
+/// A segment's summary, for people who look into a log.
+struct LogSegmentInfo : LogSegment {
+  std::string path;
+  uint64_t used_bytes = 0;  ///< up to the end of its last group
+  uint64_t groups = 0;
+  uint64_t records = 0;  ///< number of sound records
 };
 
 /// Thread: one at a time.
@@ -93,7 +90,7 @@ class LogRecovery {
   [[nodiscard]] const LogTail& tail() const { return tail_; }
 
   /// Summaries of all segments, oldest first.
-  [[nodiscard]] std::vector<LogSegmentInfo> segments() const;
+  [[nodiscard]] std::vector<LogSegmentInfo> segments() const { return {segments_.begin(), segments_.end()}; }
 
   /// The number of the next group to be written.
   [[nodiscard]] uint64_t next_group_number() const { return next_group_; }
@@ -101,27 +98,20 @@ class LogRecovery {
   /// The positions of the log's shards, in no order.
   [[nodiscard]] std::vector<ShardPosition> shards() const;
 
-  /// Index of the shard's next record. Log::start_shard must come first if the log does not know the shard, or if the
-  /// log's last index is below the applied one (unsynced records are gone).
-  [[nodiscard]] uint64_t next_index(AppliedIndex applied) const;
-
   /// OK, or DATA_LOSS with file and offset if records above the applied index are, or may be, missing.
   [[nodiscard]] absl::Status status(AppliedIndex applied) const;
 
   /// Records of the shard, applied or not, may be in a damaged place.
-  [[nodiscard]] bool may_lack_records(LogShard shard) const;
+  [[nodiscard]] bool may_lack_records(LogShard shard) const { return first_suspect(shard, 0).has_value(); }
 
   /// Visits the kData records above the applied index of each shard in `applied` whose status() is OK. Skips other
   /// shards, and records that were replaced. So each index of a shard comes once, in order. The views are valid during
-  /// the call of `visit`. Errors: the device's.
-  [[nodiscard]] absl::Status replay(std::span<const AppliedIndex> applied,
-                                    absl::FunctionRef<void(const RecordView&)> visit, Progress progress);
-
-  /// The same, but the views can be kept: after each segment that was read, `keep` is given the memory that the
-  /// segment's views point into.
+  /// the call of `visit`, or as long as the caller keeps what `keep` is given: after each segment that was read, the
+  /// memory that the segment's views point into. Errors: the device's.
   using Keep = absl::FunctionRef<void(SegmentBytes)>;
-  [[nodiscard]] absl::Status replay(std::span<const AppliedIndex> applied,
-                                    absl::FunctionRef<void(const RecordView&)> visit, Keep keep, Progress progress);
+  [[nodiscard]] absl::Status replay(
+      std::span<const AppliedIndex> applied, absl::FunctionRef<void(const RecordView&)> visit, Progress progress,
+      Keep keep = [](SegmentBytes) {});
 
  private:
   friend class Log;
@@ -154,22 +144,9 @@ class LogRecovery {
     size_t proved = 0;  // of damages_ the first `proved` took nothing of the shard, or made a gap that is in `gaps`
   };
 
-  struct LastRecord {
-    LogShard shard = 0;
-    uint64_t index = 0;
-  };
-
-  struct Segment {
-    uint64_t sequence = 0;
-    std::string name;
-    uint64_t bytes = 0;
+  struct Segment : LogSegmentInfo {
     std::optional<SegmentHeader> header;       // nullopt: damaged
     std::optional<uint64_t> next_first_group;  // nullopt: the newest segment, or the next one's header is not known
-    std::vector<LastRecord> last_records;
-    bool damaged = false;
-    uint64_t used_bytes = 0;
-    uint64_t groups = 0;
-    uint64_t records = 0;
   };
 
   LogRecovery(Device& device, const LogIdentity& identity) : device_(device), identity_(identity) {}
@@ -184,7 +161,7 @@ class LogRecovery {
   void forget_suffix(LogShard shard, uint64_t index);
   void join(const ShardPosition& position, uint64_t next_index, const Place& at, Shard& shard);
   [[nodiscard]] std::optional<size_t> first_suspect(LogShard shard, size_t proved) const;
-  void add_damage(Segment& segment, uint64_t offset, uint64_t first_group, uint64_t last_group, uint64_t shard_bits);
+  void add_damage(Segment& segment, LogDamage damage);
 
   Device& device_;
   const LogIdentity identity_;

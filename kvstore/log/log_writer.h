@@ -16,15 +16,24 @@
 #define SKUA_KVSTORE_LOG_LOG_WRITER_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "kvstore/log/gather_policy.h"
 #include "kvstore/log/log.h"
+#include "rpc/base/clock.h"
+#include "rpc/base/mpsc_ring.h"
+#include "rpc/base/wake_up.h"
 
 namespace skua::kv {
 
@@ -67,7 +76,7 @@ class LogWriter {
   /// that submits a burst wakes the thread once, and may first send what should go out earlier: messages to peers,
   /// whose logs do the same work.
   enum class Wake : uint8_t { kNow, kLater };
-  [[nodiscard]] absl::Status submit(LogSubmission submission, Wake wake = Wake::kNow);
+  [[nodiscard]] absl::Status submit(LogSubmission submission, Wake when = Wake::kNow);
   void wake();
 
   /// Makes all records submitted so far durable, also if no record asks for a sync. on_group_done reports that, or that
@@ -99,8 +108,48 @@ class LogWriter {
   [[nodiscard]] std::vector<AppliedIndex> pins() const;
 
  private:
-  class Impl;
-  const std::unique_ptr<Impl> impl_;
+  struct Kept {
+    uint64_t index = 0;
+    uint64_t epoch = 0;
+  };
+
+  void run();
+  void await_more();
+  void gather();
+  [[nodiscard]] absl::Status add(const LogSubmission& submission);
+  void commit(bool sync);
+  bool sync_alone();
+  void settle(const absl::StatusOr<Durability>& written);
+  void finish_group();
+  bool truncate();
+  void publish(bool truncated);
+
+  const Options options_;
+  const GroupDone on_group_done_;
+  const std::unique_ptr<Log> log_;
+
+  // Shared between the log's thread and other threads.
+  MpscRing<LogSubmission> ring_;
+  WakeUp submitted_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<size_t> queued_bytes_{0};
+  std::atomic<int64_t> queued_records_{0};  // may lag behind the ring, and be below 0, for a moment
+  std::atomic<int64_t> wake_at_{1};         // this many queued records wake the thread
+  std::atomic<bool> has_durable_{false};
+  std::atomic<bool> sync_wanted_{false};
+  mutable std::mutex mutex_;
+  absl::flat_hash_map<LogShard, uint64_t> durable_;
+  absl::flat_hash_map<LogShard, Kept> kept_;
+  absl::Status health_;
+  LogCounters counters_;
+  std::vector<AppliedIndex> pins_;
+
+  // Used by the log's thread only.
+  std::vector<LogSubmission> group_;
+  std::optional<LogSubmission> left_over_;
+  const SteadyClock clock_;
+  GatherPolicy policy_;
+  std::thread thread_;
 };
 
 }  // namespace skua::kv

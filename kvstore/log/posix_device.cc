@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/base/file_io.h"
+#include "rpc/base/owned_fd.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
@@ -32,34 +34,17 @@ absl::Status read_only(const std::string& path) {
   return absl::FailedPreconditionError(absl::StrCat(path, " was opened for reading only"));
 }
 
-/// A file descriptor; closes it.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 class PosixFile final : public LogFile {
  public:
   /// `ring` may be null.
-  PosixFile(Descriptor fd, Descriptor direct_fd, std::string path, uint64_t size, const PosixDeviceOptions& options,
+  PosixFile(OwnedFd fd, OwnedFd direct_fd, std::string path, uint64_t size, const PosixDeviceOptions& options,
             std::shared_ptr<DurableRing> ring)
       : fd_(std::move(fd)),
         direct_fd_(std::move(direct_fd)),
         path_(std::move(path)),
         size_(size),
         read_only_(options.read_only),
-        use_direct_(direct_fd_.get() >= 0),
+        use_direct_(direct_fd_.is_open()),
         use_rwf_dsync_(options.io != LogIo::kFdatasync),
         ring_(std::move(ring)) {}
 
@@ -89,15 +74,9 @@ class PosixFile final : public LogFile {
   }
 
   absl::StatusOr<size_t> read(uint64_t offset, MutableByteSpan into) override {
-    size_t done = 0;
-    while (done < into.size()) {
-      const ssize_t got = ::pread(fd_.get(), into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return errno_status(errno, "read", path_);
-      if (got == 0) break;
-      done += static_cast<size_t>(got);
-    }
-    return done;
+    const ssize_t got = read_at(fd_.get(), offset, into);
+    if (got < 0) return errno_status(errno, "read", path_);
+    return static_cast<size_t>(got);
   }
 
   void drop_cache() override { (void)::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED); }
@@ -121,8 +100,8 @@ class PosixFile final : public LogFile {
     return ::pwritev2(fd, &piece, 1, static_cast<off_t>(offset), RWF_DSYNC);
   }
 
-  const Descriptor fd_;
-  const Descriptor direct_fd_;  // -1: none
+  const OwnedFd fd_;
+  const OwnedFd direct_fd_;  // -1: none
   const std::string path_;
   const uint64_t size_;
   const bool read_only_;
@@ -133,14 +112,13 @@ class PosixFile final : public LogFile {
 
 class PosixDevice final : public Device {
  public:
-  PosixDevice(std::string directory, Descriptor fd, const PosixDeviceOptions& options,
-              std::shared_ptr<DurableRing> ring)
+  PosixDevice(std::string directory, OwnedFd fd, const PosixDeviceOptions& options, std::shared_ptr<DurableRing> ring)
       : directory_(std::move(directory)), fd_(std::move(fd)), options_(options), ring_(std::move(ring)) {}
 
   absl::StatusOr<std::unique_ptr<LogFile>> create(const std::string& name, uint64_t bytes, Fill fill) override {
     if (options_.read_only) return read_only(path_of(name));
-    Descriptor fd(::openat(fd_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-    if (fd.get() < 0) return errno_status(errno, "create", path_of(name));
+    OwnedFd fd(::openat(fd_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (!fd.is_open()) return errno_status(errno, "create", path_of(name));
     absl::Status made = reserve(fd.get(), name, bytes);
     if (made.ok() && fill == Fill::kZeros) made = write_zeros(fd.get(), name, bytes);
     if (made.ok() && ::fsync(fd.get()) != 0) made = errno_status(errno, "fsync", path_of(name));
@@ -153,8 +131,8 @@ class PosixDevice final : public Device {
   }
 
   absl::StatusOr<std::unique_ptr<LogFile>> open(const std::string& name) override {
-    Descriptor fd(::openat(fd_.get(), name.c_str(), (options_.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC));
-    if (fd.get() < 0) return errno_status(errno, "open", path_of(name));
+    OwnedFd fd(::openat(fd_.get(), name.c_str(), (options_.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC));
+    if (!fd.is_open()) return errno_status(errno, "open", path_of(name));
     struct stat about {};
     if (::fstat(fd.get(), &about) != 0) return errno_status(errno, "stat", path_of(name));
     return file(std::move(fd), name, static_cast<uint64_t>(about.st_size));
@@ -205,10 +183,10 @@ class PosixDevice final : public Device {
     const std::vector<std::byte> zeros(size_t{1} << 20);
     for (uint64_t offset = 0; offset < bytes;) {
       const size_t piece = std::min<uint64_t>(zeros.size(), bytes - offset);
-      const ssize_t written = ::pwrite(fd, zeros.data(), piece, static_cast<off_t>(offset));
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return errno_status(written == 0 ? EIO : errno, "write zeros to", path_of(name));
-      offset += static_cast<uint64_t>(written);
+      if (const int error = write_at(fd, offset, ByteSpan(zeros).first(piece)); error != 0) {
+        return errno_status(error, "write zeros to", path_of(name));
+      }
+      offset += piece;
     }
     return absl::OkStatus();
   }
@@ -217,15 +195,15 @@ class PosixDevice final : public Device {
     return ::fsync(fd_.get()) == 0 ? absl::OkStatus() : errno_status(errno, "fsync directory", directory_);
   }
 
-  std::unique_ptr<LogFile> file(Descriptor fd, const std::string& name, uint64_t bytes) {
+  std::unique_ptr<LogFile> file(OwnedFd fd, const std::string& name, uint64_t bytes) {
     const bool direct = !options_.read_only && (options_.io == LogIo::kDirect || options_.io == LogIo::kIoUring);
     // The open fails on file systems without O_DIRECT; the descriptor is then -1.
-    Descriptor direct_fd(direct ? ::openat(fd_.get(), name.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC) : -1);
+    OwnedFd direct_fd(direct ? ::openat(fd_.get(), name.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC) : -1);
     return std::make_unique<PosixFile>(std::move(fd), std::move(direct_fd), path_of(name), bytes, options_, ring_);
   }
 
   const std::string directory_;
-  const Descriptor fd_;
+  const OwnedFd fd_;
   const PosixDeviceOptions options_;
   const std::shared_ptr<DurableRing> ring_;  // null: none
 };
@@ -236,11 +214,12 @@ absl::StatusOr<std::unique_ptr<Device>> open_posix_device(const std::string& dir
                                                           const PosixDeviceOptions& options) {
   const bool made = !options.read_only && ::mkdir(directory.c_str(), 0755) == 0;
   if (!made && !options.read_only && errno != EEXIST) return errno_status(errno, "make", directory);
-  Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0) return errno_status(errno, "open", directory);
+  OwnedFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.is_open()) return errno_status(errno, "open", directory);
   if (made) {
-    const Descriptor parent(::openat(fd.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (parent.get() < 0 || ::fsync(parent.get()) != 0) return errno_status(errno, "fsync the directory of", directory);
+    const OwnedFd parent(::openat(fd.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!parent.is_open() || ::fsync(parent.get()) != 0)
+      return errno_status(errno, "fsync the directory of", directory);
   }
   std::shared_ptr<DurableRing> ring;
   if (options.io == LogIo::kIoUring) {

@@ -21,16 +21,8 @@ bool known_kind(uint8_t kind) {
 
 void encode_record_header(const RecordHeader& header, size_t payload_bytes, std::byte* to) {
   ByteWriter writer(MutableByteSpan(to, kRecordHeaderBytes));
-  writer.write(uint32_t{0});
-  writer.write(static_cast<uint32_t>(payload_bytes));
-  writer.write(header.shard);
-  writer.write(header.index);
-  writer.write(header.epoch);
-  writer.write(header.time);
-  writer.write(static_cast<uint8_t>(header.kind));
-  writer.write(durability_code(header.durability));
-  writer.write(header.flags);
-  writer.write(uint32_t{0});
+  writer.write_all(uint32_t{0}, static_cast<uint32_t>(payload_bytes), header.shard, header.index, header.epoch,
+                   header.time, header.kind, durability_code(header.durability), header.flags, uint32_t{0});
 }
 
 size_t seal_record(std::byte* record, uint32_t seed) {
@@ -42,17 +34,8 @@ size_t seal_record(std::byte* record, uint32_t seed) {
 
 void encode_group_header(const GroupHeader& header, uint32_t seed, std::byte* to) {
   ByteWriter writer(MutableByteSpan(to, kGroupHeaderBytes));
-  writer.write(uint32_t{0});
-  writer.write(kGroupMagic);
-  writer.write(header.bytes);
-  writer.write(header.records);
-  writer.write(header.number);
-  writer.write(header.synced_number);
-  writer.write(header.shard_bits);
-  writer.write(header.previous_shard_bits);
-  writer.write(header.flags);
-  writer.write(uint32_t{0});
-  writer.write(uint64_t{0});
+  writer.write_all(uint32_t{0}, kGroupMagic, header.bytes, header.records, header.number, header.synced_number,
+                   header.shard_bits, header.previous_shard_bits, header.flags, uint32_t{0}, uint64_t{0});
   store_le(to, crc32c_extend(seed, ByteSpan(to + kCrcBytes, kGroupHeaderBytes - kCrcBytes)));
 }
 
@@ -67,23 +50,22 @@ std::optional<RecordView> decode_record(ByteSpan bytes, uint32_t seed, size_t& c
 std::optional<RecordView> decode_sound_record(ByteSpan bytes, size_t& consumed) {
   consumed = 0;
   ByteReader reader(bytes);
-  (void)reader.read<uint32_t>();
-  const auto payload_bytes = reader.read<uint32_t>();
   RecordView view;
-  view.header.shard = reader.read<uint64_t>();
-  view.header.index = reader.read<uint64_t>();
-  view.header.epoch = reader.read<uint64_t>();
-  view.header.time = reader.read<int64_t>();
-  const auto kind = reader.read<uint8_t>();
-  const auto durability = durability_of_code(reader.read<uint8_t>());
-  view.header.flags = reader.read<uint16_t>();
-  const auto zero = reader.read<uint32_t>();
+  RecordHeader& header = view.header;
+  uint32_t crc = 0;
+  uint32_t payload_bytes = 0;
+  uint8_t kind = 0;
+  uint8_t code = 0;
+  uint32_t zero = 0;
+  reader.read_into(crc, payload_bytes, header.shard, header.index, header.epoch, header.time, kind, code, header.flags,
+                   zero);
+  const auto durability = durability_of_code(code);
   view.payload = reader.read_bytes(payload_bytes);
   if (!reader.ok() || record_bytes(payload_bytes) > bytes.size()) return std::nullopt;
   consumed = record_bytes(payload_bytes);
   if (!known_kind(kind) || !durability || zero != 0) return std::nullopt;
-  view.header.kind = static_cast<RecordKind>(kind);
-  view.header.durability = *durability;
+  header.kind = static_cast<RecordKind>(kind);
+  header.durability = *durability;
   return view;
 }
 
@@ -91,18 +73,13 @@ std::optional<GroupHeader> decode_group_header(ByteSpan bytes, uint32_t seed) {
   if (bytes.size() < kGroupHeaderBytes || load_le<uint32_t>(bytes.data() + kCrcBytes) != kGroupMagic) {
     return std::nullopt;
   }
-  ByteReader reader(bytes.first(kGroupHeaderBytes));
-  const auto crc = reader.read<uint32_t>();
-  if (crc32c_extend(seed, bytes.subspan(kCrcBytes, kGroupHeaderBytes - kCrcBytes)) != crc) return std::nullopt;
-  (void)reader.read<uint32_t>();
+  if (crc32c_extend(seed, bytes.subspan(kCrcBytes, kGroupHeaderBytes - kCrcBytes)) != load_le<uint32_t>(bytes.data())) {
+    return std::nullopt;
+  }
+  ByteReader reader(bytes.subspan(2 * sizeof(uint32_t), kGroupHeaderBytes - 2 * sizeof(uint32_t)));
   GroupHeader header;
-  header.bytes = reader.read<uint32_t>();
-  header.records = reader.read<uint32_t>();
-  header.number = reader.read<uint64_t>();
-  header.synced_number = reader.read<uint64_t>();
-  header.shard_bits = reader.read<uint64_t>();
-  header.previous_shard_bits = reader.read<uint64_t>();
-  header.flags = reader.read<uint32_t>();
+  reader.read_into(header.bytes, header.records, header.number, header.synced_number, header.shard_bits,
+                   header.previous_shard_bits, header.flags);
   const bool zeros = reader.read<uint32_t>() == 0 && reader.read<uint64_t>() == 0;
   if (!zeros || header.bytes < kGroupHeaderBytes || header.synced_number >= header.number) return std::nullopt;
   return header;

@@ -1,61 +1,53 @@
 #include "kvstore/log/segment.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kvstore/types/mutants.h"
 #include "rpc/base/crc32c.h"
+#include "rpc/base/status.h"
 
 namespace skua::kv {
 namespace {
 
 constexpr uint64_t kSegmentMagic = 0x0a474f4c41554b53;  // "SKUALOG\n"
-constexpr std::string_view kSegmentPrefix = "segment-";
-constexpr std::string_view kSegmentSuffix = ".log";
-constexpr std::string_view kSparePrefix = "spare-";
+constexpr std::string_view kSegment = "segment-";
+constexpr std::string_view kSpare = "spare-";
 constexpr size_t kNameDigits = 16;
 
-/// Accepts only names as this file writes them. Another spelling of the same number would be opened by a name that the
-/// file does not have.
-std::optional<uint64_t> parse_name(std::string_view name, std::string_view prefix, std::string_view suffix) {
-  if (name.size() != prefix.size() + kNameDigits + suffix.size()) return std::nullopt;
-  if (!name.starts_with(prefix) || !name.ends_with(suffix)) return std::nullopt;
-  if (name.substr(prefix.size(), kNameDigits).find_first_not_of("0123456789abcdef") != std::string_view::npos) {
-    return std::nullopt;
-  }
-  const char* first = name.data() + prefix.size();
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(first, first + kNameDigits, number, 16);
-  if (error != std::errc() || end != first + kNameDigits) return std::nullopt;
-  return number;
+std::string make_name(std::string_view kind, uint64_t number) {
+  return absl::StrFormat("%s%016x.log", kind, number);
 }
 
-ShardPosition read_position(ByteReader& reader) {
-  ShardPosition position;
-  position.shard = reader.read<uint64_t>();
-  position.last_index = reader.read<uint64_t>();
-  position.last_epoch = reader.read<uint64_t>();
-  return position;
+/// Accepts only names as make_name() makes them. Another spelling of the same number would be opened by a name that the
+/// file does not have.
+std::optional<uint64_t> parse_name(std::string_view name, std::string_view kind) {
+  uint64_t number = 0;
+  if (!name.starts_with(kind) || !absl::SimpleHexAtoi(absl_view(name.substr(kind.size(), kNameDigits)), &number) ||
+      make_name(kind, number) != name) {
+    return std::nullopt;
+  }
+  return number;
 }
 
 }  // namespace
 
 std::string segment_name(uint64_t sequence) {
-  return absl::StrFormat("segment-%016x.log", sequence);
+  return make_name(kSegment, sequence);
 }
 
 std::optional<uint64_t> parse_segment_name(std::string_view name) {
-  return parse_name(name, kSegmentPrefix, kSegmentSuffix);
+  return parse_name(name, kSegment);
 }
 
 std::string spare_name(uint64_t number) {
-  return absl::StrFormat("spare-%016x.log", number);
+  return make_name(kSpare, number);
 }
 
 std::optional<uint64_t> parse_spare_name(std::string_view name) {
-  return parse_name(name, kSparePrefix, kSegmentSuffix);
+  return parse_name(name, kSpare);
 }
 
 uint32_t segment_seed(const LogIdentity& identity, uint64_t sequence) {
@@ -71,31 +63,21 @@ void encode_segment_header(const SegmentHeader& header, std::vector<std::byte>& 
   const size_t bytes = kSegmentHeaderFixedBytes + header.shards.size() * kSegmentHeaderShardBytes;
   out.assign(segment_data_offset(header.shards.size()), std::byte{0});
   ByteWriter writer(out);
-  writer.write(uint32_t{0});
-  writer.write(static_cast<uint32_t>(bytes));
-  writer.write(kSegmentMagic);
-  writer.write(kLogFormatVersion);
-  writer.write(header.identity.log_number);
-  writer.write_bytes(header.identity.cluster_id);
-  writer.write_bytes(header.identity.node_id);
-  writer.write(header.sequence);
-  writer.write(header.first_group);
-  writer.write(header.segment_bytes);
-  writer.write(static_cast<uint32_t>(header.shards.size()));
-  writer.write(uint32_t{0});
+  writer.write_all(uint32_t{0}, static_cast<uint32_t>(bytes), kSegmentMagic, kLogFormatVersion,
+                   header.identity.log_number, header.identity.cluster_id, header.identity.node_id, header.sequence,
+                   header.first_group, header.segment_bytes, static_cast<uint32_t>(header.shards.size()), uint32_t{0});
   for (const ShardPosition& position : header.shards) {
-    writer.write(position.shard);
-    writer.write(position.last_index);
-    writer.write(position.last_epoch);
+    writer.write_all(position.shard, position.last_index, position.last_epoch);
   }
   store_le(out.data(), crc32c(ByteSpan(out).subspan(sizeof(uint32_t), bytes - sizeof(uint32_t))));
 }
 
 absl::StatusOr<SegmentHeader> decode_segment_header(ByteSpan bytes) {
   ByteReader reader(bytes);
-  const auto crc = reader.read<uint32_t>();
-  const auto header_bytes = reader.read<uint32_t>();
-  const auto magic = reader.read<uint64_t>();
+  uint32_t crc = 0;
+  uint32_t header_bytes = 0;
+  uint64_t magic = 0;
+  reader.read_into(crc, header_bytes, magic);
   if (!reader.ok() || magic != kSegmentMagic || header_bytes < kSegmentHeaderFixedBytes ||
       header_bytes > bytes.size()) {
     return absl::DataLossError("the segment's header is damaged: this is not the beginning of a segment");
@@ -109,20 +91,18 @@ absl::StatusOr<SegmentHeader> decode_segment_header(ByteSpan bytes) {
         absl::StrCat("the segment has log format ", version, ", this program reads format ", kLogFormatVersion));
   }
   SegmentHeader header;
-  header.identity.log_number = reader.read<uint32_t>();
-  std::ranges::copy(reader.read_bytes(header.identity.cluster_id.size()), header.identity.cluster_id.begin());
-  std::ranges::copy(reader.read_bytes(header.identity.node_id.size()), header.identity.node_id.begin());
-  header.sequence = reader.read<uint64_t>();
-  header.first_group = reader.read<uint64_t>();
-  header.segment_bytes = reader.read<uint64_t>();
-  const auto shards = reader.read<uint32_t>();
-  (void)reader.read<uint32_t>();
+  uint32_t shards = 0;
+  uint32_t zero = 0;
+  reader.read_into(header.identity.log_number, header.identity.cluster_id, header.identity.node_id, header.sequence,
+                   header.first_group, header.segment_bytes, shards, zero);
   if (shards > kLogShardsMax || kSegmentHeaderFixedBytes + shards * kSegmentHeaderShardBytes != header_bytes ||
       header.first_group == 0 || segment_data_offset(shards) > bytes.size()) {
     return absl::DataLossError("the segment's header contradicts itself");
   }
-  header.shards.reserve(shards);
-  for (uint32_t i = 0; i < shards; ++i) header.shards.push_back(read_position(reader));
+  header.shards.resize(shards);
+  for (ShardPosition& position : header.shards) {
+    reader.read_into(position.shard, position.last_index, position.last_epoch);
+  }
   return header;
 }
 
@@ -140,7 +120,7 @@ SegmentReader::Event SegmentReader::next() {
   const std::optional<GroupHeader> header = header_at(offset_);
   if (!header || header->number != expected_) return bad_place(nullptr);
   if (!records_sound(*header)) return bad_place(&*header);
-  ended_ = closed_ = (header->flags & GroupHeader::kClosed) != 0;
+  ended_ = tail_.closed = (header->flags & GroupHeader::kClosed) != 0;
   return take_group(*header);
 }
 
@@ -152,31 +132,29 @@ SegmentReader::Event SegmentReader::bad_place(const GroupHeader* header) {
   for (const Found& found : later) synced = std::max(synced, found.header.synced_number);
   if (synced < expected_ || mutant(Mutant::kCutInTheMiddle)) return cut(header, later);
   damaged_ = true;
-  first_lost_ = expected_;
+  damage_ = {.offset = offset_, .first_group = expected_, .last_group = expected_, .shard_bits = kAllShards};
   if (header != nullptr) {
-    last_lost_ = expected_;
-    lost_shard_bits_ = header->shard_bits;
+    damage_.shard_bits = header->shard_bits;
     return take_group(*header);
   }
-  lost_shard_bits_ = kAllShards;
   if (later.empty()) {
     expected_ = *next_first_group_;
     next_offset_ = segment_.size();
   } else {
     expected_ = later.front().header.number;
     next_offset_ = later.front().offset;
-    if (expected_ == first_lost_ + 1) lost_shard_bits_ = later.front().header.previous_shard_bits;
+    if (expected_ == damage_.first_group + 1) damage_.shard_bits = later.front().header.previous_shard_bits;
   }
-  last_lost_ = expected_ - 1;
+  damage_.last_group = expected_ - 1;
   return Event::kDamage;
 }
 
 SegmentReader::Event SegmentReader::cut(const GroupHeader* header, std::span<const Found> later) {
   ended_ = true;
-  torn_ = header != nullptr || !later.empty() || resembles_group(bytes_at(offset_), seed_, expected_);
-  groups_cut_ = later.size();
-  for (const Found& found : later) sync_groups_cut_ += (found.header.flags & GroupHeader::kSync) != 0 ? 1 : 0;
-  if (header != nullptr && (header->flags & GroupHeader::kSync) != 0) ++sync_groups_cut_;
+  tail_.torn = header != nullptr || !later.empty() || resembles_group(bytes_at(offset_), seed_, expected_);
+  tail_.groups_cut = later.size();
+  for (const Found& found : later) tail_.sync_groups_cut += (found.header.flags & GroupHeader::kSync) != 0 ? 1 : 0;
+  if (header != nullptr && (header->flags & GroupHeader::kSync) != 0) ++tail_.sync_groups_cut;
   return Event::kEnd;
 }
 
@@ -198,7 +176,7 @@ bool SegmentReader::records_sound(const GroupHeader& header) const {
 }
 
 void SegmentReader::visit_records(absl::FunctionRef<void(const RecordView&)> visit) const {
-  ByteSpan rest = group_bytes().subspan(kGroupHeaderBytes);
+  ByteSpan rest = segment_.subspan(offset_, group_.bytes).subspan(kGroupHeaderBytes);
   for (uint32_t i = 0; i < group_.records && !rest.empty(); ++i) {
     size_t consumed = 0;
     const auto record = damaged_ ? decode_record(rest, seed_, consumed) : decode_sound_record(rest, consumed);

@@ -97,6 +97,25 @@ void encode_segment_header(const SegmentHeader& header, std::vector<std::byte>& 
 /// version.
 [[nodiscard]] absl::StatusOr<SegmentHeader> decode_segment_header(ByteSpan bytes);
 
+/// What cannot be read in a segment.
+struct LogDamage {
+  std::string path{};  ///< empty: not known here
+  uint64_t offset = 0;
+  uint64_t first_group = 0;  ///< the first group that is lost, wholly or in part
+  uint64_t last_group = 0;   ///< the last one
+  uint64_t shard_bits = 0;   ///< shards outside of this set have lost nothing here (shard_bit())
+};
+
+/// How a log ends.
+struct LogTail {
+  bool closed = false;           ///< the log was closed properly: nothing was written after its end
+  bool torn = false;             ///< something was cut
+  uint64_t groups_cut = 0;       ///< sound groups behind the torn one
+  uint64_t sync_groups_cut = 0;  ///< cut groups that asked for a sync, as far as their headers can be read
+  std::string path{};            ///< the newest segment's; empty if there is no segment, or if it is not known here
+  uint64_t offset = 0;           ///< where the log ends in the newest segment
+};
+
 /// Walks through a segment's groups in order and tells damage from the log's end (see the head of this file).
 class SegmentReader {
  public:
@@ -114,17 +133,12 @@ class SegmentReader {
 
   /// After kGroup: the group's header.
   [[nodiscard]] const GroupHeader& group() const { return group_; }
-  /// After kGroup: the group's bytes, header included.
-  [[nodiscard]] ByteSpan group_bytes() const { return segment_.subspan(offset_, group_.bytes); }
   /// After kGroup: the group was durable, but not all of it can be read. After kDamage: true.
   [[nodiscard]] bool damaged() const { return damaged_; }
   /// Offset in the file: of the group (kGroup), of the damage (kDamage), or of the end (kEnd).
   [[nodiscard]] uint64_t offset() const { return offset_; }
-  /// If damaged(): the first and the last number of the groups that are lost, wholly or in part.
-  [[nodiscard]] uint64_t first_lost() const { return first_lost_; }
-  [[nodiscard]] uint64_t last_lost() const { return last_lost_; }
-  /// If damaged(): shards outside of this set have lost nothing here.
-  [[nodiscard]] uint64_t lost_shard_bits() const { return lost_shard_bits_; }
+  /// If damaged(): what is lost.
+  [[nodiscard]] const LogDamage& damage() const { return damage_; }
 
   /// After kGroup: calls `visit` for the group's records, in order, up to the first damaged record.
   void visit_records(absl::FunctionRef<void(const RecordView&)> visit) const;
@@ -132,14 +146,8 @@ class SegmentReader {
   // After kEnd of the newest segment.
   /// The number of the next group to be written.
   [[nodiscard]] uint64_t next_group() const { return expected_; }
-  /// Something was cut: a torn group, or sound groups behind a torn group, lies at the end.
-  [[nodiscard]] bool torn() const { return torn_; }
-  /// Number of sound groups behind the cut. They were written, but nothing proves that they were durable.
-  [[nodiscard]] uint64_t groups_cut() const { return groups_cut_; }
-  /// Number of cut groups whose writer had asked for a sync, as far as their headers can be read.
-  [[nodiscard]] uint64_t sync_groups_cut() const { return sync_groups_cut_; }
-  /// The log was closed properly: its last group has GroupHeader::kClosed.
-  [[nodiscard]] bool closed() const { return closed_; }
+  /// How the log ends, if this is the newest segment.
+  [[nodiscard]] const LogTail& tail() const { return tail_; }
 
  private:
   struct Found {
@@ -164,14 +172,9 @@ class SegmentReader {
   uint64_t offset_ = 0;
   GroupHeader group_;
   bool damaged_ = false;
-  uint64_t first_lost_ = 0;
-  uint64_t last_lost_ = 0;
-  uint64_t lost_shard_bits_ = 0;
+  LogDamage damage_;
   bool ended_ = false;
-  bool torn_ = false;
-  bool closed_ = false;
-  uint64_t groups_cut_ = 0;
-  uint64_t sync_groups_cut_ = 0;
+  LogTail tail_;
 };
 
 }  // namespace skua::kv

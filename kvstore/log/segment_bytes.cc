@@ -14,10 +14,6 @@ constexpr size_t kHugePageBytes = size_t{2} << 20;
 
 }  // namespace
 
-void SegmentBytes::Free::operator()(std::byte* memory) const {
-  std::free(memory);
-}
-
 void SegmentBytes::resize_for_overwrite(size_t size) {
   if (size > capacity_) {
     const size_t unit = size >= kHugePageBytes ? kHugePageBytes : kPageBytes;

@@ -5,11 +5,18 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {
+
+/// Memory that std::aligned_alloc() made.
+struct FreeBytes {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+using AlignedBytes = std::unique_ptr<std::byte[], FreeBytes>;
 
 class SegmentBytes {
  public:
@@ -20,10 +27,7 @@ class SegmentBytes {
   [[nodiscard]] ByteSpan bytes() const { return {memory_.get(), size_}; }
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
-  std::unique_ptr<std::byte[], Free> memory_;
+  AlignedBytes memory_;
   size_t capacity_ = 0;
   size_t size_ = 0;
 };

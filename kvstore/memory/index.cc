@@ -118,14 +118,7 @@ inline bool Index::look(Lookup& lookup, const ItemKey& key) const {
 }
 
 void Index::find_batch(std::span<const ItemKey> keys, std::span<Slot*> out) {
-  SKUA_CHECK(keys.size() == out.size(), "one result per key");
-  for (size_t at = 0; at < keys.size(); at += kBatch) {
-    const size_t count = std::min(kBatch, keys.size() - at);
-    find_chunk(keys.subspan(at, count), out.subspan(at, count));
-  }
-}
-
-void Index::find_chunk(std::span<const ItemKey> keys, std::span<Slot*> out) {
+  SKUA_CHECK(keys.size() == out.size() && keys.size() <= kBatch, "one result per key, and a batch of them");
   std::array<Lookup, kBatch> lookups;
   size_t pending = keys.size();
   for (size_t i = 0; i < pending; ++i) {

@@ -48,7 +48,7 @@ namespace skua::kv {
 class Index {
  public:
   static constexpr size_t kSlotsPerBucket = 7;
-  /// Number of keys that find_batch looks up at the same time.
+  /// The most keys that find_batch looks up at the same time.
   static constexpr size_t kBatch = 16;
 
   /// A key's entry. Pointers to slots are valid until the next insert or erase.
@@ -66,7 +66,6 @@ class Index {
     friend class Index;
     static constexpr uint64_t kUsedBit = uint64_t{1} << 47;
     static constexpr uint64_t kPlaceMask = kUsedBit - 1;
-    [[nodiscard]] uint16_t tag() const { return static_cast<uint16_t>(word_ >> 48); }
 
     uint64_t word_ = 0;
   };
@@ -81,7 +80,7 @@ class Index {
 
   /// The key's slot, or null.
   [[nodiscard]] Slot* find(const ItemKey& key);
-  /// The same for many keys. The cache misses of kBatch keys at a time overlap. `out` must be as long as `keys`.
+  /// The same for up to kBatch keys, whose cache misses overlap. `out` must be as long as `keys`.
   void find_batch(std::span<const ItemKey> keys, std::span<Slot*> out);
   /// The slot that holds this place; null if none does. The item is not looked at.
   [[nodiscard]] Slot* find_place(uint64_t hash, ItemPlace place);
@@ -135,7 +134,6 @@ class Index {
   }
   void prefetch_item(ItemPlace place) const;
 
-  void find_chunk(std::span<const ItemKey> keys, std::span<Slot*> out);
   void look_ahead(Lookup& lookup) const;
   bool look(Lookup& lookup, const ItemKey& key) const;
   [[nodiscard]] bool append(Bucket& home, Slot slot);

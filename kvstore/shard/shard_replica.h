@@ -33,7 +33,7 @@
 #include "kvstore/replication/replica.h"
 #include "kvstore/shard/replica_notes.h"
 #include "kvstore/shard/shard.h"
-#include "kvstore/storage/barrier.h"
+#include "kvstore/storage/replica_rows.h"
 #include "kvstore/types/machine_clock.h"
 #include "kvstore/types/peer_info.h"
 #include "rpc/base/clock.h"

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/replication/message_codec.h"
-#include "kvstore/storage/barrier.h"
+#include "kvstore/storage/replica_rows.h"
 #include "rpc/base/crc32c.h"
 
 namespace skua::kv {

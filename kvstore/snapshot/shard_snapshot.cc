@@ -87,7 +87,7 @@ absl::Status export_aside(ShardDb& db, const std::string& aside, SnapshotManifes
   if (absl::Status made = db.checkpoint(aside); !made.ok()) return made;
   {
     // Writes may have arrived before the checkpoint's flush. So the index is read from the checkpoint itself.
-    const auto copy = OfflineDb::open_at(aside, manifest.id);
+    const auto copy = OfflineDb::open(aside, manifest.id);
     if (!copy.ok()) return copy.status();
     manifest.index = (*copy)->applied_index();
   }
@@ -138,7 +138,7 @@ absl::Status ingest_aside(const std::string& path, const SnapshotManifest& manif
                                               file.bytes, found->bytes == file.bytes ? ", with another checksum" : ""));
     }
   }
-  const auto db = OfflineDb::open_at(aside, manifest.id);
+  const auto db = OfflineDb::open(aside, manifest.id);
   if (!db.ok()) return db.status();
   if ((*db)->applied_index() != manifest.index) {
     return absl::DataLossError(

@@ -82,15 +82,14 @@ void Applier::push(AppliedShard& shard, What&& what, bool continues) {
 
 /// The ring has twice the room that has_room() gives out. The second half is for orders: it is far more than there can
 /// be shards that open, close or keep at a time, and each of them has one order at a time.
-template <typename What>
-void Applier::push_order(AppliedShard& shard, What what) {
-  const bool added = ring_.try_push({&shard, what, false});
+void Applier::push_order(AppliedShard& shard, Order order) {
+  const bool added = ring_.try_push({&shard, order, false});
   SKUA_CHECK(added, "more orders for shards at a time than the applier's queue has room for");
   ++pushed_count_;
 }
 
 void Applier::open(AppliedShard& shard) {
-  push_order(shard, Open{});  // the thread need not wake up for this
+  push_order(shard, Order::kOpen);  // the thread need not wake up for this
 }
 
 void Applier::add(AppliedShard& shard, const AppliedEffect& effect, bool continues) {
@@ -109,15 +108,17 @@ void Applier::take_now() {
 }
 
 void Applier::hurry(AppliedShard& shard) {
-  if (shard.due_count.load(std::memory_order_relaxed) == pushed_count_) return;
-  shard.due_count.store(pushed_count_, std::memory_order_release);
-  hurries_.store(true, std::memory_order_release);
-  announce();
+  make_due(shard.due_count);
 }
 
 void Applier::hurry_all() {
-  if (all_due_count_.load(std::memory_order_relaxed) == pushed_count_) return;
-  all_due_count_.store(pushed_count_, std::memory_order_release);
+  make_due(all_due_count_);
+}
+
+/// The effects among all items that were added are due now.
+void Applier::make_due(std::atomic<uint64_t>& due_count) {
+  if (due_count.load(std::memory_order_relaxed) == pushed_count_) return;
+  due_count.store(pushed_count_, std::memory_order_release);
   hurries_.store(true, std::memory_order_release);
   announce();
 }
@@ -136,12 +137,12 @@ void Applier::free_log() {
 }
 
 void Applier::close(AppliedShard& shard) {
-  push_order(shard, Close{});
+  push_order(shard, Order::kClose);
   announce();
 }
 
 void Applier::keep(AppliedShard& shard) {
-  push_order(shard, Keep{});
+  push_order(shard, Order::kKeep);
   announce();
 }
 
@@ -242,14 +243,11 @@ size_t Applier::take(Item& item) {
     shard.attached = true;
     attached_.push_back(&shard);
   }
-  if (std::holds_alternative<Open>(item.what)) return 0;
+  const auto* const order = std::get_if<Order>(&item.what);
+  if (order != nullptr && *order == Order::kOpen) return 0;
   Report& report = report_of(shard);
-  if (std::holds_alternative<Close>(item.what)) {
-    closing_.push_back(&shard);
-    return 0;
-  }
-  if (std::holds_alternative<Keep>(item.what)) {
-    keeping_.push_back(&shard);
+  if (order != nullptr) {
+    (*order == Order::kClose ? closing_ : keeping_).push_back(&shard);
     return 0;
   }
   ++report.effects;
@@ -314,8 +312,12 @@ Applier::Report& Applier::report_of(AppliedShard& shard) {
   for (Report& report : reports_) {
     if (report.shard == &shard) return report;
   }
-  return reports_.emplace_back(Report{
-      .shard = &shard, .applied_index = shard.db->applied_index(), .held_up = shard.held_up, .failure = shard.failure});
+  return reports_.emplace_back(state_of(shard));
+}
+
+Applier::Report Applier::state_of(AppliedShard& shard) {
+  return {
+      .shard = &shard, .applied_index = shard.db->applied_index(), .held_up = shard.held_up, .failure = shard.failure};
 }
 
 void Applier::tell(AppliedShard& shard) {
@@ -442,8 +444,7 @@ void Applier::make_room() {
 void Applier::flush_pinning() {
   if (log_.counters().segments_in_use <= options_.flush_segments) return;
   for (const AppliedIndex& pin : log_.pins()) {
-    const auto pinning = std::find_if(attached_.begin(), attached_.end(),
-                                      [&](const AppliedShard* shard) { return shard->log_shard == pin.shard; });
+    const auto pinning = std::ranges::find(attached_, pin.shard, &AppliedShard::log_shard);
     if (pinning == attached_.end()) continue;
     write_waiting(**pinning);
     if ((*pinning)->db->applied_index() < pin.index) continue;
@@ -481,11 +482,7 @@ void Applier::flush_outside_of_round(AppliedShard& shard) {
   write_waiting(shard);
   if (!shard.failure.ok() || shard.no_room || shard.flushed_index == shard.db->applied_index()) return;
   static_cast<void>(flush(shard));
-  if (shard.failure.ok()) return;
-  on_round_({Report{.shard = &shard,
-                    .applied_index = shard.db->applied_index(),
-                    .held_up = shard.held_up,
-                    .failure = shard.failure}});
+  if (!shard.failure.ok()) on_round_({state_of(shard)});
 }
 
 }  // namespace skua::kv

@@ -48,8 +48,8 @@
 #include "kvstore/storage/batch_memory.h"
 #include "kvstore/storage/completion_rows.h"
 #include "kvstore/storage/shard_db.h"
-#include "kvstore/storage/wake_up.h"
 #include "rpc/base/mpsc_ring.h"
+#include "rpc/base/wake_up.h"
 
 namespace skua::kv {
 
@@ -190,20 +190,18 @@ class Applier {
   [[nodiscard]] Counters counters() const;
 
  private:
-  struct Open {};
-  struct Close {};
-  struct Keep {};
+  enum class Order : uint8_t { kOpen, kClose, kKeep };
   struct Item {
     AppliedShard* shard = nullptr;
-    std::variant<AppliedEffect, AppliedCompletion, Open, Close, Keep> what{};
+    std::variant<AppliedEffect, AppliedCompletion, Order> what{};
     bool continues = false;
   };
 
   void run();
   template <typename What>
   void push(AppliedShard& shard, What&& what, bool continues);
-  template <typename What>
-  void push_order(AppliedShard& shard, What what);
+  void push_order(AppliedShard& shard, Order order);
+  void make_due(std::atomic<uint64_t>& due_count);
   void announce();
   bool take_round();
   size_t take(Item& item);
@@ -224,6 +222,7 @@ class Applier {
   void flush_outside_of_round(AppliedShard& shard);
   void make_room();
   Report& report_of(AppliedShard& shard);
+  [[nodiscard]] static Report state_of(AppliedShard& shard);
 
   const Options options_;
   LogWriter& log_;

@@ -35,8 +35,7 @@ class BatchMemory {
     const bool is_spare = spare_.size() < kSpareMax && !is_wasteful(batch);
     batch.clear();
     if (batch.capacity() <= kSmallEffects) return;
-    std::vector<AppliedEffect> memory;
-    memory.swap(batch);
+    std::vector<AppliedEffect> memory = std::exchange(batch, {});
     if (is_spare) spare_.push_back(std::move(memory));
   }
 

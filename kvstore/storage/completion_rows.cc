@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/storage/replica_rows.h"
+#include "rpc/base/bytes.h"
 
 namespace skua::kv {
 namespace {
@@ -12,15 +13,7 @@ constexpr size_t kClientIdBytes = sizeof(uint64_t);
 
 void write_key(uint64_t client_id, std::string& out) {
   out.assign(kKeyBytesMax + kClientIdBytes, '\0');
-  for (size_t i = 0; i < kClientIdBytes; ++i) {
-    out[kKeyBytesMax + i] = static_cast<char>(client_id >> (8 * (kClientIdBytes - 1 - i)));
-  }
-}
-
-uint64_t client_of(std::string_view key) {
-  uint64_t id = 0;
-  for (const char c : key.substr(kKeyBytesMax)) id = id << 8 | static_cast<uint8_t>(c);
-  return id;
+  store_be64(out.data() + kKeyBytesMax, client_id);
 }
 
 }  // namespace
@@ -35,10 +28,9 @@ absl::Status load_completions(std::span<const InternalRow> rows, CompletionTable
                               CompletionTable::Changed changed) {
   const std::string life_key = completion_key(0);
   for (const InternalRow& row : rows) {
-    if (is_replica_key(row.key)) continue;
-    if (row.key == life_key) continue;
+    if (is_replica_key(row.key) || row.key == life_key) continue;
     const bool sound = row.key.size() == kKeyBytesMax + kClientIdBytes &&
-                       table.load(client_of(row.key), as_byte_span(row.value), row.version);
+                       table.load(load_be64(row.key.data() + kKeyBytesMax), as_byte_span(row.value), row.version);
     if (!sound) return absl::DataLossError("a row of the shard's completion records is damaged");
   }
   table.loaded(latest_ms, changed);
@@ -56,7 +48,7 @@ void CompletionRows::record(const Completion& completion, uint64_t index, uint64
 
 void CompletionRows::collect(uint64_t index, std::vector<AppliedEffect>& out) {
   size_t used = 0;
-  const auto begin = static_cast<std::ptrdiff_t>(out.size());
+  const size_t begin = out.size();
   for (const uint64_t client_id : touched_) {
     if (used == rows_.size()) rows_.emplace_back();
     Row& row = rows_[used++];
@@ -68,8 +60,7 @@ void CompletionRows::collect(uint64_t index, std::vector<AppliedEffect>& out) {
     effect.version = version && *version != 0 ? *version : index;
   }
   // The order of the set differs from run to run, but a simulated run must be repeatable.
-  std::sort(out.begin() + begin, out.end(),
-            [](const AppliedEffect& a, const AppliedEffect& b) { return a.key < b.key; });
+  std::ranges::sort(std::span(out).subspan(begin), {}, &AppliedEffect::key);
 }
 
 }  // namespace skua::kv

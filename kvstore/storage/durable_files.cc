@@ -3,30 +3,28 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/storage/shard_files.h"
+#include "rpc/base/bytes.h"
+#include "rpc/base/file_io.h"
+#include "rpc/base/owned_fd.h"
 
 namespace skua::kv {
 namespace {
 
 using files::io_error;
 
+/// Files are read in pieces of this size.
+constexpr size_t kPieceBytes = 4096;
+
 absl::Status write_and_sync(const std::string& path, std::string_view bytes) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
   if (fd < 0) return io_error("creating", path, errno);
-  int error = 0;
-  while (!bytes.empty() && error == 0) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes.remove_prefix(static_cast<size_t>(written));
-    } else if (errno != EINTR) {
-      error = errno;
-    }
-  }
+  int error = write_at(fd, 0, as_byte_span(bytes));
   if (error == 0 && ::fsync(fd) != 0) error = errno;
   if (::close(fd) != 0 && error == 0) error = errno;
   return error == 0 ? absl::OkStatus() : io_error("writing", path, error);
@@ -49,25 +47,17 @@ absl::StatusOr<std::optional<std::string>> DirectoryFiles::read(const std::strin
     return absl::Status(
         why.code(), absl::StrCat(why.message(), "; the node needs it: make it readable, or restore it from a backup"));
   };
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    if (errno == ENOENT) return std::nullopt;
-    return failed(errno);
-  }
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open() && errno == ENOENT) return std::nullopt;
+  if (!fd.is_open()) return failed(errno);
   std::string bytes;
-  std::array<char, 4096> piece;
   for (;;) {
-    const ssize_t got = ::read(fd, piece.data(), piece.size());
-    if (got > 0) {
-      bytes.append(piece.data(), static_cast<size_t>(got));
-    } else if (got == 0) {
-      ::close(fd);
-      return bytes;
-    } else if (errno != EINTR) {
-      const int error = errno;
-      ::close(fd);
-      return failed(error);
-    }
+    const size_t size = bytes.size();
+    bytes.resize(size + kPieceBytes);
+    const ssize_t got = read_at(fd.get(), size, std::as_writable_bytes(std::span(bytes).subspan(size)));
+    if (got < 0) return failed(errno);
+    bytes.resize(size + static_cast<size_t>(got));
+    if (bytes.size() < size + kPieceBytes) return bytes;
   }
 }
 

@@ -8,6 +8,7 @@
 #define SKUA_KVSTORE_STORAGE_EFFECT_BATCH_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,8 +43,7 @@ class EffectBatch {
   std::vector<AppliedEffect> effects_;
   std::vector<AppliedEffect> sorted_;  // of these: the last of each key
   CompletionRows completions_;
-  std::string runs_;  // the bytes of the last barrier, if `has_runs_`
-  bool has_runs_ = false;
+  std::optional<std::string> runs_;  // the bytes of the last barrier
 };
 
 }  // namespace skua::kv

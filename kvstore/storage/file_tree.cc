@@ -8,6 +8,8 @@
 #include <system_error>
 
 #include "kvstore/storage/shard_files.h"
+#include "rpc/base/file_io.h"
+#include "rpc/base/owned_fd.h"
 
 namespace skua::kv {
 namespace {
@@ -34,34 +36,16 @@ class SystemFileTree final : public FileTree {
     return bytes;
   }
   absl::Status read(const std::string& path, uint64_t offset, std::span<char> to) override {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return failure("opening", path, errno);
-    int failed = 0;
-    while (!to.empty() && failed == 0) {
-      const ssize_t got = ::pread(fd, to.data(), to.size(), static_cast<off_t>(offset));
-      if (got > 0) {
-        to = to.subspan(static_cast<size_t>(got));
-        offset += static_cast<uint64_t>(got);
-      } else if (got == 0 || errno != EINTR) {
-        failed = got == 0 ? EIO : errno;
-      }
-    }
-    ::close(fd);
-    return failure("reading", path, failed);
+    const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd.is_open()) return failure("opening", path, errno);
+    const ssize_t got = read_at(fd.get(), offset, std::as_writable_bytes(to));
+    if (got < 0) return failure("reading", path, errno);
+    return failure("reading", path, static_cast<size_t>(got) < to.size() ? EIO : 0);
   }
   absl::Status write(const std::string& path, uint64_t offset, std::string_view bytes) override {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0) return failure("making", path, errno);
-    int failed = 0;
-    while (!bytes.empty() && failed == 0) {
-      const ssize_t put = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (put > 0) {
-        bytes.remove_prefix(static_cast<size_t>(put));
-        offset += static_cast<uint64_t>(put);
-      } else if (put == 0 || errno != EINTR) {
-        failed = put == 0 ? EIO : errno;
-      }
-    }
+    int failed = write_at(fd, offset, as_byte_span(bytes));
     if (::close(fd) != 0 && failed == 0) failed = errno;
     return failure("writing", path, failed);
   }

@@ -31,10 +31,8 @@ class OfflineDb {
  public:
   virtual ~OfflineDb() = default;
 
-  /// Opens the database in <dir>/<table id>-<shard>. Errors: as RocksdbEngine::open_db().
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<OfflineDb>> open(const std::string& dir, ShardId id);
-  /// Opens the database in the directory `path`, whatever its name.
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<OfflineDb>> open_at(const std::string& path, ShardId id);
+  /// Opens the shard's database in the directory `path`, whatever its name. Errors: as RocksdbEngine::open_db().
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<OfflineDb>> open(const std::string& path, ShardId id);
 
   /// For get() and scan(). Calls that write fail.
   [[nodiscard]] virtual ShardDb& db() = 0;

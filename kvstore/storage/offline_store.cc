@@ -61,6 +61,97 @@ uint64_t bytes_of(const std::vector<StoredFile>& stored) {
   return bytes;
 }
 
+/// Reads what the databases lack from the logs, by the same rules as recovery (recovery.cc). A shard that recovery
+/// would refuse has nothing but its database.
+class UnappliedReader {
+ public:
+  /// The last unapplied write of a key.
+  struct Write {
+    uint64_t version = 0;
+    uint64_t expires_at = 0;
+    std::optional<std::string> value;
+    RecordMark mark;
+  };
+  using Overlay = std::map<std::string, Write, std::less<>>;
+  struct State {
+    const OfflineShard* shard = nullptr;
+    ReplicaTail tail{};
+    Overlay overlay{};
+    absl::Status status{};  ///< not OK: recovery would refuse the shard for what its records say
+  };
+
+  UnappliedReader(const std::vector<const OfflineShard*>& wanted, const OfflineStore::Selection& selection)
+      : selection_(selection) {
+    for (const OfflineShard* shard : wanted) {
+      if (shard->is_sound()) states_.emplace(shard->id, State{.shard = shard, .tail = shard->tail});
+    }
+  }
+
+  /// Errors: a log cannot be read.
+  absl::Status read(const std::deque<OfflineLog>& logs) {
+    for (const OfflineLog& log : logs) {
+      std::vector<AppliedIndex> applied;
+      for (const auto& [id, state] : states_) {
+        if (state.shard->log == &log) applied.push_back({log_shard_of(id), state.shard->replay_from});
+      }
+      if (applied.empty()) continue;
+      const auto take = [&](const RecordView& record) { this->take(record, log.directory); };
+      if (absl::Status read = log.recovery->replay(applied, take, [](const LogProgress&) {}); !read.ok()) return read;
+    }
+    for (auto& [id, state] : states_) take_uncommitted(state);
+    return absl::OkStatus();
+  }
+
+  /// Of a shard that is not sound it is OK and empty.
+  [[nodiscard]] const State& state(ShardId id) const {
+    const auto found = states_.find(id);
+    return found == states_.end() ? nothing_ : found->second;
+  }
+  [[nodiscard]] uint64_t uncommitted() const { return uncommitted_; }
+
+ private:
+  void take(const RecordView& record, const std::string& where) {
+    State& state = states_.at(shard_id_of(record.header.shard));
+    if (!state.status.ok()) return;
+    const absl::Status taken = state.tail.take(record, [&](uint64_t index, int64_t /*time_ms*/, ByteSpan payload) {
+      take_effects_of(state, index, payload, where);
+    });
+    if (!taken.ok()) refuse(state, absl::Status(taken.code(), absl::StrCat(taken.message(), " in ", where)));
+    state.tail.release();
+  }
+
+  void take_uncommitted(State& state) {
+    if (!state.status.ok()) return;
+    state.tail.visit_uncommitted([&](uint64_t index, int64_t /*time_ms*/, ByteSpan payload) {
+      ++uncommitted_;
+      if (selection_.uncommitted) take_effects_of(state, index, payload, state.shard->directory);
+    });
+  }
+
+  void take_effects_of(State& state, uint64_t index, ByteSpan payload, const std::string& where) {
+    if (!state.status.ok()) return;
+    EffectReader reader(payload);
+    while (const auto effect = reader.next()) {
+      if (effect->key < selection_.start) continue;
+      Write& last = state.overlay[std::string(effect->key)];
+      last = {.version = index, .expires_at = effect->expires_at, .value = {}, .mark = effect->mark};
+      if (effect->value) last.value.emplace(as_string_view(*effect->value));
+    }
+    if (reader.complete()) return;
+    refuse(state, absl::DataLossError(absl::StrCat("record ", index, " in ", where, " is not one of this build's")));
+  }
+
+  static void refuse(State& state, absl::Status why) {
+    state.status = std::move(why);
+    state.overlay.clear();
+  }
+
+  const OfflineStore::Selection& selection_;
+  std::map<ShardId, State> states_;
+  const State nothing_;
+  uint64_t uncommitted_ = 0;
+};
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OfflineStore>> OfflineStore::open(Options options) {
@@ -75,33 +166,27 @@ absl::Status OfflineStore::open_logs() {
   if (!numbers.ok()) return numbers.status();
   uint32_t end = options_.has_joined && files::has_shards(options_.data_dir) ? 1 : 0;
   if (!numbers->empty()) end = *numbers->rbegin() + 1;
-  for (uint32_t worker = 0; worker < end; ++worker) open_log(worker, numbers->contains(worker));
+  for (uint32_t worker = 0; worker < end; ++worker) {
+    OfflineLog& log =
+        logs_.emplace_back(OfflineLog{.worker = worker, .directory = files::log_dir(options_.data_dir, worker)});
+    log.status = open_log(log, numbers->contains(worker));
+  }
   return absl::OkStatus();
 }
 
-void OfflineStore::open_log(uint32_t worker, bool exists) {
-  const std::string directory = files::log_dir(options_.data_dir, worker);
-  OfflineLog& log = logs_.emplace_back(OfflineLog{.worker = worker, .directory = directory});
-  if (!exists) {
-    log.status = absl::DataLossError(absl::StrCat("there is no ", directory, ", which the node has made"));
-    return;
-  }
-  auto device = open_posix_device(directory, {.read_only = true});
-  if (!device.ok()) {
-    log.status = device.status();
-    return;
-  }
+absl::Status OfflineStore::open_log(OfflineLog& log, bool exists) const {
+  if (!exists) return absl::DataLossError(absl::StrCat("there is no ", log.directory, ", which the node has made"));
+  auto device = open_posix_device(log.directory, {.read_only = true});
+  if (!device.ok()) return device.status();
   log.device = *std::move(device);
   LogIdentity identity = options_.identity;
-  identity.log_number = worker;
+  identity.log_number = log.worker;
   auto scanned = LogRecovery::scan(*log.device, identity, [this](const LogProgress& progress) {
     if (options_.progress) options_.progress(progress.bytes_done, progress.bytes_total);
   });
-  if (scanned.ok()) {
-    log.recovery = *std::move(scanned);
-  } else {
-    log.status = scanned.status();
-  }
+  if (!scanned.ok()) return scanned.status();
+  log.recovery = *std::move(scanned);
+  return absl::OkStatus();
 }
 
 /// DATA_LOSS if a log cannot be read: it may have records of any shard that the other logs do not list.
@@ -118,15 +203,14 @@ absl::Status OfflineStore::open_shards() {
   const std::string dir = files::shards_dir(options_.data_dir);
   std::map<ShardId, OfflineShard> found;
   std::error_code error;
-  if (std::filesystem::exists(dir, error)) {
-    for (std::filesystem::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-      const std::string name = it->path().filename().string();
-      if (const auto id = files::parse_shard_name(name)) {
-        found[*id] = OfflineShard{.id = *id, .directory = absl::StrCat(dir, "/", name)};
-      }
-    }
-  }
+  const bool exists = std::filesystem::exists(dir, error);
   if (error) return files::io_error("listing", dir, error);
+  absl::Status listed = !exists ? absl::OkStatus() : files::visit_names(dir, [&](const std::string& name) {
+    if (const auto id = files::parse_shard_name(name)) {
+      found[*id] = OfflineShard{.id = *id, .directory = absl::StrCat(dir, "/", name)};
+    }
+  });
+  if (!listed.ok()) return listed;
   for (const OfflineLog& log : logs_) {
     if (log.recovery == nullptr) continue;
     for (const ShardPosition& position : log.recovery->shards()) {
@@ -144,36 +228,31 @@ absl::Status OfflineStore::open_shards() {
           "log ", shard.log->worker, " has records of the shard up to ", shard.log_last_index,
           ", and there is no database: the shard was dropped since the node started, or its directory is lost"));
     } else {
-      auto db = OfflineDb::open(dir, id);
+      auto db = OfflineDb::open(shard.directory, id);
       shard.status = db.status();
       if (db.ok()) shard.db = *std::move(db);
     }
-    join(shard);
+    shard.log_status = join(shard);
     shards_.push_back(std::move(shard));
   }
   return absl::OkStatus();
 }
 
-absl::Status OfflineStore::load_rows(OfflineShard& shard) {
-  const auto stored = shard.db->take_internal_rows();
-  if (!stored.ok()) return stored.status();
-  return shard.tail.load(*stored, shard.applied_index());
-}
-
 /// Checks what recovery checks (recovery.cc): the records of the log must continue what the database has, including
 /// entries in rows.
-void OfflineStore::join(OfflineShard& shard) const {
-  if (shard.db == nullptr) return;
+absl::Status OfflineStore::join(OfflineShard& shard) const {
+  if (shard.db == nullptr) return absl::OkStatus();
   const LogShard log_shard = log_shard_of(shard.id);
   shard.replay_from = shard.applied_index();
-  shard.log_status = load_rows(shard);
-  const uint64_t last_row = shard.tail.last_index();
+  const auto rows = shard.db->take_internal_rows();
+  if (!rows.ok()) return rows.status();
+  if (absl::Status loaded = shard.tail.load(*rows, shard.applied_index()); !loaded.ok()) return loaded;
   const auto status = [&] {
     for (const OfflineLog& log : logs_) {
       if (log.recovery == nullptr) continue;
       const bool concerned = shard.log == nullptr || shard.log == &log || has_shard(*log.recovery, log_shard);
       if (!concerned) continue;
-      const absl::Status joined = log.recovery->status({log_shard, shard.replay_from});
+      absl::Status joined = log.recovery->status({log_shard, shard.replay_from});
       if (!joined.ok()) return joined;
     }
     return absl::OkStatus();
@@ -181,9 +260,9 @@ void OfflineStore::join(OfflineShard& shard) const {
   const bool rows_count = std::ranges::none_of(logs_, [&](const OfflineLog& log) {
     return log.recovery != nullptr && log.recovery->may_lack_records(log_shard);
   });
-  while (shard.log_status.ok() && rows_count && shard.replay_from < last_row && !status().ok()) ++shard.replay_from;
-  if (shard.log_status.ok()) shard.log_status = status();
-  if (shard.log_status.ok() && shard.log == nullptr) shard.log_status = unread_log_status();
+  while (rows_count && shard.replay_from < shard.tail.last_index() && !status().ok()) ++shard.replay_from;
+  if (absl::Status joined = status(); !joined.ok()) return joined;
+  return shard.log == nullptr ? unread_log_status() : absl::OkStatus();
 }
 
 // --- verify
@@ -281,104 +360,6 @@ void OfflineStore::verify_shard(const OfflineShard& shard, uint64_t& done, uint6
 
 // --- dump
 
-bool OfflineStore::take_effects(ByteSpan payload, uint64_t index, const Selection& selection, Overlay& overlay) {
-  EffectReader reader(payload);
-  while (const auto effect = reader.next()) {
-    if (effect->key < selection.start) continue;
-    Unapplied& last = overlay[std::string(effect->key)];
-    last.version = index;
-    last.expires_at = effect->expires_at;
-    last.value.reset();
-    if (effect->value) last.value.emplace(as_string_view(*effect->value));
-    last.mark = effect->mark;
-  }
-  return reader.complete();
-}
-
-/// Reads what the databases lack from the logs, by the same rules as recovery (recovery.cc). A shard that recovery
-/// would refuse has nothing but its database.
-class OfflineStore::UnappliedReader {
- public:
-  UnappliedReader(const std::vector<const OfflineShard*>& wanted, const Selection& selection) : selection_(selection) {
-    for (const OfflineShard* shard : wanted) {
-      if (shard->is_sound()) states_.emplace(shard->id, State{shard, shard->tail, {}, {}});
-    }
-  }
-
-  /// Errors: a log cannot be read.
-  absl::Status read(const std::deque<OfflineLog>& logs) {
-    for (const OfflineLog& log : logs) {
-      std::vector<AppliedIndex> applied;
-      for (const auto& [id, state] : states_) {
-        if (state.shard->log == &log) applied.push_back({log_shard_of(id), state.shard->replay_from});
-      }
-      if (applied.empty()) continue;
-      const auto take = [&](const RecordView& record) { this->take(record, log.directory); };
-      if (absl::Status read = log.recovery->replay(applied, take, [](const LogProgress&) {}); !read.ok()) return read;
-    }
-    for (auto& [id, state] : states_) take_uncommitted(state);
-    return absl::OkStatus();
-  }
-
-  /// Not OK: recovery would refuse the shard for what its records say.
-  [[nodiscard]] absl::Status status(ShardId id) const {
-    const auto found = states_.find(id);
-    return found == states_.end() ? absl::OkStatus() : found->second.status;
-  }
-  /// Of a shard that is not sound it is empty.
-  [[nodiscard]] const Overlay& overlay(ShardId id) const {
-    const auto found = states_.find(id);
-    return found == states_.end() ? nothing_ : found->second.overlay;
-  }
-  [[nodiscard]] uint64_t uncommitted() const { return uncommitted_; }
-
- private:
-  struct State {
-    const OfflineShard* shard;
-    ReplicaTail tail;
-    Overlay overlay;
-    absl::Status status;
-  };
-
-  void take(const RecordView& record, const std::string& where) {
-    State& state = states_.at(shard_id_of(record.header.shard));
-    if (!state.status.ok()) return;
-    if (!state.tail.active() && !EffectReader(record.payload).entry()) {
-      return take_effects_of(state, record.header.index, record.payload, where);
-    }
-    if (absl::Status taken = state.tail.take(record); !taken.ok()) {
-      return refuse(state, absl::Status(taken.code(), absl::StrCat(taken.message(), " in ", where)));
-    }
-    state.tail.visit_committed([&](uint64_t index, const ReplicaRows::Tail& entry) {
-      take_effects_of(state, index, as_byte_span(entry.payload), where);
-    });
-    state.tail.release();
-  }
-
-  void take_uncommitted(State& state) {
-    if (!state.status.ok()) return;
-    state.tail.visit_uncommitted([&](uint64_t index, const ReplicaRows::Tail& entry) {
-      ++uncommitted_;
-      if (selection_.uncommitted) take_effects_of(state, index, as_byte_span(entry.payload), state.shard->directory);
-    });
-  }
-
-  void take_effects_of(State& state, uint64_t index, ByteSpan payload, const std::string& where) {
-    if (!state.status.ok() || take_effects(payload, index, selection_, state.overlay)) return;
-    refuse(state, absl::DataLossError(absl::StrCat("record ", index, " in ", where, " is not one of this build's")));
-  }
-
-  static void refuse(State& state, absl::Status why) {
-    state.status = std::move(why);
-    state.overlay.clear();
-  }
-
-  const Selection& selection_;
-  std::map<ShardId, State> states_;
-  const Overlay nothing_;
-  uint64_t uncommitted_ = 0;
-};
-
 absl::StatusOr<uint64_t> OfflineStore::dump(const Selection& selection, DumpVisitor visit,
                                             absl::FunctionRef<void(ShardId, const absl::Status&)> refused) const {
   std::vector<const OfflineShard*> wanted;
@@ -394,16 +375,17 @@ absl::StatusOr<uint64_t> OfflineStore::dump(const Selection& selection, DumpVisi
   if (absl::Status read = unapplied.read(logs_); !read.ok()) return read;
   bool go_on = true;
   for (const OfflineShard* shard : wanted) {
-    if (const absl::Status status = unapplied.status(shard->id); !status.ok()) {
-      refused(shard->id, status);
+    const UnappliedReader::State& state = unapplied.state(shard->id);
+    if (!state.status.ok()) {
+      refused(shard->id, state.status);
       if (!selection.salvage) continue;
     }
-    const Overlay& overlay = unapplied.overlay(shard->id);
+    const UnappliedReader::Overlay& overlay = state.overlay;
     auto next = overlay.begin();
     // Shows the rows of the log before `key`; null: all that are left.
     const auto show_before = [&](const std::string_view* key) {
       for (; go_on && next != overlay.end() && (key == nullptr || next->first < *key); ++next) {
-        const Unapplied& last = next->second;
+        const UnappliedReader::Write& last = next->second;
         if (!last.value || is_expired(last.expires_at, selection.now_ms)) continue;
         go_on = visit(shard->id, {next->first, last.version, as_byte_span(*last.value), last.mark});
       }

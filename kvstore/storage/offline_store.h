@@ -116,28 +116,15 @@ class OfflineStore {
                                               absl::FunctionRef<void(ShardId, const absl::Status&)> refused) const;
 
  private:
-  /// The last unapplied write of each key.
-  struct Unapplied {
-    uint64_t version = 0;
-    uint64_t expires_at = 0;
-    std::optional<std::string> value;
-    RecordMark mark;
-  };
-  using Overlay = std::map<std::string, Unapplied, std::less<>>;
-  /// Takes the effects of a record into `overlay`. False: this build does not know the payload.
-  static bool take_effects(ByteSpan payload, uint64_t index, const Selection& selection, Overlay& overlay);
-
   explicit OfflineStore(Options options) : options_(std::move(options)) {}
   absl::Status open_logs();
-  void open_log(uint32_t worker, bool exists);
+  [[nodiscard]] absl::Status open_log(OfflineLog& log, bool exists) const;
   absl::Status open_shards();
   [[nodiscard]] absl::Status unread_log_status() const;
-  void join(OfflineShard& shard) const;
-  static absl::Status load_rows(OfflineShard& shard);
+  [[nodiscard]] absl::Status join(OfflineShard& shard) const;
   void verify_log(const OfflineLog& log, absl::FunctionRef<void(const Finding&)> tell) const;
   void verify_shard(const OfflineShard& shard, uint64_t& done, uint64_t total,
                     absl::FunctionRef<void(const Finding&)> tell) const;
-  class UnappliedReader;
 
   const Options options_;
   std::deque<OfflineLog> logs_;  // shards_ points into it

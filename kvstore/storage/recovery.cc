@@ -8,7 +8,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "kvstore/codec/effect.h"
 #include "kvstore/log/segment.h"
 #include "kvstore/storage/effect_batch.h"
 #include "kvstore/storage/replica_tail.h"
@@ -71,39 +70,37 @@ class Recovery {
   }
 
   void open(LogShard log_shard) {
-    const ShardId id = shard_id_of(log_shard);
-    shards_.push_back(std::make_unique<ShardState>());
-    ShardState& shard = *shards_.back();
+    ShardState& shard = *shards_.emplace_back(std::make_unique<ShardState>());
     shard.log_shard = log_shard;
+    shard.refused = open_database(shard);
+  }
+
+  /// An error: the shard is refused. OK without a database: the shard was dropped.
+  absl::Status open_database(ShardState& shard) const {
+    const ShardId id = shard_id_of(shard.log_shard);
     auto db = engine_.open_db(options_.shards_dir, id, RocksdbEngine::IfMissing::kFail);
     if (absl::IsNotFound(db.status()) && options_.made.contains(id)) {
-      shard.refused = files::missing_database(options_.shards_dir, id);
-      return;
+      return files::missing_database(options_.shards_dir, id);
     }
     if (absl::IsNotFound(db.status())) {
       tell(absl::StrCat("log has records of shard ", id.table_id, "-", id.shard, ", which has no data here: dropped"));
-      return;
+      return absl::OkStatus();
     }
-    if (!db.ok()) {
-      shard.refused = db.status();
-      return;
-    }
-    shard.last_index = (*db)->applied_index();
+    if (!db.ok()) return db.status();
+    shard.replay_from = shard.last_index = (*db)->applied_index();
     const std::vector<InternalRow> rows = (*db)->take_internal_rows();
-    shard.refused = shard.tail.load(rows, shard.last_index);
+    if (absl::Status loaded = shard.tail.load(rows, shard.last_index); !loaded.ok()) return loaded;
     // The log need not have the records of entries that are in rows: it may begin behind these entries, or, after a
     // truncation, among them. So rows may stand in for records of the log, but not if the log is damaged there: the
     // missing records may have replaced some of the rows.
-    shard.replay_from = shard.last_index;
-    const bool rows_count = !recovery_->may_lack_records(log_shard);
-    while (shard.refused.ok() && rows_count && shard.replay_from < shard.tail.last_index() &&
-           !recovery_->status({log_shard, shard.replay_from}).ok()) {
-      ++shard.replay_from;
-    }
-    if (shard.refused.ok()) shard.refused = recovery_->status({log_shard, shard.replay_from});
+    const auto status = [&] { return recovery_->status({shard.log_shard, shard.replay_from}); };
+    const bool rows_count = !recovery_->may_lack_records(shard.log_shard);
+    while (rows_count && shard.replay_from < shard.tail.last_index() && !status().ok()) ++shard.replay_from;
+    if (absl::Status joined = status(); !joined.ok()) return joined;
     shard.batch.set_limits(options_.completions);
-    if (shard.refused.ok()) shard.refused = shard.batch.load(rows);
-    if (shard.refused.ok()) shard.db = *std::move(db);
+    if (absl::Status loaded = shard.batch.load(rows); !loaded.ok()) return loaded;
+    shard.db = *std::move(db);
+    return absl::OkStatus();
   }
 
   absl::Status replay() {
@@ -116,8 +113,8 @@ class Recovery {
     if (applied.empty()) return absl::OkStatus();
     absl::Status status = recovery_->replay(
         applied, [this](const RecordView& record) { take(record); },
-        [this](SegmentBytes segment) { hold(std::move(segment)); },
-        [this](const LogProgress& progress) { tell("replayed", progress); });
+        [this](const LogProgress& progress) { tell("replayed", progress); },
+        [this](SegmentBytes segment) { hold(std::move(segment)); });
     apply_chunk();
     return status;
   }
@@ -126,13 +123,10 @@ class Recovery {
     ShardState& shard = *by_log_shard_.find(record.header.shard)->second;
     if (!shard.refused.ok()) return;
     ++records_;
-    if (!shard.tail.active() && !EffectReader(record.payload).entry()) {
-      return take_effects(shard, record.header.index, record.header.time, record.payload);
-    }
-    if (shard.refused = shard.tail.take(record); !shard.refused.ok()) return;
-    shard.tail.visit_committed([&](uint64_t index, const ReplicaRows::Tail& entry) {
-      take_effects(shard, index, entry.time_ms, as_byte_span(entry.payload));
+    const absl::Status taken = shard.tail.take(record, [&](uint64_t index, int64_t time_ms, ByteSpan payload) {
+      take_effects(shard, index, time_ms, payload);
     });
+    if (!taken.ok()) shard.refused = taken;
   }
 
   void take_effects(ShardState& shard, uint64_t index, int64_t time_ms, ByteSpan payload) const {

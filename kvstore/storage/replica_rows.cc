@@ -1,7 +1,6 @@
 #include "kvstore/storage/replica_rows.h"
 
-#include <array>
-
+#include "kvstore/codec/effect.h"
 #include "kvstore/codec/size_limits.h"
 #include "rpc/base/bytes.h"
 
@@ -25,9 +24,7 @@ std::string replica_runs_key() {
 std::string replica_tail_key(uint64_t index) {
   std::string key(kTailKeyBytes, '\0');
   key[kKeyBytesMax] = kTail;
-  for (size_t i = 0; i < sizeof index; ++i) {
-    key[kKeyBytesMax + 1 + i] = static_cast<char>(index >> (8 * (sizeof index - 1 - i)));
-  }
+  store_be64(key.data() + kKeyBytesMax + 1, index);
   return key;
 }
 
@@ -43,13 +40,10 @@ absl::Status ReplicaRows::load(std::span<const InternalRow> rows) {
       runs = row.value;
       continue;
     }
-    uint64_t index = 0;
-    for (const char c : std::string_view(row.key).substr(kKeyBytesMax + 1))
-      index = index << 8 | static_cast<uint8_t>(c);
+    const uint64_t index = load_be64(row.key.data() + kKeyBytesMax + 1);
     ByteReader reader(as_byte_span(row.value));
     Tail entry;
-    entry.epoch = reader.read<uint64_t>();
-    entry.time_ms = reader.read<int64_t>();
+    reader.read_into(entry.epoch, entry.time_ms);
     const auto durability = durability_of_code(reader.read<uint64_t>());
     entry.durability = durability.value_or(Durability::kSync);
     entry.payload.assign(as_string_view(reader.read_rest()));
@@ -62,12 +56,9 @@ absl::Status ReplicaRows::load(std::span<const InternalRow> rows) {
 }
 
 std::string encode_tail_row(const ReplicaRows::Tail& tail) {
-  std::array<std::byte, kTailHeadBytes> head;
-  ByteWriter writer(head);
-  writer.write(tail.epoch);
-  writer.write(tail.time_ms);
-  writer.write(uint64_t{durability_code(tail.durability)});
-  std::string out(as_string_view(head));
+  std::string out;
+  out.reserve(kTailHeadBytes + tail.payload.size());
+  append_le(out, tail.epoch, tail.time_ms, uint64_t{durability_code(tail.durability)});
   out.append(tail.payload);
   return out;
 }
@@ -85,6 +76,12 @@ std::vector<uint64_t> ReplicaRows::drop_old(uint64_t applied_index) {
     return false;
   });
   return old;
+}
+
+absl::Status check_barrier(EntryId id, ByteSpan payload) {
+  const auto runs = read_barrier(payload);
+  if (!runs || are_runs_of_barrier(*runs, id)) return absl::OkStatus();
+  return absl::InvalidArgumentError("a barrier tells of another log than the one that it is in");
 }
 
 }  // namespace skua::kv

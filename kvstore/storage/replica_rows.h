@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "kvstore/log/record.h"
+#include "kvstore/replication/epoch_history.h"
 #include "kvstore/storage/shard_db.h"
 #include "kvstore/types/durability.h"
 
@@ -49,6 +50,11 @@ struct ReplicaRows {
 };
 
 [[nodiscard]] std::string encode_tail_row(const ReplicaRows::Tail& tail);
+
+/// Checks what a barrier in a shard's log says (kvstore/codec/effect.h has its bytes). INVALID_ARGUMENT if the payload
+/// is a barrier that the primary of the entry's epoch cannot have made. OK for any other payload. `payload` has no
+/// entry's head.
+[[nodiscard]] absl::Status check_barrier(EntryId id, ByteSpan payload);
 
 }  // namespace skua::kv
 

@@ -17,10 +17,14 @@ absl::Status ReplicaTail::load(std::span<const InternalRow> rows, uint64_t appli
   return absl::OkStatus();
 }
 
-absl::Status ReplicaTail::take(const RecordView& record) {
-  active_ = true;
+absl::Status ReplicaTail::take(const RecordView& record, Visit visit) {
   const EffectReader reader(record.payload);
   const uint64_t index = record.header.index;
+  if (!active_ && !reader.entry()) {
+    visit(index, record.header.time, record.payload);
+    return absl::OkStatus();
+  }
+  active_ = true;
   if (!reader.entry() || index <= applied_ || index > last_index() + 1) {
     return absl::DataLossError(absl::StrCat("record ", index, " does not follow entry ", last_index()));
   }
@@ -29,16 +33,13 @@ absl::Status ReplicaTail::take(const RecordView& record) {
   rows_.tail[index] = {reader.entry()->epoch, record.header.time, record.header.durability,
                        std::string(as_string_view(payload))};
   commit_index_ = std::max(commit_index_, reader.entry()->commit_index);
-  return absl::OkStatus();
-}
-
-void ReplicaTail::visit_committed(Committed visit) {
   while (!rows_.tail.empty() && rows_.tail.begin()->first <= commit_index_) {
     applied_ = rows_.tail.begin()->first;
-    committed_.push_back(std::move(rows_.tail.begin()->second));
+    const ReplicaRows::Tail& entry = committed_.emplace_back(std::move(rows_.tail.begin()->second));
     rows_.tail.erase(rows_.tail.begin());
-    visit(applied_, committed_.back());
+    visit(applied_, entry.time_ms, as_byte_span(entry.payload));
   }
+  return absl::OkStatus();
 }
 
 std::vector<AppliedEffect> ReplicaTail::rows() {

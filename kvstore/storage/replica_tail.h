@@ -31,17 +31,17 @@ class ReplicaTail {
 
   /// True if the shard is known by now to be replicated.
   [[nodiscard]] bool active() const { return active_; }
-  /// Takes the entry that follows the last one, or one that replaces the entries from its index on. DATA_LOSS if the
-  /// record does neither.
-  [[nodiscard]] absl::Status take(const RecordView& record);
 
-  using Committed = absl::FunctionRef<void(uint64_t index, const ReplicaRows::Tail& entry)>;
-  /// Visits the entries that are committed and were not visited yet, in order. They stay valid until release().
-  void visit_committed(Committed visit);
+  using Visit = absl::FunctionRef<void(uint64_t index, int64_t time_ms, ByteSpan payload)>;
+  /// Takes the next record of the shard, and visits what is known by it to be committed, in order: payloads without
+  /// their entries' heads. Of a shard that is not replicated that is the record itself; of one that is, the record must
+  /// be the entry that follows the last one, or one that replaces the entries from its index on: DATA_LOSS if it is
+  /// neither. The payloads of entries stay valid until release().
+  [[nodiscard]] absl::Status take(const RecordView& record, Visit visit);
   void release() { committed_.clear(); }
   /// Visits the entries that are not known to be committed, in order, and leaves them as they are.
-  void visit_uncommitted(Committed visit) const {
-    for (const auto& [index, entry] : rows_.tail) visit(index, entry);
+  void visit_uncommitted(Visit visit) const {
+    for (const auto& [index, entry] : rows_.tail) visit(index, entry.time_ms, as_byte_span(entry.payload));
   }
 
   /// Index of the last entry that was taken, loaded or applied.

@@ -81,20 +81,13 @@ bool RocksdbBackground::take_failed_compaction() {
   return std::exchange(compaction_failed_, false);
 }
 
-void RocksdbBackground::note_event() {
-  {
-    const std::lock_guard lock(mutex_);
-    ++events_;
-  }
-  changed_.notify_all();
-}
-
 void RocksdbBackground::OnFlushCompleted(rocksdb::DB* /*db*/, const rocksdb::FlushJobInfo& /*info*/) {
   {
     const std::lock_guard lock(mutex_);
     ++flushes_;
+    ++events_;
   }
-  note_event();
+  changed_.notify_all();
 }
 
 void RocksdbBackground::OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) {
@@ -111,8 +104,9 @@ void RocksdbBackground::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
     } else if (why_.ok() || error->severity() > why_.severity()) {
       why_ = *error;
     }
+    ++events_;
   }
-  note_event();
+  changed_.notify_all();
 }
 
 void RocksdbBackground::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason /*reason*/, rocksdb::Status /*error*/,

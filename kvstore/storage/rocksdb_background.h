@@ -58,7 +58,6 @@ class RocksdbBackground final : public rocksdb::EventListener {
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status error, bool* auto_recovery) override;
 
  private:
-  void note_event();
   [[nodiscard]] rocksdb::Status allow_deletions(rocksdb::DB& db);
 
   mutable std::mutex mutex_;

@@ -32,24 +32,19 @@ constexpr uint32_t kExpiringBlobsFlag = 1;
 }  // namespace
 
 std::string encode_meta(const Meta& meta) {
-  std::array<std::byte, kMetaBytes> bytes{};
-  ByteWriter writer(bytes);
-  writer.write(meta.format);
-  writer.write(meta.id.table_id);
-  writer.write(meta.id.shard);
-  writer.write(meta.expiring_blobs ? kExpiringBlobsFlag : uint32_t{0});
-  writer.write(meta.last_index);
-  return std::string(as_string_view(bytes));
+  std::string bytes;
+  bytes.reserve(kMetaBytes);
+  append_le(bytes, meta.format, meta.id.table_id, meta.id.shard, meta.expiring_blobs ? kExpiringBlobsFlag : uint32_t{0},
+            meta.last_index);
+  return bytes;
 }
 
 absl::StatusOr<Meta> decode_meta(std::string_view bytes) {
   ByteReader reader(as_byte_span(bytes));
   Meta meta;
-  meta.format = reader.read<uint32_t>();
-  meta.id.table_id = reader.read<uint32_t>();
-  meta.id.shard = reader.read<uint32_t>();
-  meta.expiring_blobs = (reader.read<uint32_t>() & kExpiringBlobsFlag) != 0;
-  meta.last_index = reader.read<uint64_t>();
+  uint32_t flags = 0;
+  reader.read_into(meta.format, meta.id.table_id, meta.id.shard, flags, meta.last_index);
+  meta.expiring_blobs = (flags & kExpiringBlobsFlag) != 0;
   if (reader.ok() && (meta.format < 1 || meta.format > kMetaFormatWithMarks)) {
     return absl::FailedPreconditionError(absl::StrCat("the shard's data has format ", meta.format,
                                                       "; this build reads formats 1 to ", kMetaFormatWithMarks));
@@ -133,6 +128,13 @@ rocksdb::CompressionType best_compression() {
   const auto supported = rocksdb::GetSupportedCompressions();
   const bool has_lz4 = std::find(supported.begin(), supported.end(), rocksdb::kLZ4Compression) != supported.end();
   return has_lz4 ? rocksdb::kLZ4Compression : rocksdb::kNoCompression;
+}
+
+/// Durably, since RocksDB's log is synced.
+rocksdb::Status put_meta(rocksdb::DB& db, const Meta& meta) {
+  rocksdb::WriteOptions synced;
+  synced.sync = true;
+  return db.Put(synced, to_slice(kMetaKey), encode_meta(meta));
 }
 
 /// All keys have one prefix, the empty one. A memtable keeps a hint for each prefix: where the last key was inserted.
@@ -221,13 +223,7 @@ class Engine final : public RocksdbEngine {
     db_options_.blob_cache = cache_;
   }
 
-  struct Opened {
-    std::unique_ptr<rocksdb::DB> db;
-    Meta meta;
-    ExpiringBlobs expiring_blobs;
-    std::shared_ptr<RocksdbBackground> background;
-  };
-  absl::StatusOr<Opened> open_database(const std::string& dir, ShardId id, IfMissing if_missing);
+  absl::StatusOr<OpenDatabase> open_database(const std::string& dir, ShardId id, IfMissing if_missing);
   absl::Status create_database(const std::string& dir, ShardId id);
 
   const std::shared_ptr<rocksdb::Cache> cache_;
@@ -248,9 +244,7 @@ absl::Status Engine::create_database(const std::string& dir, ShardId id) {
   rocksdb::Status status = rocksdb::DB::Open(options, aside, &raw);
   if (!status.ok()) return to_status(status, "creating a database", aside);
   const std::unique_ptr<rocksdb::DB> db(raw);
-  rocksdb::WriteOptions synced;
-  synced.sync = true;
-  status = db->Put(synced, to_slice(kMetaKey), encode_meta({id, 0}));
+  status = put_meta(*db, {id, 0});
   if (status.ok()) status = db->Flush({});
   if (status.ok()) status = db->Close();
   if (!status.ok()) return to_status(status, "writing the first record", aside);
@@ -258,7 +252,7 @@ absl::Status Engine::create_database(const std::string& dir, ShardId id) {
   return rename_and_sync(aside, absl::StrCat(dir, "/", shard_name(id)), dir);
 }
 
-absl::StatusOr<Engine::Opened> Engine::open_database(const std::string& dir, ShardId id, IfMissing if_missing) {
+absl::StatusOr<OpenDatabase> Engine::open_database(const std::string& dir, ShardId id, IfMissing if_missing) {
   const std::string path = absl::StrCat(dir, "/", shard_name(id));
   std::error_code code;
   const bool exists = fs::exists(path, code);
@@ -289,7 +283,7 @@ absl::StatusOr<Engine::Opened> Engine::open_database(const std::string& dir, Sha
   const auto meta = check_database(*db, path, id);
   if (!meta.ok()) return meta.status();
   expiring_blobs->store(meta->expiring_blobs);
-  return Opened{std::move(db), *meta, std::move(expiring_blobs), std::move(background)};
+  return OpenDatabase{std::move(db), *meta, std::move(expiring_blobs), std::move(background)};
 }
 
 absl::StatusOr<std::unique_ptr<ShardDb>> Engine::open_db(const std::string& dir, ShardId id, IfMissing if_missing) {
@@ -298,9 +292,7 @@ absl::StatusOr<std::unique_ptr<ShardDb>> Engine::open_db(const std::string& dir,
   if (opened->meta.format < kMetaFormat) {
     // From now on a build that does not know this format refuses the database.
     opened->meta.format = kMetaFormat;
-    rocksdb::WriteOptions synced;
-    synced.sync = true;
-    const rocksdb::Status status = opened->db->Put(synced, to_slice(kMetaKey), encode_meta(opened->meta));
+    const rocksdb::Status status = put_meta(*opened->db, opened->meta);
     if (!status.ok()) return to_status(status, "raising the format", opened->db->GetName());
   }
   // RocksDB has replayed its own log into memory. Later writes do not go to that log, so its content is flushed now.
@@ -308,8 +300,7 @@ absl::StatusOr<std::unique_ptr<ShardDb>> Engine::open_db(const std::string& dir,
     return to_status(status, "flushing", opened->db->GetName());
   }
   absl::Status internal_rows;
-  auto db = make_rocksdb_shard_db(std::move(opened->db), opened->meta, open_count_, &internal_rows, &memtables_,
-                                  std::move(opened->expiring_blobs), std::move(opened->background));
+  auto db = make_rocksdb_shard_db(*std::move(opened), open_count_, internal_rows, &memtables_);
   if (!internal_rows.ok()) return internal_rows;
   return db;
 }
@@ -328,11 +319,10 @@ absl::Status Engine::destroy_shard(const std::string& dir, ShardId id) {
 
 absl::StatusOr<std::vector<ShardId>> Engine::list_shards(const std::string& dir) {
   std::vector<ShardId> shards;
-  std::error_code code;
-  for (fs::directory_iterator it(dir, code), end; !code && it != end; it.increment(code)) {
-    if (const auto id = parse_shard_name(it->path().filename().string())) shards.push_back(*id);
-  }
-  if (code) return io_error("listing", dir, code);
+  absl::Status listed = files::visit_names(dir, [&shards](const std::string& name) {
+    if (const auto id = parse_shard_name(name)) shards.push_back(*id);
+  });
+  if (!listed.ok()) return listed;
   std::sort(shards.begin(), shards.end());
   return shards;
 }

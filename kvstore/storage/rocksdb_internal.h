@@ -67,6 +67,13 @@ inline ByteSpan to_bytes(const rocksdb::Slice& slice) {
 /// The outcome of RocksDB in the nearest code. The message says `what` was tried, and on which path.
 [[nodiscard]] absl::Status to_status(const rocksdb::Status& status, const char* what, const std::string& path);
 
+/// A number that RocksDB tells of a database; 0 if it does not.
+[[nodiscard]] inline uint64_t property_of(rocksdb::DB& db, const std::string& name) {
+  uint64_t value = 0;
+  (void)db.GetIntProperty(name, &value);
+  return value;
+}
+
 /// Reads and checks the record about itself of the database at `path`. FAILED_PRECONDITION if the database is no
 /// shard's, another shard's, or has a newer format; DATA_LOSS.
 [[nodiscard]] absl::StatusOr<Meta> check_database(rocksdb::DB& db, const std::string& path, ShardId id);
@@ -105,16 +112,20 @@ using ExpiringBlobs = std::shared_ptr<std::atomic<bool>>;
 [[nodiscard]] std::shared_ptr<rocksdb::CompactionFilterFactory> make_expiry_filter(
     const MachineClock& clock, ExpiringBlobs expiring_blobs = nullptr);
 
+/// An open database, and what watches it.
+struct OpenDatabase {
+  std::unique_ptr<rocksdb::DB> db;
+  Meta meta;
+  ExpiringBlobs expiring_blobs;
+  std::shared_ptr<RocksdbBackground> background;  ///< its listener; if it was opened for reading only, nobody's
+};
+
 /// Makes a ShardDb of an open database. `open_count` counts the databases that are open; it must outlive the ShardDb.
-/// `internal_rows`: receives the outcome of reading the engine's own rows, which ShardDb::take_internal_rows() gives
-/// out; null: they are not read. `memtables`: is told of writes; null: there is none. `background`: the listener of the
-/// database; null: it has none.
-[[nodiscard]] std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
-                                                             std::atomic<int>& open_count,
-                                                             absl::Status* internal_rows = nullptr,
-                                                             Memtables* memtables = nullptr,
-                                                             ExpiringBlobs expiring_blobs = nullptr,
-                                                             std::shared_ptr<RocksdbBackground> background = nullptr);
+/// `internal_rows` receives the outcome of reading the engine's own rows, which ShardDb::take_internal_rows() gives
+/// out. `memtables`: is told of writes; null: there is none.
+[[nodiscard]] std::unique_ptr<ShardDb> make_rocksdb_shard_db(OpenDatabase opened, std::atomic<int>& open_count,
+                                                             absl::Status& internal_rows,
+                                                             Memtables* memtables = nullptr);
 
 /// As make_rocksdb_engine(), over an Env, for fault injection. The Env must outlive the engine.
 [[nodiscard]] std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kvstore/storage/rocksdb_background.h"
+#include "kvstore/storage/rocksdb_internal.h"
 
 namespace skua::kv::internal {
 namespace {
@@ -21,11 +22,9 @@ Memtables::Open Memtables::largest() const {
   Open largest;
   uint64_t most = 0;
   for (const auto& [db, background] : databases_) {
-    uint64_t bytes = 0;
-    uint64_t entries = 0;
-    (void)db->GetIntProperty(rocksdb::DB::Properties::kNumEntriesActiveMemTable, &entries);
-    if (entries == 0 || !background->why().ok()) continue;
-    (void)db->GetIntProperty(rocksdb::DB::Properties::kCurSizeActiveMemTable, &bytes);
+    const bool is_empty = property_of(*db, rocksdb::DB::Properties::kNumEntriesActiveMemTable) == 0;
+    if (is_empty || !background->why().ok()) continue;
+    const uint64_t bytes = property_of(*db, rocksdb::DB::Properties::kCurSizeActiveMemTable);
     if (bytes <= most) continue;
     most = bytes;
     largest = {db, background};

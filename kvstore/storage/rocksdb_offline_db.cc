@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/storage/blob_file.h"
 #include "kvstore/storage/offline_db.h"
+#include "kvstore/storage/rocksdb_background.h"
 #include "kvstore/storage/rocksdb_internal.h"
-#include "kvstore/storage/shard_files.h"
 
 namespace skua::kv {
 namespace {
@@ -39,10 +39,10 @@ std::string join_path(const std::string& directory, const std::string& name) {
 
 class RocksdbOfflineDb final : public OfflineDb {
  public:
-  RocksdbOfflineDb(std::unique_ptr<rocksdb::DB> db, const internal::Meta& meta) : format_(meta.format) {
-    rocksdb_ = db.get();
-    db_ = internal::make_rocksdb_shard_db(std::move(db), meta, open_count_, &internal_rows_);
-  }
+  explicit RocksdbOfflineDb(internal::OpenDatabase opened)
+      : format_(opened.meta.format),
+        rocksdb_(opened.db.get()),
+        db_(internal::make_rocksdb_shard_db(std::move(opened), open_count_, internal_rows_)) {}
 
   [[nodiscard]] ShardDb& db() override { return *db_; }
   [[nodiscard]] uint64_t applied_index() const override { return db_->applied_index(); }
@@ -86,24 +86,22 @@ class RocksdbOfflineDb final : public OfflineDb {
   absl::Status internal_rows_;  // OK: they could be read
   const uint32_t format_;
   std::atomic<int> open_count_{0};
-  std::unique_ptr<ShardDb> db_;
-  rocksdb::DB* rocksdb_;  // owned by db_
+  rocksdb::DB* const rocksdb_;  // owned by db_
+  const std::unique_ptr<ShardDb> db_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<OfflineDb>> OfflineDb::open(const std::string& dir, ShardId id) {
-  return open_at(absl::StrCat(dir, "/", files::shard_name(id)), id);
-}
-
-absl::StatusOr<std::unique_ptr<OfflineDb>> OfflineDb::open_at(const std::string& path, ShardId id) {
+absl::StatusOr<std::unique_ptr<OfflineDb>> OfflineDb::open(const std::string& path, ShardId id) {
   rocksdb::DB* raw = nullptr;
   const rocksdb::Status status = rocksdb::DB::OpenForReadOnly(read_only_options(), path, &raw);
   if (!status.ok()) return internal::to_status(status, "opening the database", path);
   std::unique_ptr<rocksdb::DB> db(raw);
   const auto meta = internal::check_database(*db, path, id);
   if (!meta.ok()) return meta.status();
-  return std::make_unique<RocksdbOfflineDb>(std::move(db), *meta);
+  return std::make_unique<RocksdbOfflineDb>(
+      internal::OpenDatabase{std::move(db), *meta, std::make_shared<std::atomic<bool>>(meta->expiring_blobs),
+                             std::make_shared<internal::RocksdbBackground>()});
 }
 
 }  // namespace skua::kv

@@ -61,17 +61,15 @@ void release_slice(void* slice) {
 
 class RocksdbShardDb final : public ShardDb {
  public:
-  RocksdbShardDb(std::unique_ptr<rocksdb::DB> db, const Meta& meta, std::atomic<int>& open_count, Memtables* memtables,
-                 ExpiringBlobs expiring_blobs, std::shared_ptr<RocksdbBackground> background)
-      : background_(background != nullptr ? std::move(background) : std::make_shared<RocksdbBackground>()),
-        db_(std::move(db)),
-        id_(meta.id),
+  RocksdbShardDb(OpenDatabase opened, std::atomic<int>& open_count, Memtables* memtables)
+      : background_(std::move(opened.background)),
+        db_(std::move(opened.db)),
+        id_(opened.meta.id),
         open_count_(open_count),
         memtables_(memtables),
-        expiring_blobs_(expiring_blobs != nullptr ? std::move(expiring_blobs)
-                                                  : std::make_shared<std::atomic<bool>>(meta.expiring_blobs)),
-        format_(meta.format),
-        applied_index_(meta.last_index) {
+        expiring_blobs_(std::move(opened.expiring_blobs)),
+        format_(opened.meta.format),
+        applied_index_(opened.meta.last_index) {
     write_options_.disableWAL = true;
     if (memtables_ != nullptr) memtables_->add(*db_, *background_);
     open_count_.fetch_add(1);
@@ -91,8 +89,7 @@ class RocksdbShardDb final : public ShardDb {
     count_nothing();
     batch_.Clear();
     rocksdb::Status status;
-    note_expiring_blobs(effects);
-    note_marks(effects);
+    note_features(effects);
     for (size_t i = 0; status.ok() && i < effects.size(); ++i) {
       if (i + kPrefetchEffects < effects.size()) prefetch(effects[i + kPrefetchEffects]);
       status = add_to_batch(effects[i]);
@@ -116,8 +113,7 @@ class RocksdbShardDb final : public ShardDb {
     (void)db_->GetEnv()->DeleteFile(path);  // a leftover of a crash
     rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db_->GetOptions());
     rocksdb::Status status = writer.Open(path);
-    note_expiring_blobs(sorted_effects);
-    note_marks(sorted_effects);
+    note_features(sorted_effects);
     // The empty key sorts first.
     if (status.ok()) status = writer.Put(to_slice(kMetaKey), encode_meta(meta(applied_index)));
     std::string value;
@@ -166,10 +162,9 @@ class RocksdbShardDb final : public ShardDb {
   [[nodiscard]] int room_rounds_left() const override { return room_rounds_left_; }
 
   [[nodiscard]] absl::Status checkpoint(const std::string& path) override {
-    rocksdb::Status status = with_room([&] { return background_->flush(*db_); });
-    if (!status.ok()) return to_status(status, "flushing", db_->GetName());
+    if (auto flushed = flush(); !flushed.ok()) return flushed.status();
     rocksdb::Checkpoint* raw = nullptr;
-    status = rocksdb::Checkpoint::Create(db_.get(), &raw);
+    rocksdb::Status status = rocksdb::Checkpoint::Create(db_.get(), &raw);
     const std::unique_ptr<rocksdb::Checkpoint> checkpoint(raw);
     if (status.ok()) status = checkpoint->CreateCheckpoint(path, kNoFlush);
     return to_status(status, "making a checkpoint", path);
@@ -249,17 +244,16 @@ class RocksdbShardDb final : public ShardDb {
   }
 
   [[nodiscard]] StoreStats stats() const override {
-    StoreStats stats{.last_index = applied_index()};
-    (void)db_->GetIntProperty(rocksdb::DB::Properties::kEstimateNumKeys, &stats.keys_estimate);
-    if (stats.keys_estimate > 0) --stats.keys_estimate;  // without the shard's own record
-    (void)db_->GetIntProperty(rocksdb::DB::Properties::kTotalSstFilesSize, &stats.disk_bytes);
-    uint64_t blob_bytes = 0;
-    (void)db_->GetIntProperty(rocksdb::DB::Properties::kTotalBlobFileSize, &blob_bytes);
-    stats.disk_bytes += blob_bytes;
-    return stats;
+    const uint64_t keys = property(rocksdb::DB::Properties::kEstimateNumKeys);
+    return {.last_index = applied_index(),
+            .keys_estimate = keys == 0 ? 0 : keys - 1,  // without the shard's own record
+            .disk_bytes = property(rocksdb::DB::Properties::kTotalSstFilesSize) +
+                          property(rocksdb::DB::Properties::kTotalBlobFileSize)};
   }
 
  private:
+  [[nodiscard]] uint64_t property(const std::string& name) const { return property_of(*db_, name); }
+
   /// `now`: what it is set to. An option that the disk has no room for is set the next time.
   void set_option(const char* name, std::string_view value, std::string_view& now) {
     if (now != value && db_->SetOptions({{name, std::string(value)}}).ok()) now = value;
@@ -267,11 +261,9 @@ class RocksdbShardDb final : public ShardDb {
 
   /// More than half of all blobs are garbage, and the disk has room for the others once more.
   [[nodiscard]] bool blobs_are_garbage() const {
-    uint64_t all = 0;
-    uint64_t garbage = 0;
+    const uint64_t all = property(rocksdb::DB::Properties::kTotalBlobFileSize);
+    const uint64_t garbage = property(rocksdb::DB::Properties::kLiveBlobFileGarbageSize);
     uint64_t free_bytes = 0;
-    (void)db_->GetIntProperty(rocksdb::DB::Properties::kTotalBlobFileSize, &all);
-    (void)db_->GetIntProperty(rocksdb::DB::Properties::kLiveBlobFileGarbageSize, &garbage);
     if (!db_->GetEnv()->GetFreeSpace(db_->GetName(), &free_bytes).ok()) return false;
     return garbage > all / 2 && free_bytes > kRoomBytesMin + (all - garbage);
   }
@@ -291,29 +283,22 @@ class RocksdbShardDb final : public ShardDb {
 
   /// True if the disk has room for twice what is in memory, and a reserve.
   [[nodiscard]] bool has_room() const {
-    uint64_t in_memory = 0;
+    const uint64_t in_memory = property(rocksdb::DB::Properties::kCurSizeAllMemTables);
     uint64_t free_bytes = 0;
-    (void)db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &in_memory);
     if (!db_->GetEnv()->GetFreeSpace(db_->GetName(), &free_bytes).ok()) return true;
     return free_bytes >= kRoomBytesMin + 2 * in_memory;
   }
 
   /// Sets expiring_blobs_ if one of `effects` needs it. It is never cleared, because values that expire in blob files
-  /// are not counted.
-  void note_expiring_blobs(std::span<const AppliedEffect> effects) {
+  /// are not counted. Raises format_ at the first mark: builds that know no marks refuse the database from then on. Its
+  /// record about itself, with both, is in the same batch.
+  void note_features(std::span<const AppliedEffect> effects) {
     const auto expiring_blob = [](const AppliedEffect& effect) {
       return effect.expires_at != 0 && effect.value && effect.value->size() + kValuePrefixBytesMax >= kBlobBytesMin;
     };
-    if (expiring_blobs_->load() || std::none_of(effects.begin(), effects.end(), expiring_blob)) return;
-    expiring_blobs_->store(true);
-  }
-
-  /// Builds that know no marks refuse the database from the first one on: its record about itself, with the format, is
-  /// in the same batch.
-  void note_marks(std::span<const AppliedEffect> effects) {
     const auto has_mark = [](const AppliedEffect& effect) { return effect.value && !effect.mark.empty(); };
-    if (format_ == kMetaFormatWithMarks || std::none_of(effects.begin(), effects.end(), has_mark)) return;
-    format_ = kMetaFormatWithMarks;
+    if (!expiring_blobs_->load() && std::ranges::any_of(effects, expiring_blob)) expiring_blobs_->store(true);
+    if (format_ != kMetaFormatWithMarks && std::ranges::any_of(effects, has_mark)) format_ = kMetaFormatWithMarks;
   }
 
   [[nodiscard]] Meta meta(uint64_t applied_index) const {
@@ -362,13 +347,10 @@ class RocksdbShardDb final : public ShardDb {
 
 }  // namespace
 
-std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
-                                               std::atomic<int>& open_count, absl::Status* internal_rows,
-                                               Memtables* memtables, ExpiringBlobs expiring_blobs,
-                                               std::shared_ptr<RocksdbBackground> background) {
-  auto shard = std::make_unique<RocksdbShardDb>(std::move(db), meta, open_count, memtables, std::move(expiring_blobs),
-                                                std::move(background));
-  if (internal_rows != nullptr) *internal_rows = shard->read_internal_rows();
+std::unique_ptr<ShardDb> make_rocksdb_shard_db(OpenDatabase opened, std::atomic<int>& open_count,
+                                               absl::Status& internal_rows, Memtables* memtables) {
+  auto shard = std::make_unique<RocksdbShardDb>(std::move(opened), open_count, memtables);
+  internal_rows = shard->read_internal_rows();
   return shard;
 }
 

@@ -4,11 +4,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "rpc/base/owned_fd.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::files {
@@ -38,21 +39,20 @@ std::string shard_name(ShardId id) {
 
 std::optional<ShardId> parse_shard_name(const std::string& name) {
   ShardId id;
-  const char* const end = name.data() + name.size();
-  const auto table = std::from_chars(name.data(), end, id.table_id);
-  if (table.ec != std::errc() || table.ptr == end || *table.ptr != '-') return std::nullopt;
-  const auto shard = std::from_chars(table.ptr + 1, end, id.shard);
-  if (shard.ec != std::errc() || shard.ptr != end || shard_name(id) != name) return std::nullopt;
+  const size_t dash = name.find('-');
+  if (dash == std::string::npos || !absl::SimpleAtoi(name.substr(0, dash), &id.table_id) ||
+      !absl::SimpleAtoi(name.substr(dash + 1), &id.shard) || shard_name(id) != name) {
+    return std::nullopt;
+  }
   return id;
 }
 
-std::optional<uint32_t> parse_log_name(const std::string& name) {
-  uint32_t worker = 0;
-  const char* const end = name.data() + name.size();
-  const auto parsed = std::from_chars(name.data(), end, worker);
-  if (parsed.ec != std::errc() || parsed.ptr != end || absl::StrCat(worker) != name) return std::nullopt;
-  if (worker >= kLogsMax) return std::nullopt;
-  return worker;
+absl::Status visit_names(const std::string& directory, absl::FunctionRef<void(const std::string& name)> visit) {
+  std::error_code code;
+  for (fs::directory_iterator it(directory, code), end; !code && it != end; it.increment(code)) {
+    visit(it->path().filename().string());
+  }
+  return code ? io_error("listing", directory, code) : absl::OkStatus();
 }
 
 absl::StatusOr<std::set<uint32_t>> log_numbers(const std::string& data_dir) {
@@ -63,19 +63,20 @@ absl::StatusOr<std::set<uint32_t>> log_numbers(const std::string& data_dir) {
     if (error) return io_error("looking for", parent, error);
     return numbers;
   }
-  for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
-    if (const auto number = parse_log_name(it->path().filename().string())) numbers.insert(*number);
-  }
-  if (error) return io_error("listing", parent, error);
+  absl::Status listed = visit_names(parent, [&numbers](const std::string& name) {
+    uint32_t number = 0;
+    const bool is_log = absl::SimpleAtoi(name, &number) && number < kLogsMax && absl::StrCat(number) == name;
+    if (is_log) numbers.insert(number);
+  });
+  if (!listed.ok()) return listed;
   return numbers;
 }
 
 bool has_shards(const std::string& data_dir) {
-  std::error_code error;
-  for (fs::directory_iterator it(shards_dir(data_dir), error), end; !error && it != end; it.increment(error)) {
-    if (parse_shard_name(it->path().filename().string()).has_value()) return true;
-  }
-  return false;
+  bool found = false;
+  (void)visit_names(shards_dir(data_dir),
+                    [&found](const std::string& name) { found |= parse_shard_name(name).has_value(); });
+  return found;
 }
 
 absl::Status check_no_log_is_missing(const std::string& data_dir) {
@@ -112,11 +113,9 @@ absl::Status io_error(const char* what, const std::string& path, int error) {
 }
 
 absl::Status sync(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return io_error("opening", path, errno);
-  const int error = ::fsync(fd) == 0 ? 0 : errno;
-  ::close(fd);
-  return error == 0 ? absl::OkStatus() : io_error("syncing", path, error);
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) return io_error("opening", path, errno);
+  return ::fsync(fd.get()) == 0 ? absl::OkStatus() : io_error("syncing", path, errno);
 }
 
 absl::Status remove_tree(const std::string& path) {
@@ -126,15 +125,13 @@ absl::Status remove_tree(const std::string& path) {
 }
 
 absl::Status remove_leftovers(const std::string& directory) {
-  std::error_code code;
   std::vector<std::string> leftovers;
-  for (fs::directory_iterator it(directory, code), end; !code && it != end; it.increment(code)) {
-    const std::string name = it->path().filename().string();
+  absl::Status listed = visit_names(directory, [&](const std::string& name) {
     if (name.starts_with(kNewPrefix) || name.starts_with(kIngestPrefix) || name.starts_with(kTrashPrefix)) {
-      leftovers.push_back(it->path().string());
+      leftovers.push_back(absl::StrCat(directory, "/", name));
     }
-  }
-  if (code) return io_error("listing", directory, code);
+  });
+  if (!listed.ok()) return listed;
   for (const std::string& path : leftovers) {
     if (absl::Status removed = remove_tree(path); !removed.ok()) return removed;
   }

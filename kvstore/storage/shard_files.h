@@ -14,6 +14,7 @@
 #include <string>
 #include <system_error>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/types/mutation.h"
@@ -28,8 +29,9 @@ namespace skua::kv::files {
 [[nodiscard]] std::string shard_name(ShardId id);
 [[nodiscard]] std::optional<ShardId> parse_shard_name(const std::string& name);
 
-/// The worker whose log has a directory of this name; nullopt for a name that no node makes.
-[[nodiscard]] std::optional<uint32_t> parse_log_name(const std::string& name);
+/// Calls `visit` for each name in the directory, in no order. Errors: as io_error().
+[[nodiscard]] absl::Status visit_names(const std::string& directory,
+                                       absl::FunctionRef<void(const std::string& name)> visit);
 
 /// The numbers of the logs in a data directory; directories with other names are none of a node's. Errors: as
 /// io_error().

@@ -19,10 +19,10 @@ bool decode(ByteSpan row, ShardLife& life) {
   life.is_known = true;
   life.closed = closed == 1;
   while (reader.remaining() >= kGapBytes) {
-    const auto after = reader.read<uint64_t>();
-    const auto before = reader.read<uint64_t>();
-    if (before <= after || (!life.gaps.empty() && after < life.gaps.back().before)) return false;
-    life.gaps.push_back({after, before});
+    IndexGap gap;
+    reader.read_into(gap.after, gap.before);
+    if (gap.before <= gap.after || (!life.gaps.empty() && gap.after < life.gaps.back().before)) return false;
+    life.gaps.push_back(gap);
   }
   return reader.complete() && closed <= 1;
 }
@@ -46,14 +46,10 @@ std::string life_key() {
 }
 
 std::string encode_life(const ShardLife& life) {
-  std::vector<std::byte> bytes(sizeof(uint64_t) + life.gaps.size() * kGapBytes);
-  ByteWriter writer(bytes);
-  writer.write(uint64_t{life.closed ? 1U : 0U});
-  for (const IndexGap& gap : life.gaps) {
-    writer.write(gap.after);
-    writer.write(gap.before);
-  }
-  return std::string(as_string_view(writer.written()));
+  std::string bytes;
+  append_le(bytes, uint64_t{life.closed ? 1U : 0U});
+  for (const IndexGap& gap : life.gaps) append_le(bytes, gap.after, gap.before);
+  return bytes;
 }
 
 absl::StatusOr<ShardLife> read_life(std::span<const InternalRow> rows) {

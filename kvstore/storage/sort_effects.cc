@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "kvstore/types/mutants.h"
+#include "rpc/base/bytes.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -25,11 +26,9 @@ size_t common_bytes(std::string_view a, std::string_view b, size_t most) {
 }
 
 uint64_t prefix_of(std::string_view key, size_t skip) {
-  std::array<unsigned char, sizeof(uint64_t)> bytes{};
+  std::array<char, sizeof(uint64_t)> bytes{};
   std::memcpy(bytes.data(), key.data() + skip, std::min(bytes.size(), key.size() - skip));
-  uint64_t prefix = 0;
-  for (const unsigned char byte : bytes) prefix = prefix << 8 | byte;
-  return prefix;
+  return load_be64(bytes.data());
 }
 
 /// By prefix. Handles of equal prefixes keep their order. LSD radix sort (Knuth, The Art of Computer Programming

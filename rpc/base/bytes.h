@@ -38,6 +38,21 @@ inline void store_le(std::byte* to, T value) {
   std::memcpy(to, &value, sizeof value);
 }
 
+/// Reads and writes a big-endian u64 at any alignment: encoded so, numbers have the order of their bytes.
+[[nodiscard]] inline uint64_t load_be64(const void* from) {
+  return __builtin_bswap64(load_le<uint64_t>(static_cast<const std::byte*>(from)));
+}
+inline void store_be64(void* to, uint64_t value) {
+  store_le(static_cast<std::byte*>(to), __builtin_bswap64(value));
+}
+
+/// Appends the values one after the other, integers little endian.
+template <typename... T>
+inline void append_le(std::string& to, T... values) {
+  static_assert((std::is_trivially_copyable_v<T> && ...));
+  (to.append(reinterpret_cast<const char*>(&values), sizeof values), ...);
+}
+
 [[nodiscard]] inline ByteSpan as_byte_span(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
@@ -66,6 +81,12 @@ class ByteReader {
     T value = load_le<T>(rest_.data());
     rest_ = rest_.subspan(sizeof(T));
     return value;
+  }
+
+  /// Reads all of `values` in order, as read() does.
+  template <typename... T>
+  void read_into(T&... values) {
+    ((values = read<T>()), ...);
   }
 
   /// The next `count` bytes as a view into the input, or an empty span.
@@ -114,6 +135,12 @@ class ByteWriter {
     if (!has_room(sizeof(T))) return;
     store_le(buffer_.data() + size_, value);
     size_ += sizeof(T);
+  }
+
+  /// Writes the values in order.
+  template <typename... T>
+  void write_all(T... values) {
+    (write(values), ...);
   }
 
   void write_bytes(ByteSpan bytes) {

@@ -12,21 +12,17 @@ namespace skua {
 
 LineFile::LineFile(std::string path, uint64_t bytes_max) : path_(std::move(path)), bytes_max_(bytes_max) {}
 
-LineFile::~LineFile() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 bool LineFile::open() {
-  if (fd_ >= 0 && bytes_ >= bytes_max_) {
+  if (fd_.is_open() && bytes_ >= bytes_max_) {
     // Renaming may need room that the disk does not have. Then the file is emptied instead.
-    if (std::rename(path_.c_str(), (path_ + ".old").c_str()) != 0 && ::ftruncate(fd_, 0) != 0) return false;
-    ::close(std::exchange(fd_, -1));
+    if (std::rename(path_.c_str(), (path_ + ".old").c_str()) != 0 && ::ftruncate(fd_.get(), 0) != 0) return false;
+    fd_ = OwnedFd();
   }
-  if (fd_ >= 0) return true;
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd_.is_open()) return true;
+  fd_ = OwnedFd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   struct stat about {};
-  if (fd_ < 0) return false;
-  bytes_ = ::fstat(fd_, &about) == 0 ? static_cast<uint64_t>(about.st_size) : 0;
+  if (!fd_.is_open()) return false;
+  bytes_ = ::fstat(fd_.get(), &about) == 0 ? static_cast<uint64_t>(about.st_size) : 0;
   return true;
 }
 
@@ -35,13 +31,13 @@ bool LineFile::append(std::string_view bytes) {
   if (!open()) return false;
   ssize_t written = -1;
   do {
-    written = ::write(fd_, bytes.data(), bytes.size());
+    written = ::write(fd_.get(), bytes.data(), bytes.size());
   } while (written < 0 && errno == EINTR);
   if (written == static_cast<ssize_t>(bytes.size())) {
     bytes_ += bytes.size();
     return true;
   }
-  if (written > 0 && ::ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) bytes_ += static_cast<uint64_t>(written);
+  if (written > 0 && ::ftruncate(fd_.get(), static_cast<off_t>(bytes_)) != 0) bytes_ += static_cast<uint64_t>(written);
   return false;
 }
 

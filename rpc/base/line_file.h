@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "rpc/base/owned_fd.h"
+
 namespace skua {
 
 /// Thread: any.
@@ -19,7 +21,6 @@ class LineFile {
  public:
   /// Does not touch the file. The first line creates it, or is appended. Its directory may be created until then.
   LineFile(std::string path, uint64_t bytes_max);
-  ~LineFile();
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
 
@@ -33,7 +34,7 @@ class LineFile {
   const std::string path_;
   const uint64_t bytes_max_;
   std::mutex mutex_;
-  int fd_ = -1;
+  OwnedFd fd_;
   uint64_t bytes_ = 0;
   uint64_t lost_ = 0;
 };

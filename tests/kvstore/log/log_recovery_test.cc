@@ -13,6 +13,7 @@ namespace {
 using testing::append;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::next_index;
 using testing::open_log;
 using testing::replayed;
 using testing::scan;
@@ -45,7 +46,7 @@ TEST(LogRecovery, Scan_EmptyDirectory) {
   sim::SimDevice device(1, uint64_t{1} << 20);
   auto recovery = scan(device);
   EXPECT_EQ(recovery->next_group_number(), 1U);
-  EXPECT_EQ(recovery->next_index({kA, 7}), 8U);
+  EXPECT_EQ(next_index(*recovery, {kA, 7}), 8U);
   EXPECT_TRUE(recovery->status({kA, 7}).ok());
 }
 
@@ -109,7 +110,7 @@ TEST(LogRecovery, Tail_TornGroupIsCutAndStaysCut) {
   EXPECT_TRUE(recovery->tail().torn);
   EXPECT_EQ(recovery->tail().offset, kGroup4);
   EXPECT_TRUE(recovery->damages().empty());
-  EXPECT_EQ(recovery->next_index({kA, 0}), 2U);
+  EXPECT_EQ(next_index(*recovery, {kA, 0}), 2U);
   auto log = open_log(device, small_options());
   ASSERT_TRUE(append(*log, kA, 2, "again").ok());
   ASSERT_TRUE(log->commit().ok());

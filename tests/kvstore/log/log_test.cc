@@ -15,6 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::header_of;
 using ::testing::IsEmpty;
+using testing::next_index;
 using testing::open_log;
 using testing::replayed;
 using testing::scan;
@@ -97,7 +98,7 @@ TEST_F(LogTest, Commit_AfterAPowerCutSyncedRecordsAreThere) {
   device_.restart();
   auto recovery = scan(device_);
   EXPECT_THAT(replayed(*recovery, {{kA, 0}}), ElementsAre("11:1=one", "11:2=two"));
-  EXPECT_EQ(recovery->next_index({kA, 0}), 3U);
+  EXPECT_EQ(next_index(*recovery, {kA, 0}), 3U);
 }
 
 TEST_F(LogTest, Commit_FailedSyncIsFatalAndNeverRetried) {
@@ -180,7 +181,7 @@ TEST_F(LogTest, Recycle_OnlyWhatIsDurableElsewhereAndAnIdleShardPinsNothing) {
   EXPECT_EQ(log_->counters().segments_in_use, 1U);
   EXPECT_THAT(log_->pins(), IsEmpty());
   device_.restart();
-  EXPECT_EQ(scan(device_)->next_index({kB, 1}), 2U);
+  EXPECT_EQ(next_index(*scan(device_), {kB, 1}), 2U);
 }
 
 TEST_F(LogTest, Recycle_ReusesFiles) {

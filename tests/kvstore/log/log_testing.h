@@ -2,6 +2,7 @@
 #ifndef SKUA_TESTS_KVSTORE_LOG_LOG_TESTING_H_
 #define SKUA_TESTS_KVSTORE_LOG_LOG_TESTING_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -44,6 +45,15 @@ inline absl::Status append(Log& log, LogShard shard, uint64_t index, std::string
                            Durability durability = Durability::kSync) {
   const ByteSpan piece = as_byte_span(payload);
   return log.append(header_of(shard, index, durability), {&piece, 1});
+}
+
+/// Index of the shard's next record, if the durable store has the applied ones.
+inline uint64_t next_index(const LogRecovery& recovery, const AppliedIndex& applied) {
+  uint64_t last = applied.index;
+  for (const ShardPosition& position : recovery.shards()) {
+    if (position.shard == applied.shard) last = std::max(last, position.last_index);
+  }
+  return last + 1;
 }
 
 /// "shard:index=payload" of each record that a replay yields, in order.

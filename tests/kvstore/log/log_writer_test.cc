@@ -18,6 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::header_of;
 using ::testing::IsEmpty;
+using testing::next_index;
 using testing::scan;
 using testing::small_options;
 
@@ -94,7 +95,7 @@ TEST_F(LogWriterTest, Submit_WrittenInOrderAndReported) {
   device_.restart();
   auto recovery = scan(device_);
   EXPECT_TRUE(recovery->tail().closed);
-  EXPECT_EQ(recovery->next_index({1, 0}), 51U);
+  EXPECT_EQ(next_index(*recovery, {1, 0}), 51U);
 }
 
 TEST_F(LogWriterTest, Submit_ManyThreadsAShardEach) {
@@ -116,7 +117,7 @@ TEST_F(LogWriterTest, Submit_ManyThreadsAShardEach) {
   for (const LogSubmission& one : outcomes_.all()) ASSERT_TRUE(one.outcome.ok()) << one.outcome;
   EXPECT_EQ(writer_->counters().records, 4 * (kRecords + 1));
   auto recovery = scan(device_);
-  for (LogShard shard = 1; shard <= 4; ++shard) EXPECT_EQ(recovery->next_index({shard, 0}), kRecords + 1);
+  for (LogShard shard = 1; shard <= 4; ++shard) EXPECT_EQ(next_index(*recovery, {shard, 0}), kRecords + 1);
 }
 
 TEST_F(LogWriterTest, Submit_GroupsLargerThanTheBufferAreSplit) {

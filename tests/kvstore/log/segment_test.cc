@@ -113,7 +113,7 @@ TEST(SegmentReader, EmptyIsACleanEnd) {
   const Builder builder;
   SegmentReader reader = builder.reader();
   EXPECT_EQ(reader.next(), Event::kEnd);
-  EXPECT_FALSE(reader.torn());
+  EXPECT_FALSE(reader.tail().torn);
   EXPECT_EQ(reader.next_group(), 40U);
 }
 
@@ -127,7 +127,7 @@ TEST(SegmentReader, LastGroupDamagedIsATornTail) {
     EXPECT_EQ(reader.next(), Event::kGroup);
     EXPECT_FALSE(reader.damaged());
     EXPECT_EQ(reader.next(), Event::kEnd) << byte;
-    EXPECT_TRUE(reader.torn()) << byte;
+    EXPECT_TRUE(reader.tail().torn) << byte;
     EXPECT_EQ(reader.next_group(), 41U);
     EXPECT_EQ(reader.offset(), builder.start(1));
   }
@@ -142,13 +142,13 @@ TEST(SegmentReader, BelowASyncedPositionIsDamage) {
   SegmentReader reader = builder.reader();
   EXPECT_EQ(reader.next(), Event::kGroup);
   EXPECT_EQ(reader.next(), Event::kDamage);
-  EXPECT_EQ(reader.first_lost(), 41U);
-  EXPECT_EQ(reader.last_lost(), 41U);
-  EXPECT_EQ(reader.lost_shard_bits(), shard_bit(7));
+  EXPECT_EQ(reader.damage().first_group, 41U);
+  EXPECT_EQ(reader.damage().last_group, 41U);
+  EXPECT_EQ(reader.damage().shard_bits, shard_bit(7));
   EXPECT_EQ(reader.next(), Event::kGroup);
   EXPECT_EQ(reader.group().number, 42U);
   EXPECT_EQ(reader.next(), Event::kEnd);
-  EXPECT_FALSE(reader.torn());
+  EXPECT_FALSE(reader.tail().torn);
 }
 
 TEST(SegmentReader, UnsyncedGroupsBehindTheTornOneAreCut) {
@@ -161,9 +161,9 @@ TEST(SegmentReader, UnsyncedGroupsBehindTheTornOneAreCut) {
   SegmentReader reader = builder.reader();
   EXPECT_EQ(reader.next(), Event::kGroup);
   EXPECT_EQ(reader.next(), Event::kEnd);
-  EXPECT_TRUE(reader.torn());
-  EXPECT_EQ(reader.groups_cut(), 2U);
-  EXPECT_EQ(reader.sync_groups_cut(), 1U);
+  EXPECT_TRUE(reader.tail().torn);
+  EXPECT_EQ(reader.tail().groups_cut, 2U);
+  EXPECT_EQ(reader.tail().sync_groups_cut, 1U);
 }
 
 TEST(SegmentReader, InAnOlderSegmentEverythingIsDamage) {
@@ -174,7 +174,7 @@ TEST(SegmentReader, InAnOlderSegmentEverythingIsDamage) {
   SegmentReader reader = builder.reader(42);
   EXPECT_EQ(reader.next(), Event::kGroup);
   EXPECT_EQ(reader.next(), Event::kDamage);
-  EXPECT_EQ(reader.last_lost(), 41U);
+  EXPECT_EQ(reader.damage().last_group, 41U);
   EXPECT_EQ(reader.next(), Event::kEnd);
 }
 
@@ -195,7 +195,7 @@ TEST(SegmentReader, CloseMarkVouchesForAll) {
   EXPECT_EQ(reader.next(), Event::kGroup);
   EXPECT_EQ(reader.next(), Event::kGroup);
   EXPECT_EQ(reader.next(), Event::kEnd);
-  EXPECT_TRUE(reader.closed());
+  EXPECT_TRUE(reader.tail().closed);
   builder.damage(0, 700);
   SegmentReader again = builder.reader();
   EXPECT_EQ(again.next(), Event::kGroup);

@@ -116,7 +116,8 @@ class OfflineStoreTest : public ::testing::Test {
   }
 
   std::string blob_path() {
-    for (const StoredFile& file : OfflineDb::open(files::shards_dir(directory_.path()), kShard).value()->files()) {
+    const std::string path = files::shards_dir(directory_.path()) + "/" + files::shard_name(kShard);
+    for (const StoredFile& file : OfflineDb::open(path, kShard).value()->files()) {
       if (file.level == StoredFile::kBlobLevel) return file.path;
     }
     return {};

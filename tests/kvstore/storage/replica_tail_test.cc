@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <map>
+#include <string>
+#include <utility>
 
 #include "kvstore/codec/effect.h"
-#include "kvstore/storage/barrier.h"
+#include "kvstore/storage/replica_rows.h"
 
 namespace skua::kv {
 namespace {
@@ -29,22 +32,25 @@ class ReplicaTailTest : public ::testing::Test {
  protected:
   absl::Status take(uint64_t index, uint64_t epoch, uint64_t commit_index, std::string_view text) {
     const LoggedEntry entry(index, epoch, commit_index, text);
-    return tail_.take(entry.view);
-  }
-  std::string committed() {
-    std::string out;
-    tail_.visit_committed(
-        [&](uint64_t index, const ReplicaRows::Tail& entry) { out += std::to_string(index) + entry.payload + " "; });
+    const absl::Status taken = tail_.take(entry.view, visitor(committed_));
     tail_.release();
-    return out;
+    return taken;
   }
+  /// What was committed since the last call.
+  std::string committed() { return std::exchange(committed_, {}); }
   std::string uncommitted() const {
     std::string out;
-    tail_.visit_uncommitted(
-        [&](uint64_t index, const ReplicaRows::Tail& entry) { out += std::to_string(index) + entry.payload + " "; });
+    tail_.visit_uncommitted(visitor(out));
     return out;
   }
 
+  static std::function<void(uint64_t, int64_t, ByteSpan)> visitor(std::string& out) {
+    return [&out](uint64_t index, int64_t /*time_ms*/, ByteSpan payload) {
+      out.append(std::to_string(index)).append(as_string_view(payload)).append(" ");
+    };
+  }
+
+  std::string committed_;
   ReplicaTail tail_;
 };
 

@@ -1,11 +1,11 @@
-#include "kvstore/storage/wake_up.h"
+#include "rpc/base/wake_up.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <thread>
 
-namespace skua::kv {
+namespace skua {
 namespace {
 
 TEST(WakeUpTest, Wait_ReturnsForAnEarlierSignal) {
@@ -54,4 +54,4 @@ TEST(WakeUpTest, ManySignallers_TheLastCountIsSeen) {
 }
 
 }  // namespace
-}  // namespace skua::kv
+}  // namespace skua
