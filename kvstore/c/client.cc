@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "control/proto/grpc_log.h"
@@ -41,7 +42,7 @@ std::unique_ptr<skua_client> make_polled(std::unique_ptr<kv::AsyncClient> client
 }
 
 absl::Status check_process(const skua_client* client) {
-  if (client == nullptr) return check_not_null("client", client);
+  if (client == nullptr) return is_null("client");
   if (is_made_here(*client)) return absl::OkStatus();
   return absl::InvalidArgumentError("this client was made before fork(): make one in each process");
 }
@@ -55,7 +56,6 @@ absl::Status check_blocking(const skua_client* client) {
 }
 
 absl::Status why_no_submit(const skua_client* client) {
-  if (client == nullptr) return is_null("client");
   absl::Status status = check_process(client);
   if (!status.ok()) return status;
   if (client->activity == Activity::kClosing) return absl::CancelledError("the client is closing");
@@ -115,10 +115,6 @@ class SignalsBlocked {
   sigset_t former_;
 };
 
-skua_options options_or_defaults(const skua_options* given) {
-  return given == nullptr ? skua_options() : *given;
-}
-
 /// Null: nobody asked for it.
 absl::StatusOr<std::shared_ptr<Renewal>> renewal_of(const skua_options& options) {
   if (!options.renews_certificate) return std::shared_ptr<Renewal>();
@@ -134,33 +130,34 @@ absl::Status choose_transport(skua_options& options) {
   return absl::OkStatus();
 }
 
-absl::Status create_blocking(const skua_options* given, std::unique_ptr<skua_client>& to) {
-  skua_options options = options_or_defaults(given);
+/// `Client`: kv::Client or kv::AsyncClient.
+template <typename Client>
+absl::Status create(const skua_options* given, std::unique_ptr<skua_client>& to) {
+  constexpr bool kIsPolled = std::is_same_v<Client, kv::AsyncClient>;
+  skua_options options = given == nullptr ? skua_options() : *given;
   if (!options.keeps_grpc_log) control::silence_grpc_log_of_process();
+  if (kIsPolled && !options.has_spin) options.client.spin = std::chrono::nanoseconds(0);
   const SignalsBlocked blocked;
   absl::StatusOr<std::shared_ptr<Renewal>> renewal = renewal_of(options);
   if (!renewal.ok()) return renewal.status();
   if (absl::Status status = choose_transport(options); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<kv::Client>> client = kv::Client::create(options.client);
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::create(options.client);
   if (!client.ok()) return client.status();
-  to = make_blocking(*std::move(client));
+  if constexpr (kIsPolled) {
+    to = make_polled(*std::move(client), options.client.timeout.count());
+  } else {
+    to = make_blocking(*std::move(client));
+  }
   to->renewal = *std::move(renewal);
   return absl::OkStatus();
 }
 
-absl::Status create_polled(const skua_options* given, std::unique_ptr<skua_client>& to) {
-  skua_options options = options_or_defaults(given);
-  if (!options.keeps_grpc_log) control::silence_grpc_log_of_process();
-  if (!options.has_spin) options.client.spin = std::chrono::nanoseconds(0);
-  const SignalsBlocked blocked;
-  absl::StatusOr<std::shared_ptr<Renewal>> renewal = renewal_of(options);
-  if (!renewal.ok()) return renewal.status();
-  if (absl::Status status = choose_transport(options); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<kv::AsyncClient>> client = kv::AsyncClient::create(options.client);
-  if (!client.ok()) return client.status();
-  to = make_polled(*std::move(client), options.client.timeout.count());
-  to->renewal = *std::move(renewal);
-  return absl::OkStatus();
+/// Null: `error` says why.
+template <typename Client>
+skua_client* create_or_tell(const skua_options* given, skua_error* error) noexcept {
+  std::unique_ptr<skua_client> made;
+  report(error, without_exceptions([&] { return create<Client>(given, made); }));
+  return made.release();
 }
 
 absl::Status poll(skua_client* client, int64_t max_wait_ns, size_t* callbacks) {
@@ -213,15 +210,11 @@ using skua::c::Activity;
 using skua::c::without_exceptions;
 
 skua_client* skua_client_create(const skua_options* options, skua_error* error) {
-  std::unique_ptr<skua_client> made;
-  skua::c::report(error, without_exceptions([&] { return skua::c::create_blocking(options, made); }));
-  return made.release();
+  return skua::c::create_or_tell<skua::kv::Client>(options, error);
 }
 
 skua_client* skua_client_create_polled(const skua_options* options, skua_error* error) {
-  std::unique_ptr<skua_client> made;
-  skua::c::report(error, without_exceptions([&] { return skua::c::create_polled(options, made); }));
-  return made.release();
+  return skua::c::create_or_tell<skua::kv::AsyncClient>(options, error);
 }
 
 skua_code skua_client_destroy(skua_client* client) {
