@@ -86,7 +86,7 @@ void BatchOperation::on_reply(rpc::Lease&& lease) {
   if (!reply->applied && result.status.ok()) {
     return runner->on_malformed(*this, absl::InternalError("nothing was applied, and no entry says why"));
   }
-  finish_with(std::move(result));
+  runner->end(*this, done_, std::move(result));
 }
 
 /// Reads what became of each operation. The operations themselves are only looked at up to one that could not be done.
@@ -112,15 +112,7 @@ void BatchOperation::read_entries(BatchReply& reply, BatchResult& result) const 
 }
 
 void BatchOperation::finish(Outcome&& outcome) {
-  BatchResult result;
-  static_cast<Outcome&>(result) = std::move(outcome);
-  finish_with(std::move(result));
-}
-
-void BatchOperation::finish_with(BatchResult&& result) {
-  BatchCallback callback = std::move(done_);
-  runner->end(*this, result);
-  callback(std::move(result));
+  runner->end(*this, done_, failed<BatchResult>(std::move(outcome)));
 }
 
 }  // namespace skua::kv

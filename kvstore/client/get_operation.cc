@@ -109,24 +109,19 @@ void GetOperation::on_reply(rpc::Lease&& lease) {
 }
 
 void GetOperation::finish(Outcome&& outcome) {
-  if (is_part) return parent_->part_failed(*this, std::move(outcome));
-  GetResult result;
-  static_cast<Outcome&>(result) = std::move(outcome);
-  finish_with(std::move(result));
+  finish_with(failed<GetResult>(std::move(outcome)));
 }
 
 void GetOperation::call_function(GetResult&& result) {
   const GetFunction function = function_;
-  runner->end(*this, result);
+  runner->forget(*this, result);
   function.call(function.function, function.context, std::move(result));
 }
 
 void GetOperation::finish_with(GetResult&& result) {
   if (is_part) return parent_->add_lone_value(*this, std::move(result));
   if (function_.call != nullptr) return call_function(std::move(result));
-  GetCallback callback = std::move(done_);
-  runner->end(*this, result);
-  callback(std::move(result));
+  runner->end(*this, done_, std::move(result));
 }
 
 }  // namespace skua::kv

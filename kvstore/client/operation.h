@@ -6,7 +6,7 @@
 //       NumberedOperation        writes: their requests carry a number, so that they take effect once
 //         WriteOperation           PUT, DELETE, PATCH, ADD, APPEND, EXPIRE
 //         BatchOperation           BATCH
-//       MultiGetPart, ScanPage   parts of the two below
+//       OperationPart            parts of the two below
 //     PartedOperation          asks several shards: has parts, which run like operations of their own
 //       MultiGetOperation        MULTI_GET
 //       ScanOperation            SCAN
@@ -31,6 +31,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -173,6 +174,14 @@ class NumberedOperation : public CallOperation {
   /// What the request of the next attempt carries.
   RequestId id;
 };
+
+/// The result of an operation that the store did not answer.
+template <typename Result>
+[[nodiscard]] Result failed(Outcome&& outcome) {
+  Result result;
+  static_cast<Outcome&>(result) = std::move(outcome);
+  return result;
+}
 
 /// Operations of one class: those in use, and free ones for later use. Must outlive all holds. Thread: the client's.
 template <typename Kind>

@@ -156,17 +156,16 @@ void OperationRunner::session_lost(TargetId target) {
 }
 
 void OperationRunner::session_failed(TargetId target, const absl::Status& why) {
+  const auto awaits_it = [target](const Operation& operation) {
+    return operation.awaits == Awaits::kSession && operation.target == target;
+  };
   parked_.for_each([&](Operation& operation) {
-    if (operation.awaits == Awaits::kSession && operation.target == target) note_attempt(operation, now(), why);
+    if (awaits_it(operation)) note_attempt(operation, now(), why);
   });
   if (absl::IsPermissionDenied(why)) {
     // The node takes no session of this program, and asking again changes nothing.
     ParkedOperations::List refused;
-    parked_.take(
-        [target](const Operation& operation) {
-          return operation.awaits == Awaits::kSession && operation.target == target;
-        },
-        refused);
+    parked_.take(awaits_it, refused);
     while (Operation* operation = refused.pop_front()) fail(*operation, why.code(), std_view(why.message()));
     return;
   }
@@ -403,7 +402,7 @@ void OperationRunner::fail(Operation& operation, absl::StatusCode code, std::str
   park(operation, Awaits::kCallback, 0);
 }
 
-void OperationRunner::end(Operation& operation, const Outcome& outcome) {
+void OperationRunner::forget(Operation& operation, const Outcome& outcome) {
   if (outcome.ok()) ++counters_.operations_ok;
   if (outcome.detail != nullptr) ++counters_.operations_failed;
   ++finished_;

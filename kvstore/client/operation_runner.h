@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,9 +51,8 @@ struct OperationPools {
   OperationPool<WriteOperation> writes;
   OperationPool<BatchOperation> batches;
   OperationPool<MultiGetOperation> multi_gets;
-  OperationPool<MultiGetPart> multi_get_parts;
   OperationPool<ScanOperation> scans;
-  OperationPool<ScanPage> scan_pages;
+  OperationPool<OperationPart> parts;
 };
 
 /// Thread: the endpoint's. All constructor arguments must outlive this object.
@@ -94,7 +94,14 @@ class OperationRunner final : private SessionHost {
   [[nodiscard]] bool is_answer(CallOperation& operation, const ReplyHead& head);
   void on_malformed(CallOperation& operation, const absl::Status& why);
   /// The operation has its result, and its callback runs next: forgets the operation.
-  void end(Operation& operation, const Outcome& outcome);
+  void forget(Operation& operation, const Outcome& outcome);
+  /// The operation has its result: forgets the operation, and calls `done`.
+  template <typename Callback, typename Result>
+  void end(Operation& operation, Callback& done, Result&& result) {
+    Callback callback = std::move(done);
+    forget(operation, result);
+    callback(std::forward<Result>(result));
+  }
   [[nodiscard]] OperationPools& pools() { return pools_; }
   /// Memory for a request's head. Valid until the next call.
   [[nodiscard]] MutableByteSpan scratch(size_t bytes);

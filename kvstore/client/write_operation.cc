@@ -128,19 +128,11 @@ void WriteOperation::on_reply(rpc::Lease&& lease) {
   } else if (head.status != KvStatus::kOk) {
     result.status = make_answer_status(*this, condition_, head);
   }
-  finish_with(std::move(result));
+  runner->end(*this, done_, std::move(result));
 }
 
 void WriteOperation::finish(Outcome&& outcome) {
-  WriteResult result;
-  static_cast<Outcome&>(result) = std::move(outcome);
-  finish_with(std::move(result));
-}
-
-void WriteOperation::finish_with(WriteResult&& result) {
-  WriteCallback callback = std::move(done_);
-  runner->end(*this, result);
-  callback(std::move(result));
+  runner->end(*this, done_, failed<WriteResult>(std::move(outcome)));
 }
 
 }  // namespace skua::kv
