@@ -143,16 +143,12 @@ void OperationRunner::resume(Operation& operation) {
   }
 }
 
-void OperationRunner::session_ready(TargetId target) {
+void OperationRunner::session_changed(TargetId target) {
   wake_parked([target](const Operation& operation) {
     if (operation.awaits != Awaits::kSession) return false;
     // A read that may go to any replica waits for the first session of any of them.
     return operation.target == target || static_cast<const CallOperation&>(operation).spreads;
   });
-}
-
-void OperationRunner::session_lost(TargetId target) {
-  session_ready(target);
 }
 
 void OperationRunner::session_failed(TargetId target, const absl::Status& why) {
@@ -170,7 +166,7 @@ void OperationRunner::session_failed(TargetId target, const absl::Status& why) {
     return;
   }
   // Each woken operation calls ensure_open(), which says when the next opening may begin, and parks until then.
-  session_ready(target);
+  session_changed(target);
 }
 
 // --- Routing

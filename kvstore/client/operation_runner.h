@@ -53,6 +53,14 @@ struct OperationPools {
   OperationPool<MultiGetOperation> multi_gets;
   OperationPool<ScanOperation> scans;
   OperationPool<OperationPart> parts;
+
+  // Of the operation that carries a call out.
+  [[nodiscard]] OperationPool<GetOperation>& of(const GetCall&) { return gets; }
+  [[nodiscard]] OperationPool<GetOperation>& of(const PlainGetCall&) { return gets; }
+  [[nodiscard]] OperationPool<WriteOperation>& of(const WriteCall&) { return writes; }
+  [[nodiscard]] OperationPool<BatchOperation>& of(const BatchCall&) { return batches; }
+  [[nodiscard]] OperationPool<MultiGetOperation>& of(const MultiGetCall&) { return multi_gets; }
+  [[nodiscard]] OperationPool<ScanOperation>& of(const ScanCall&) { return scans; }
 };
 
 /// Thread: the endpoint's. All constructor arguments must outlive this object.
@@ -111,9 +119,8 @@ class OperationRunner final : private SessionHost {
   using Awaits = Operation::Awaits;
 
   // SessionHost.
-  void session_ready(TargetId target) override;
+  void session_changed(TargetId target) override;
   void session_failed(TargetId target, const absl::Status& why) override;
-  void session_lost(TargetId target) override;
 
   // Routing. route() is on the path of every call, so it is a part of dispatch() for the compiler.
   void dispatch_without_table(Operation& operation);

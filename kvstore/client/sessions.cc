@@ -40,19 +40,15 @@ TimeNs Sessions::ensure_open(TargetId target, TimeNs now) {
   entry.state = State::kDescribing;
   entry.opening = ++openings_;
   entry.retry_at_ns = now + 3 * kBootstrapTimeoutNs;
-  describe(target);
-  return entry.retry_at_ns;
-}
-
-void Sessions::describe(TargetId target) {
   const Target& whom = routes_.target(target);
   cluster_.describe(whom.grpc_address, routes_.cluster_id(), kBootstrapTimeoutNs,
-                    [this, target, opening = entries_[target].opening,
+                    [this, target, opening = entry.opening,
                      mailbox = endpoint_.mailbox()](absl::StatusOr<control::NodeDescription> node) {
                       // A full mailbox drops the result. The opening then times out.
                       static_cast<void>(mailbox->post(
                           [this, target, opening, node = std::move(node)] { on_described(target, opening, node); }));
                     });
+  return entry.retry_at_ns;
 }
 
 void Sessions::on_described(TargetId target, uint64_t opening, const absl::StatusOr<control::NodeDescription>& node) {
@@ -118,7 +114,7 @@ void Sessions::on_answered(TargetId target, uint64_t opening, const absl::Status
   entry.state = State::kOpen;
   entry.last_error = absl::OkStatus();
   ++counters_.sessions_opened;
-  host_.session_ready(target);
+  host_.session_changed(target);
 }
 
 // --- Losing
@@ -168,7 +164,7 @@ void Sessions::call_ended(TargetId target, rpc::SessionId session, bool heard) {
   }
   if (!entry.suspect || entry.calls > 0) return;
   lose(entry);
-  host_.session_lost(target);
+  host_.session_changed(target);
 }
 
 void Sessions::drop(TargetId target) {
@@ -177,20 +173,20 @@ void Sessions::drop(TargetId target) {
   if (entry.state == State::kOpen) ++counters_.sessions_lost;
   reset(entry);
   entry.failures = 0;
-  host_.session_lost(target);
+  host_.session_changed(target);
 }
 
 void Sessions::on_event(const rpc::SessionEvent& event) {
-  const bool gone = event.kind == rpc::SessionEvent::Kind::kBroken || event.kind == rpc::SessionEvent::Kind::kClosed;
-  if (!gone) return;
+  using Kind = rpc::SessionEvent::Kind;
+  if (event.kind != Kind::kBroken && event.kind != Kind::kClosed) return;
   for (TargetId target = 0; target < entries_.size(); ++target) {
     Entry& entry = entries_[target];
     if (entry.session != event.session) continue;
     // Gives the session up: the engine would reconnect to the old address, and a restarted node may have another one.
-    if (event.kind == rpc::SessionEvent::Kind::kClosed) entry.session = {};
+    if (event.kind == Kind::kClosed) entry.session = {};
     lose(entry);
     cluster_.hurry();
-    host_.session_lost(target);
+    host_.session_changed(target);
     return;
   }
 }

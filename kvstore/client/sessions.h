@@ -32,12 +32,11 @@ namespace skua::kv {
 /// Gets the events of Sessions, on the client's thread. It may call ensure_open() and start calls from inside an event.
 class SessionHost {
  public:
-  /// A session with the target is open.
-  virtual void session_ready(TargetId target) = 0;
+  /// A session with the target is open, or one is gone. ensure_open() opens a new one: at once or, if the session had
+  /// answered nothing, after a pause.
+  virtual void session_changed(TargetId target) = 0;
   /// An opening failed. The next opening is possible after a pause.
   virtual void session_failed(TargetId target, const absl::Status& why) = 0;
-  /// A session is gone. ensure_open() opens a new one: at once or, if the session had answered nothing, after a pause.
-  virtual void session_lost(TargetId target) = 0;
 
  protected:
   ~SessionHost() = default;
@@ -96,7 +95,6 @@ class Sessions {
     absl::Status last_error;
   };
 
-  void describe(TargetId target);
   void on_described(TargetId target, uint64_t opening, const absl::StatusOr<control::NodeDescription>& node);
   void on_answered(TargetId target, uint64_t opening, const absl::StatusOr<std::string>& answer);
   void on_event(const rpc::SessionEvent& event);
