@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "control/proto/grpc_log.h"
 #include "kvstore/c/entry_point.h"
 #include "kvstore/c/options.h"
@@ -84,18 +85,6 @@ absl::Status check_poll(const skua_client* client) {
 
 namespace {
 
-/// Sets the activity while it lives.
-class During {
- public:
-  During(skua_client& client, Activity activity) : client_(client) { client.activity = activity; }
-  ~During() { client_.activity = Activity::kIdle; }
-  During(const During&) = delete;
-  During& operator=(const During&) = delete;
-
- private:
-  skua_client& client_;
-};
-
 /// Blocks the calling thread's signals while it lives. Threads that are made meanwhile have them blocked for good, as
 /// have the threads that those make: a program's handlers run on the program's own threads. Faults and profiles of a
 /// thread are that thread's, and are left.
@@ -165,7 +154,8 @@ absl::Status poll(skua_client* client, int64_t max_wait_ns, size_t* callbacks) {
   absl::Status status = check_poll(client);
   if (!status.ok()) return status;
   if (max_wait_ns < 0) return absl::InvalidArgumentError("max_wait_ns must not be negative");
-  const During polling(*client, Activity::kPolling);
+  client->activity = Activity::kPolling;
+  const absl::Cleanup polled = [client] { client->activity = Activity::kIdle; };
   const size_t ran = client->polled->poll(std::chrono::nanoseconds(max_wait_ns));
   if (callbacks != nullptr) *callbacks = ran;
   return status;
@@ -176,7 +166,8 @@ absl::Status warm_up(skua_client* client, const char* table, int64_t timeout_ns)
   if (status.ok()) status = check_not_null("table", table);
   if (!status.ok()) return status;
   if (timeout_ns < 0) return absl::InvalidArgumentError("timeout_ns must not be negative");
-  const During polling(*client, Activity::kPolling);
+  client->activity = Activity::kPolling;
+  const absl::Cleanup polled = [client] { client->activity = Activity::kIdle; };
   return client->polled->warm_up(table, std::chrono::nanoseconds(timeout_ns == 0 ? client->timeout_ns : timeout_ns));
 }
 

@@ -15,10 +15,10 @@
 // does the rest: it routes, sends, waits and repeats.
 //
 //             submit                       session, map            CallResult
-//   kFree ----------> (dispatch) --------------------> kInFlight ------------> answer, or again:
+//   free -----------> (dispatch) --------------------> in flight ------------> answer, or again:
 //                         |   ^                                                    |
 //                         v   | map, session, time                                 |
-//                        kParked <-------------------------------------------------+
+//                        parked <--------------------------------------------------+
 //
 // Holds are counted (hold(), drop()): one while the operation runs, and one for each message that sends bytes from the
 // operation's memory. An operation is recycled when the last hold is dropped. So memory that a transport may still read
@@ -53,7 +53,6 @@ class OperationRunner;
 /// Thread: the client's, for this class and those derived from it.
 class Operation {
  public:
-  enum class State : uint8_t { kFree, kInFlight, kParked };
   /// What ends a parked operation's wait, besides wake_at_ns.
   enum class Awaits : uint8_t { kTime, kMap, kSession, kCallback };
 
@@ -87,7 +86,6 @@ class Operation {
   }
 
   ListHook parked_hook;
-  State state = State::kFree;
   Awaits awaits = Awaits::kTime;
   Method method = Method::kGet;
   bool is_parted = false;   // a PartedOperation, or else a CallOperation

@@ -319,7 +319,6 @@ MutableByteSpan OperationRunner::scratch(size_t bytes) {
 }
 
 void OperationRunner::send(CallOperation& operation, const TableRoutes& table, const ShardRoute& route) {
-  operation.state = Operation::State::kInFlight;
   operation.session = sessions_.session(operation.target);
   // Inside submit() the operation began a moment ago: started_ns saves a second look at the clock.
   operation.attempt_ns = submitting_ > 0 ? operation.started_ns : now();

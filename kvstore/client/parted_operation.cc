@@ -40,7 +40,6 @@ void OperationPart::finish(Outcome&& outcome) {
 // --- All of it
 
 void PartedOperation::start(const TableRoutes& table) {
-  state = State::kInFlight;
   table_id_ = table.id;
   divide(table.placement());
   run();

@@ -84,14 +84,13 @@ void Sessions::on_described(TargetId target, uint64_t opening, const absl::Statu
   entry.state = State::kAwaiting;
   entry.session = offer->session;
 
-  control::OpenSessionRequest request;
-  request.grpc_address = whom.grpc_address;
-  request.cluster_id = routes_.cluster_id();
-  request.node_uuid = whom.node_uuid;
-  request.incarnation = whom.incarnation;
-  request.worker = whom.worker;
-  request.transport = {self.transport, self.encode()};
-  request.offer = std::move(offer->bytes);
+  const control::OpenSessionRequest request{.grpc_address = whom.grpc_address,
+                                            .cluster_id = routes_.cluster_id(),
+                                            .node_uuid = whom.node_uuid,
+                                            .incarnation = whom.incarnation,
+                                            .worker = whom.worker,
+                                            .transport = {self.transport, self.encode()},
+                                            .offer = std::move(offer->bytes)};
   cluster_.open_session(request, kBootstrapTimeoutNs,
                         [this, target, opening, mailbox = endpoint_.mailbox()](absl::StatusOr<std::string> answer) {
                           static_cast<void>(mailbox->post([this, target, opening, answer = std::move(answer)] {
