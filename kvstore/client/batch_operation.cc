@@ -61,9 +61,7 @@ absl::Status BatchOperation::place(const KeyPlacement& placement) {
 
 absl::StatusOr<CallOperation::Request> BatchOperation::encode(const Route& route, HeadBuffer& buffer) {
   const BatchOps ops = ops_.ops();
-  const absl::StatusOr<ByteSpan> head = encode_batch_head({route, ops, id, durability_}, buffer);
-  if (!head.ok()) return head.status();
-  return Request{*head, ops.bytes()};
+  return request_of(encode_batch_head({route, ops, id, durability_}, buffer), ops.bytes());
 }
 
 void BatchOperation::on_reply(rpc::Lease&& lease) {

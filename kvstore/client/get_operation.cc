@@ -79,9 +79,7 @@ void GetOperation::reset() {
 absl::StatusOr<CallOperation::Request> GetOperation::encode(const Route& route, HeadBuffer& buffer) {
   GetRequest request{route, key_, at_least_.index, wishes_};
   if (wishes_.fields) request.fields = StringList(as_byte_span(field_names_), field_count_);
-  const absl::StatusOr<ByteSpan> head = encode_get(request, buffer);
-  if (!head.ok()) return head.status();
-  return Request{*head, request.fields.encoded()};
+  return request_of(encode_get(request, buffer), request.fields.encoded());
 }
 
 void GetOperation::on_reply(rpc::Lease&& lease) {

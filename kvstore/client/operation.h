@@ -160,6 +160,11 @@ class CallOperation : public Operation {
 
  protected:
   void reset() override;
+  /// With a head that was encoded, or its error.
+  [[nodiscard]] static absl::StatusOr<Request> request_of(const absl::StatusOr<ByteSpan>& head, ByteSpan body = {}) {
+    if (!head.ok()) return head.status();
+    return Request{*head, body};
+  }
 };
 
 /// A write.

@@ -22,9 +22,7 @@ absl::Status check_read_of_many(Method method, const ReadOptions& options) {
 // --- One part
 
 absl::StatusOr<CallOperation::Request> OperationPart::encode(const Route& route, HeadBuffer&) {
-  const absl::StatusOr<ByteSpan> head = parent->encode_part(*this, route);
-  if (!head.ok()) return head.status();
-  return Request{*head};
+  return request_of(parent->encode_part(*this, route));
 }
 
 void OperationPart::on_reply(rpc::Lease&& lease) {

@@ -96,9 +96,7 @@ absl::StatusOr<CallOperation::Request> WriteOperation::encode(const Route& route
   const ByteSpan bytes = as_byte_span(body());
   const Mutation mutation{*kind,  create_if_missing_, condition_, key_,      bytes, ttl_ms_,
                           delta_, keep_ttl_,          mark_,      edits_row_};
-  const absl::StatusOr<ByteSpan> head = encode_mutation_head({route, mutation, id, durability_}, buffer);
-  if (!head.ok()) return head.status();
-  return Request{*head, bytes};
+  return request_of(encode_mutation_head({route, mutation, id, durability_}, buffer), bytes);
 }
 
 void WriteOperation::on_reply(rpc::Lease&& lease) {
