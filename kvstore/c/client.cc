@@ -215,10 +215,8 @@ skua_code skua_client_destroy(skua_client* client) {
   if (!skua::c::is_made_here(*client)) return SKUA_OK;
   // gRPC ends in a thread that it makes for that.
   const skua::c::SignalsBlocked blocked;
-  const absl::Status status = without_exceptions([&] {
-    const bool is_blocking = client->blocking != nullptr;
-    return is_blocking ? absl::OkStatus() : skua::c::close_polled(*client);
-  });
+  const absl::Status status = without_exceptions(
+      [&] { return client->blocking != nullptr ? absl::OkStatus() : skua::c::close_polled(*client); });
   if (status.ok()) delete client;
   return skua::c::code_of(status);
 }

@@ -16,11 +16,11 @@ absl::Status MultiGetOperation::accept(const MultiGetCall& call, MultiGetCallbac
   if (call.keys.empty() || call.keys.size() > kBatchOpsMax) {
     return beyond_limit("a MULTI_GET", "key", call.keys.size(), kBatchOpsMax, 1);
   }
+  key_bytes_.clear();
   for (std::string_view key : call.keys) {
     if (absl::Status status = check_key(key); !status.ok()) return status;
+    key_bytes_.append(key);
   }
-  key_bytes_.clear();
-  for (std::string_view key : call.keys) key_bytes_.append(key);
   keys_.clear();
   size_t offset = 0;
   for (std::string_view key : call.keys) {
@@ -40,8 +40,7 @@ void MultiGetOperation::divide(const KeyPlacement& placement) {
   for (uint32_t i = 0; i < count; ++i) shards[i] = placement.shard_of(keys_[i]);
   places_.resize(count);
   std::iota(places_.begin(), places_.end(), 0);
-  std::sort(places_.begin(), places_.end(),
-            [&](uint32_t a, uint32_t b) { return shards[a] != shards[b] ? shards[a] < shards[b] : a < b; });
+  std::ranges::sort(places_, {}, [&](uint32_t place) { return std::pair(shards[place], place); });
   std::vector<std::string_view> grouped(count);
   groups_.clear();
   for (uint32_t i = 0; i < count; ++i) {
