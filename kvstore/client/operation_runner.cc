@@ -35,7 +35,7 @@ OperationRunner::OperationRunner(rpc::Endpoint& endpoint, const Clock& clock, Cl
       counters_(counters),
       rng_(seed),
       lanes_(client_id),
-      sessions_(static_cast<SessionHost&>(*this), endpoint, cluster, routes_, counters, rng_.next()) {}
+      sessions_(*this, endpoint, cluster, routes_, counters, rng_.next()) {}
 
 void OperationRunner::submit(Operation& operation) {
   operation.runner = this;

@@ -64,7 +64,7 @@ struct OperationPools {
 };
 
 /// Thread: the endpoint's. All constructor arguments must outlive this object.
-class OperationRunner final : private SessionHost {
+class OperationRunner {
  public:
   /// `client_id`: 0, or the id that identifies the client's writes.
   OperationRunner(rpc::Endpoint& endpoint, const Clock& clock, ClusterAccess& cluster, OperationPools& pools,
@@ -115,12 +115,16 @@ class OperationRunner final : private SessionHost {
   [[nodiscard]] MutableByteSpan scratch(size_t bytes);
   [[nodiscard]] const absl::Status& not_found() const { return not_found_; }
 
+  // --- For Sessions
+
+  /// A session with the target is open, or one is gone. Sessions::ensure_open() opens a new one: at once or, if the
+  /// session had answered nothing, after a pause.
+  void session_changed(TargetId target);
+  /// An opening failed. The next opening is possible after a pause.
+  void session_failed(TargetId target, const absl::Status& why);
+
  private:
   using Awaits = Operation::Awaits;
-
-  // SessionHost.
-  void session_changed(TargetId target) override;
-  void session_failed(TargetId target, const absl::Status& why) override;
 
   // Routing. route() is on the path of every call, so it is a part of dispatch() for the compiler.
   void dispatch_without_table(Operation& operation);

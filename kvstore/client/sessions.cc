@@ -6,14 +6,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/client/client_limits.h"
+#include "kvstore/client/operation_runner.h"
 #include "kvstore/client/retry_policy.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
 
-Sessions::Sessions(SessionHost& host, rpc::Endpoint& endpoint, ClusterAccess& cluster, const RouteTable& routes,
+Sessions::Sessions(OperationRunner& runner, rpc::Endpoint& endpoint, ClusterAccess& cluster, const RouteTable& routes,
                    ClientCounters& counters, uint64_t seed)
-    : host_(host), endpoint_(endpoint), cluster_(cluster), routes_(routes), counters_(counters), rng_(seed) {
+    : runner_(runner), endpoint_(endpoint), cluster_(cluster), routes_(routes), counters_(counters), rng_(seed) {
   endpoint_.on_session_event([this](const rpc::SessionEvent& event) { on_event(event); });
 }
 
@@ -113,7 +114,7 @@ void Sessions::on_answered(TargetId target, uint64_t opening, const absl::Status
   entry.state = State::kOpen;
   entry.last_error = absl::OkStatus();
   ++counters_.sessions_opened;
-  host_.session_changed(target);
+  runner_.session_changed(target);
 }
 
 // --- Losing
@@ -125,7 +126,7 @@ void Sessions::fail(TargetId target, const absl::Status& why) {
   entry.last_error = why;
   ++counters_.session_open_failures;
   cluster_.hurry();
-  host_.session_failed(target, absl::Status(why.code(), absl::StrCat("no session: ", why.message())));
+  runner_.session_failed(target, absl::Status(why.code(), absl::StrCat("no session: ", why.message())));
 }
 
 void Sessions::lose(Entry& entry) {
@@ -163,7 +164,7 @@ void Sessions::call_ended(TargetId target, rpc::SessionId session, bool heard) {
   }
   if (!entry.suspect || entry.calls > 0) return;
   lose(entry);
-  host_.session_changed(target);
+  runner_.session_changed(target);
 }
 
 void Sessions::drop(TargetId target) {
@@ -172,7 +173,7 @@ void Sessions::drop(TargetId target) {
   if (entry.state == State::kOpen) ++counters_.sessions_lost;
   reset(entry);
   entry.failures = 0;
-  host_.session_changed(target);
+  runner_.session_changed(target);
 }
 
 void Sessions::on_event(const rpc::SessionEvent& event) {
@@ -185,7 +186,7 @@ void Sessions::on_event(const rpc::SessionEvent& event) {
     if (event.kind == Kind::kClosed) entry.session = {};
     lose(entry);
     cluster_.hurry();
-    host_.session_changed(target);
+    runner_.session_changed(target);
     return;
   }
 }
