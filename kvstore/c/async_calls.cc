@@ -23,11 +23,10 @@ struct Done {
   void operator()(Result&& result) const {
     skua_result lent;
     const absl::Status status = without_exceptions([&] {
-      lend(result, lent);
+      take(std::as_const(result), lent);
       return absl::OkStatus();
     });
-    constexpr bool kIsWrite = std::is_base_of_v<kv::WriteResult, std::remove_cvref_t<Result>>;
-    if (!status.ok()) tell_no_memory(kIsWrite, lent);
+    if (!status.ok()) tell_no_memory(kIsWrite<std::remove_cvref_t<Result>>, lent);
     lent.is_lent = true;
     function(context, &lent);
   }
@@ -58,9 +57,9 @@ kv::GetFunction get_function(const Done& done) {
   return status.ok() ? absl::InvalidArgumentError("callback must not be NULL") : status;
 }
 
-/// `make_call(run)` is one of the functions of calls.h.
+/// `make_call` is from calls.h.
 template <typename MakeCall>
-skua_code submit(skua_client* client, const Done& done, skua_error* error, MakeCall make_call) noexcept {
+skua_code submit(skua_client* client, const Done& done, skua_error* error, const MakeCall& make_call) noexcept {
   return report(error, without_exceptions([&] {
                   if (!may_submit(client) || done.function == nullptr) [[unlikely]] {
                     return why_refused(client);
@@ -75,13 +74,13 @@ skua_code submit(skua_client* client, const Done& done, skua_error* error, MakeC
                 }));
 }
 
-/// PUT and APPEND of lent memory.
-skua_code submit_lent(skua_client* client, kv::Method method, const char* table, skua_bytes key, skua_bytes value,
-                      LentMemory&& lent, const skua_write_options* options, const Done& done,
-                      skua_error* error) noexcept {
+/// PUT and APPEND of lent memory. `make_call` is write_call()'s.
+template <typename MakeCall>
+skua_code submit_lent(skua_client* client, const Done& done, skua_error* error, LentMemory&& lent,
+                      const MakeCall& make_call) noexcept {
   if (lent.has_no_release()) return report(error, without_exceptions([] { return is_null("release"); }));
   return submit(client, done, error, [&](auto&& run) {
-    return with_write(method, table, key, {.value = value}, options, [&](kv::WriteCall&& call) {
+    return make_call([&](kv::WriteCall&& call) {
       call.value = lent.hand_over(call.value.bytes(), *client);
       return run(std::move(call));
     });
@@ -91,90 +90,76 @@ skua_code submit_lent(skua_client* client, kv::Method method, const char* table,
 }  // namespace
 }  // namespace skua::c
 
-using skua::c::submit;
-using skua::c::submit_lent;
+using namespace skua::c;
 using skua::kv::Method;
 
 skua_code skua_async_get(skua_client* client, const char* table, skua_bytes key, const skua_read_options* options,
                          skua_callback callback, void* context, skua_error* error) {
-  return submit(client, {callback, context}, error,
-                [&](auto&& run) { return skua::c::with_get<skua::kv::PlainGetCall>(table, key, options, run); });
+  return submit(client, {callback, context}, error, get_call<skua::kv::PlainGetCall>(table, key, options));
 }
 
 skua_code skua_async_put(skua_client* client, const char* table, skua_bytes key, skua_bytes value,
                          const skua_write_options* options, skua_callback callback, void* context, skua_error* error) {
-  return submit(client, {callback, context}, error, [&](auto&& run) {
-    return skua::c::with_write(Method::kPut, table, key, {.value = value}, options, run);
-  });
+  return submit(client, {callback, context}, error, write_call<Method::kPut>(table, key, {.value = value}, options));
 }
 
 skua_code skua_async_remove(skua_client* client, const char* table, skua_bytes key, const skua_write_options* options,
                             skua_callback callback, void* context, skua_error* error) {
-  return submit(client, {callback, context}, error,
-                [&](auto&& run) { return skua::c::with_write(Method::kDelete, table, key, {}, options, run); });
+  return submit(client, {callback, context}, error, write_call<Method::kDelete>(table, key, {}, options));
 }
 
 skua_code skua_async_add(skua_client* client, const char* table, skua_bytes key, int64_t delta,
                          const skua_write_options* options, skua_callback callback, void* context, skua_error* error) {
-  return submit(client, {callback, context}, error, [&](auto&& run) {
-    return skua::c::with_write(Method::kAdd, table, key, {.delta = delta}, options, run);
-  });
+  return submit(client, {callback, context}, error, write_call<Method::kAdd>(table, key, {.delta = delta}, options));
 }
 
 skua_code skua_async_append(skua_client* client, const char* table, skua_bytes key, skua_bytes bytes,
                             const skua_write_options* options, skua_callback callback, void* context,
                             skua_error* error) {
-  return submit(client, {callback, context}, error, [&](auto&& run) {
-    return skua::c::with_write(Method::kAppend, table, key, {.value = bytes}, options, run);
-  });
+  return submit(client, {callback, context}, error, write_call<Method::kAppend>(table, key, {.value = bytes}, options));
 }
 
 skua_code skua_async_expire(skua_client* client, const char* table, skua_bytes key, int64_t ttl_ns,
                             const skua_write_options* options, skua_callback callback, void* context,
                             skua_error* error) {
-  return submit(client, {callback, context}, error, [&](auto&& run) {
-    return skua::c::with_write(Method::kExpire, table, key, {.ttl_ns = ttl_ns}, options, run);
-  });
+  return submit(client, {callback, context}, error,
+                write_call<Method::kExpire>(table, key, {.ttl_ns = ttl_ns}, options));
 }
 
 skua_code skua_async_patch(skua_client* client, const char* table, skua_bytes key, const skua_field* fields,
                            size_t field_count, bool create_if_missing, const skua_write_options* options,
                            skua_callback callback, void* context, skua_error* error) {
-  return submit(client, {callback, context}, error, [&](auto&& run) {
-    return skua::c::with_patch(table, key, {fields, field_count, create_if_missing}, options, run);
-  });
+  return submit(client, {callback, context}, error,
+                patch_call(table, key, {fields, field_count, create_if_missing}, options));
 }
 
 skua_code skua_async_multi_get(skua_client* client, const char* table, const skua_bytes* keys, size_t key_count,
                                const skua_read_options* options, skua_callback callback, void* context,
                                skua_error* error) {
-  return submit(client, {callback, context}, error,
-                [&](auto&& run) { return skua::c::with_multi_get(table, keys, key_count, options, run); });
+  return submit(client, {callback, context}, error, multi_get_call(table, keys, key_count, options));
 }
 
 skua_code skua_async_scan(skua_client* client, const char* table, const skua_scan_range* range,
                           const skua_read_options* options, skua_callback callback, void* context, skua_error* error) {
-  return submit(client, {callback, context}, error,
-                [&](auto&& run) { return skua::c::with_scan(table, range, options, run); });
+  return submit(client, {callback, context}, error, scan_call(table, range, options));
 }
 
 skua_code skua_async_batch_run(skua_client* client, const char* table, const skua_batch* batch,
                                const skua_write_options* options, skua_callback callback, void* context,
                                skua_error* error) {
-  return submit(client, {callback, context}, error,
-                [&](auto&& run) { return skua::c::with_batch(table, batch, options, run); });
+  return submit(client, {callback, context}, error, batch_call(table, batch, options));
 }
 
 skua_code skua_async_put_lend(skua_client* client, const char* table, skua_bytes key, skua_bytes value,
                               skua_release release, void* release_context, const skua_write_options* options,
                               skua_callback callback, void* context, skua_error* error) {
-  return submit_lent(client, Method::kPut, table, key, value, {release, release_context}, options, {callback, context},
-                     error);
+  return submit_lent(client, {callback, context}, error, {release, release_context},
+                     write_call<Method::kPut>(table, key, {.value = value}, options));
 }
 
 skua_code skua_async_append_lend(skua_client* client, const char* table, skua_bytes key, skua_bytes bytes,
                                  skua_release release, void* release_context, const skua_write_options* options,
                                  skua_callback callback, void* context, skua_error* error) {
-  return submit_lent(client, Method::kAppend, table, key, bytes, {release, release_context}, options,
-                     {callback, context}, error);
+  return submit_lent(client, {callback, context}, error, {release, release_context},
+                     write_call<Method::kAppend>(table, key, {.value = bytes}, options));
 }

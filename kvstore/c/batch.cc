@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <new>
+#include <string_view>
 
 #include "kvstore/c/entry_point.h"
 #include "kvstore/c/parameters.h"
@@ -9,10 +10,10 @@
 namespace skua::c {
 namespace {
 
-/// `append(batch, options)` adds the operation.
-template <typename Append>
-skua_code add_to(skua_batch* batch, skua_bytes key, skua_bytes value, const skua_write_options* given,
-                 Append append) noexcept {
+/// `append` is the operation's function, and `arguments` are what it takes between its key and its options.
+template <typename Append, typename... Arguments>
+skua_code add_to(skua_batch* batch, const skua_write_options* given, skua_bytes key, skua_bytes value, Append append,
+                 Arguments... arguments) noexcept {
   if (batch == nullptr) return SKUA_INVALID_ARGUMENT;
   const absl::Status status = without_exceptions([&] {
     if (!batch->status().ok()) return batch->status();
@@ -21,7 +22,7 @@ skua_code add_to(skua_batch* batch, skua_bytes key, skua_bytes value, const skua
     if (usable.ok()) usable = check_bytes("value", value);
     if (usable.ok()) usable = read(given, options);
     if (!usable.ok()) return usable;
-    append(batch->batch, options);
+    (batch->batch.*append)(view_of(key), arguments..., options);
     return batch->batch.status();
   });
   if (!status.ok() && batch->status().ok()) batch->refused = status;
@@ -34,7 +35,6 @@ skua_code add_to(skua_batch* batch, skua_bytes key, skua_bytes value, const skua
 using skua::c::add_to;
 using skua::c::view_of;
 using skua::kv::Batch;
-using skua::kv::BatchOpOptions;
 
 skua_batch* skua_batch_create(void) {
   return new (std::nothrow) skua_batch();
@@ -51,28 +51,21 @@ void skua_batch_clear(skua_batch* batch) {
 }
 
 skua_code skua_batch_put(skua_batch* batch, skua_bytes key, skua_bytes value, const skua_write_options* options) {
-  return add_to(batch, key, value, options,
-                [&](Batch& to, const BatchOpOptions& op_options) { to.put(view_of(key), view_of(value), op_options); });
+  return add_to(batch, options, key, value, &Batch::put, view_of(value));
 }
 
 skua_code skua_batch_remove(skua_batch* batch, skua_bytes key, const skua_write_options* options) {
-  return add_to(batch, key, {}, options,
-                [&](Batch& to, const BatchOpOptions& op_options) { to.remove(view_of(key), op_options); });
+  return add_to(batch, options, key, {}, &Batch::remove);
 }
 
 skua_code skua_batch_add(skua_batch* batch, skua_bytes key, int64_t delta, const skua_write_options* options) {
-  return add_to(batch, key, {}, options,
-                [&](Batch& to, const BatchOpOptions& op_options) { to.add(view_of(key), delta, op_options); });
+  return add_to(batch, options, key, {}, &Batch::add, delta);
 }
 
 skua_code skua_batch_append(skua_batch* batch, skua_bytes key, skua_bytes bytes, const skua_write_options* options) {
-  return add_to(batch, key, bytes, options, [&](Batch& to, const BatchOpOptions& op_options) {
-    to.append(view_of(key), view_of(bytes), op_options);
-  });
+  return add_to(batch, options, key, bytes, &Batch::append, view_of(bytes));
 }
 
 skua_code skua_batch_expire(skua_batch* batch, skua_bytes key, int64_t ttl_ns, const skua_write_options* options) {
-  return add_to(batch, key, {}, options, [&](Batch& to, const BatchOpOptions& op_options) {
-    to.expire(view_of(key), std::chrono::nanoseconds(ttl_ns), op_options);
-  });
+  return add_to(batch, options, key, {}, &Batch::expire, std::chrono::nanoseconds(ttl_ns));
 }

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "control/proto/grpc_log.h"
 #include "kvstore/c/entry_point.h"
 #include "kvstore/c/options.h"
@@ -41,7 +43,7 @@ std::unique_ptr<skua_client> make_polled(std::unique_ptr<kv::AsyncClient> client
 }
 
 absl::Status check_process(const skua_client* client) {
-  if (client == nullptr) return check_not_null("client", client);
+  if (client == nullptr) return is_null("client");
   if (is_made_here(*client)) return absl::OkStatus();
   return absl::InvalidArgumentError("this client was made before fork(): make one in each process");
 }
@@ -55,7 +57,6 @@ absl::Status check_blocking(const skua_client* client) {
 }
 
 absl::Status why_no_submit(const skua_client* client) {
-  if (client == nullptr) return is_null("client");
   absl::Status status = check_process(client);
   if (!status.ok()) return status;
   if (client->activity == Activity::kClosing) return absl::CancelledError("the client is closing");
@@ -84,18 +85,6 @@ absl::Status check_poll(const skua_client* client) {
 
 namespace {
 
-/// Sets the activity while it lives.
-class During {
- public:
-  During(skua_client& client, Activity activity) : client_(client) { client.activity = activity; }
-  ~During() { client_.activity = Activity::kIdle; }
-  During(const During&) = delete;
-  During& operator=(const During&) = delete;
-
- private:
-  skua_client& client_;
-};
-
 /// Blocks the calling thread's signals while it lives. Threads that are made meanwhile have them blocked for good, as
 /// have the threads that those make: a program's handlers run on the program's own threads. Faults and profiles of a
 /// thread are that thread's, and are left.
@@ -115,10 +104,6 @@ class SignalsBlocked {
   sigset_t former_;
 };
 
-skua_options options_or_defaults(const skua_options* given) {
-  return given == nullptr ? skua_options() : *given;
-}
-
 /// Null: nobody asked for it.
 absl::StatusOr<std::shared_ptr<Renewal>> renewal_of(const skua_options& options) {
   if (!options.renews_certificate) return std::shared_ptr<Renewal>();
@@ -134,33 +119,34 @@ absl::Status choose_transport(skua_options& options) {
   return absl::OkStatus();
 }
 
-absl::Status create_blocking(const skua_options* given, std::unique_ptr<skua_client>& to) {
-  skua_options options = options_or_defaults(given);
+/// `Client`: kv::Client or kv::AsyncClient.
+template <typename Client>
+absl::Status create(const skua_options* given, std::unique_ptr<skua_client>& to) {
+  constexpr bool kIsPolled = std::is_same_v<Client, kv::AsyncClient>;
+  skua_options options = given == nullptr ? skua_options() : *given;
   if (!options.keeps_grpc_log) control::silence_grpc_log_of_process();
+  if (kIsPolled && !options.has_spin) options.client.spin = std::chrono::nanoseconds(0);
   const SignalsBlocked blocked;
   absl::StatusOr<std::shared_ptr<Renewal>> renewal = renewal_of(options);
   if (!renewal.ok()) return renewal.status();
   if (absl::Status status = choose_transport(options); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<kv::Client>> client = kv::Client::create(options.client);
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::create(options.client);
   if (!client.ok()) return client.status();
-  to = make_blocking(*std::move(client));
+  if constexpr (kIsPolled) {
+    to = make_polled(*std::move(client), options.client.timeout.count());
+  } else {
+    to = make_blocking(*std::move(client));
+  }
   to->renewal = *std::move(renewal);
   return absl::OkStatus();
 }
 
-absl::Status create_polled(const skua_options* given, std::unique_ptr<skua_client>& to) {
-  skua_options options = options_or_defaults(given);
-  if (!options.keeps_grpc_log) control::silence_grpc_log_of_process();
-  if (!options.has_spin) options.client.spin = std::chrono::nanoseconds(0);
-  const SignalsBlocked blocked;
-  absl::StatusOr<std::shared_ptr<Renewal>> renewal = renewal_of(options);
-  if (!renewal.ok()) return renewal.status();
-  if (absl::Status status = choose_transport(options); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<kv::AsyncClient>> client = kv::AsyncClient::create(options.client);
-  if (!client.ok()) return client.status();
-  to = make_polled(*std::move(client), options.client.timeout.count());
-  to->renewal = *std::move(renewal);
-  return absl::OkStatus();
+/// Null: `error` says why.
+template <typename Client>
+skua_client* create_or_tell(const skua_options* given, skua_error* error) noexcept {
+  std::unique_ptr<skua_client> made;
+  report(error, without_exceptions([&] { return create<Client>(given, made); }));
+  return made.release();
 }
 
 absl::Status poll(skua_client* client, int64_t max_wait_ns, size_t* callbacks) {
@@ -168,7 +154,8 @@ absl::Status poll(skua_client* client, int64_t max_wait_ns, size_t* callbacks) {
   absl::Status status = check_poll(client);
   if (!status.ok()) return status;
   if (max_wait_ns < 0) return absl::InvalidArgumentError("max_wait_ns must not be negative");
-  const During polling(*client, Activity::kPolling);
+  client->activity = Activity::kPolling;
+  const absl::Cleanup polled = [client] { client->activity = Activity::kIdle; };
   const size_t ran = client->polled->poll(std::chrono::nanoseconds(max_wait_ns));
   if (callbacks != nullptr) *callbacks = ran;
   return status;
@@ -179,7 +166,8 @@ absl::Status warm_up(skua_client* client, const char* table, int64_t timeout_ns)
   if (status.ok()) status = check_not_null("table", table);
   if (!status.ok()) return status;
   if (timeout_ns < 0) return absl::InvalidArgumentError("timeout_ns must not be negative");
-  const During polling(*client, Activity::kPolling);
+  client->activity = Activity::kPolling;
+  const absl::Cleanup polled = [client] { client->activity = Activity::kIdle; };
   return client->polled->warm_up(table, std::chrono::nanoseconds(timeout_ns == 0 ? client->timeout_ns : timeout_ns));
 }
 
@@ -213,15 +201,11 @@ using skua::c::Activity;
 using skua::c::without_exceptions;
 
 skua_client* skua_client_create(const skua_options* options, skua_error* error) {
-  std::unique_ptr<skua_client> made;
-  skua::c::report(error, without_exceptions([&] { return skua::c::create_blocking(options, made); }));
-  return made.release();
+  return skua::c::create_or_tell<skua::kv::Client>(options, error);
 }
 
 skua_client* skua_client_create_polled(const skua_options* options, skua_error* error) {
-  std::unique_ptr<skua_client> made;
-  skua::c::report(error, without_exceptions([&] { return skua::c::create_polled(options, made); }));
-  return made.release();
+  return skua::c::create_or_tell<skua::kv::AsyncClient>(options, error);
 }
 
 skua_code skua_client_destroy(skua_client* client) {
@@ -231,10 +215,8 @@ skua_code skua_client_destroy(skua_client* client) {
   if (!skua::c::is_made_here(*client)) return SKUA_OK;
   // gRPC ends in a thread that it makes for that.
   const skua::c::SignalsBlocked blocked;
-  const absl::Status status = without_exceptions([&] {
-    const bool is_blocking = client->blocking != nullptr;
-    return is_blocking ? absl::OkStatus() : skua::c::close_polled(*client);
-  });
+  const absl::Status status = without_exceptions(
+      [&] { return client->blocking != nullptr ? absl::OkStatus() : skua::c::close_polled(*client); });
   if (status.ok()) delete client;
   return skua::c::code_of(status);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 
@@ -47,25 +48,13 @@ absl::Status is_null(std::string_view name) {
 }  // namespace skua::c
 
 const char* skua_code_name(int code) {
-  switch (code) {
-    case SKUA_OK: return "OK";
-    case SKUA_CANCELLED: return "CANCELLED";
-    case SKUA_INVALID_ARGUMENT: return "INVALID_ARGUMENT";
-    case SKUA_DEADLINE_EXCEEDED: return "DEADLINE_EXCEEDED";
-    case SKUA_NOT_FOUND: return "NOT_FOUND";
-    case SKUA_ALREADY_EXISTS: return "ALREADY_EXISTS";
-    case SKUA_PERMISSION_DENIED: return "PERMISSION_DENIED";
-    case SKUA_RESOURCE_EXHAUSTED: return "RESOURCE_EXHAUSTED";
-    case SKUA_FAILED_PRECONDITION: return "FAILED_PRECONDITION";
-    case SKUA_ABORTED: return "ABORTED";
-    case SKUA_OUT_OF_RANGE: return "OUT_OF_RANGE";
-    case SKUA_UNIMPLEMENTED: return "UNIMPLEMENTED";
-    case SKUA_INTERNAL: return "INTERNAL";
-    case SKUA_UNAVAILABLE: return "UNAVAILABLE";
-    case SKUA_DATA_LOSS: return "DATA_LOSS";
-    case SKUA_UNAUTHENTICATED: return "UNAUTHENTICATED";
-    default: return "UNKNOWN";
-  }
+  static constexpr const char* kNames[] = {
+      "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+      "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+      "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+      "DATA_LOSS", "UNAUTHENTICATED"};
+  static_assert(std::size(kNames) == SKUA_UNAUTHENTICATED + 1);
+  return kNames[code >= SKUA_OK && code <= SKUA_UNAUTHENTICATED ? code : SKUA_UNKNOWN];
 }
 
 const char* skua_version(void) {

@@ -1,5 +1,6 @@
 #include "kvstore/c/options.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <iterator>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -29,15 +31,9 @@ absl::Status set_text(std::string_view text, std::string& to) {
   return absl::OkStatus();
 }
 
-absl::Status set_bool(std::string_view text, bool& to) {
-  const absl::StatusOr<bool> value = app::parse_bool(text);
-  if (value.ok()) to = *value;
-  return value.status();
-}
-
-absl::Status set_duration(std::string_view text, std::chrono::nanoseconds& to) {
-  const absl::StatusOr<DurationNs> value = app::parse_duration(text);
-  if (value.ok()) to = std::chrono::nanoseconds(*value);
+template <typename T, typename Parsed>
+absl::Status set_parsed(const absl::StatusOr<Parsed>& value, T& to) {
+  if (value.ok()) to = static_cast<T>(*value);
   return value.status();
 }
 
@@ -54,18 +50,12 @@ absl::Status set_int(std::string_view text, T& to) {
 }
 
 absl::Status set_packets(std::string_view text, rpc::PacketProtection& to) {
-  using rpc::PacketProtection;
-  if (text == "default") {
-    to = PacketProtection::kDefault;
-  } else if (text == "off") {
-    to = PacketProtection::kOff;
-  } else if (text == "authenticate") {
-    to = PacketProtection::kAuthenticate;
-  } else if (text == "encrypt") {
-    to = PacketProtection::kEncrypt;
-  } else {
-    return refuse("default, off, authenticate or encrypt", text);
-  }
+  using enum rpc::PacketProtection;
+  constexpr std::pair<std::string_view, rpc::PacketProtection> kNames[] = {
+      {"default", kDefault}, {"off", kOff}, {"authenticate", kAuthenticate}, {"encrypt", kEncrypt}};
+  const auto* const found = std::ranges::find(kNames, text, [](const auto& named) { return named.first; });
+  if (found == std::end(kNames)) return refuse("default, off, authenticate or encrypt", text);
+  to = found->second;
   return absl::OkStatus();
 }
 
@@ -73,12 +63,6 @@ absl::Status set_grpc_log(std::string_view text, bool& keeps) {
   if (text != "off" && text != "keep") return refuse("off or keep", text);
   keeps = text == "keep";
   return absl::OkStatus();
-}
-
-absl::Status set_memory_limit(std::string_view text, size_t& to) {
-  const absl::StatusOr<int64_t> value = app::parse_size(text);
-  if (value.ok()) to = static_cast<size_t>(*value);
-  return value.status();
 }
 
 absl::Status set_transport(std::string_view text, std::string& to) {
@@ -96,18 +80,19 @@ constexpr NamedOption kOptions[] = {
     {"cert", [](auto& to, auto text) { return set_text(text, to.client.credentials.certificate); }},
     {"key", [](auto& to, auto text) { return set_text(text, to.client.credentials.key); }},
     {"ca", [](auto& to, auto text) { return set_text(text, to.client.credentials.authorities); }},
-    {"renew-certificate", [](auto& to, auto text) { return set_bool(text, to.renews_certificate); }},
+    {"renew-certificate", [](auto& to, auto text) { return set_parsed(app::parse_bool(text), to.renews_certificate); }},
     {"packets", [](auto& to, auto text) { return set_packets(text, to.client.packets); }},
-    {"timeout", [](auto& to, auto text) { return set_duration(text, to.client.timeout); }},
+    {"timeout", [](auto& to, auto text) { return set_parsed(app::parse_duration(text), to.client.timeout); }},
     {"operations-max", [](auto& to, auto text) { return set_int(text, to.client.operations_max); }},
     {"session-window", [](auto& to, auto text) { return set_int(text, to.client.session_window); }},
     {"spin",
      [](auto& to, auto text) {
        to.has_spin = true;
-       return set_duration(text, to.client.spin);
+       return set_parsed(app::parse_duration(text), to.client.spin);
      }},
-    {"memory-limit", [](auto& to, auto text) { return set_memory_limit(text, to.client.memory_limit_bytes); }},
-    {"exactly-once", [](auto& to, auto text) { return set_bool(text, to.client.exactly_once); }},
+    {"memory-limit",
+     [](auto& to, auto text) { return set_parsed(app::parse_size(text), to.client.memory_limit_bytes); }},
+    {"exactly-once", [](auto& to, auto text) { return set_parsed(app::parse_bool(text), to.client.exactly_once); }},
     {"transport", [](auto& to, auto text) { return set_transport(text, to.transport.transport); }},
     {"dpdk-clients", [](auto& to, auto text) { return set_int(text, to.transport.dpdk_clients); }},
     {"grpc-log", [](auto& to, auto text) { return set_grpc_log(text, to.keeps_grpc_log); }},
@@ -130,7 +115,7 @@ std::optional<absl::Status> set_device_option(TransportSettings& settings, std::
     if constexpr (std::is_same_v<Value, std::string>) {
       result = set_text(text, *value);
     } else if constexpr (std::is_same_v<Value, bool>) {
-      result = set_bool(text, *value);
+      result = set_parsed(app::parse_bool(text), *value);
     } else {
       result = set_int(text, *value);
     }

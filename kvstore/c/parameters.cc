@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/c/entry_point.h"
@@ -14,13 +15,8 @@
 namespace skua::c {
 namespace {
 
-// The structs' sizes in the first version of the header. They never change, also when fields are added.
-constexpr uint32_t kReadOptionsLeast = 40;
-constexpr uint32_t kWriteOptionsLeast = 40;
-constexpr uint32_t kScanRangeLeast = 40;
-static_assert(kReadOptionsLeast <= sizeof(skua_read_options));
-static_assert(kWriteOptionsLeast <= sizeof(skua_write_options));
-static_assert(kScanRangeLeast <= sizeof(skua_scan_range));
+/// The size of each struct in the first version of the header. It never changes, also when fields are added.
+constexpr uint32_t kStructLeast = 40;
 
 /// skua_no_value()
 bool is_no_value(const skua_bytes& value) {
@@ -40,10 +36,11 @@ absl::Status read_list(const char* list, const char* item, const skua_bytes* giv
 
 /// `to` has the defaults, and gets what `given` has of it.
 template <typename Struct>
-absl::Status read_struct(std::string_view name, const Struct* given, uint32_t size_least, Struct& to) {
+absl::Status read_struct(std::string_view name, const Struct* given, Struct& to) {
+  static_assert(kStructLeast <= sizeof(Struct));
   if (given == nullptr) return absl::OkStatus();
   const uint32_t size = given->size;
-  if (size < size_least || size > 4096) {
+  if (size < kStructLeast || size > 4096) {
     return absl::InvalidArgumentError(
         absl::StrCat(absl_view(name), ".size is ", size, ": make the struct with its ..._INIT of skua.h"));
   }
@@ -58,35 +55,11 @@ absl::Status read_struct(std::string_view name, const Struct* given, uint32_t si
   return absl::OkStatus();
 }
 
-absl::Status read_write_options(const skua_write_options* given, skua_write_options& to) {
-  absl::Status status = read_struct("skua_write_options", given, kWriteOptionsLeast, to);
-  if (!status.ok()) return status;
-  if (to.durability > SKUA_DURABILITY_SYNC) {
-    return absl::InvalidArgumentError("skua_write_options.durability is none of SKUA_DURABILITY_...");
-  }
-  return absl::OkStatus();
-}
-
-template <typename Options>
-void take_conditions(const skua_write_options& from, Options& to) {
-  if (from.has_if_version != 0) to.if_version = from.if_version;
-  to.if_absent = from.if_absent != 0;
-  to.if_present = from.if_present != 0;
-  to.keep_ttl = from.keep_ttl != 0;
-  to.ttl = std::chrono::nanoseconds(from.ttl_ns);
-}
-
-template <typename Options>
-void take_call(const skua_write_options& from, Options& to) {
-  to.timeout = std::chrono::nanoseconds(from.timeout_ns);
-  to.durability = static_cast<kv::Durability>(from.durability);
-}
-
 }  // namespace
 
 absl::Status read(const skua_read_options* given, kv::ReadOptions& to, std::vector<std::string_view>& names) {
   skua_read_options from = SKUA_READ_OPTIONS_INIT;
-  absl::Status status = read_struct("skua_read_options", given, kReadOptionsLeast, from);
+  absl::Status status = read_struct("skua_read_options", given, from);
   if (!status.ok()) return status;
   to.timeout = std::chrono::nanoseconds(from.timeout_ns);
   to.with_ttl = from.with_ttl != 0;
@@ -99,44 +72,36 @@ absl::Status read(const skua_read_options* given, kv::ReadOptions& to, std::vect
   return status;
 }
 
-absl::Status read(const skua_write_options* given, kv::WriteOptions& to) {
+template <typename Options>
+absl::Status read(const skua_write_options* given, Options& to) {
   skua_write_options from = SKUA_WRITE_OPTIONS_INIT;
-  absl::Status status = read_write_options(given, from);
+  absl::Status status = read_struct("skua_write_options", given, from);
   if (!status.ok()) return status;
-  take_conditions(from, to);
-  take_call(from, to);
-  return status;
-}
-
-absl::Status read(const skua_write_options* given, kv::BatchOpOptions& to) {
-  skua_write_options from = SKUA_WRITE_OPTIONS_INIT;
-  absl::Status status = read_write_options(given, from);
-  if (status.ok()) take_conditions(from, to);
-  return status;
-}
-
-absl::Status read(const skua_write_options* given, kv::BatchOptions& to) {
-  skua_write_options from = SKUA_WRITE_OPTIONS_INIT;
-  absl::Status status = read_write_options(given, from);
-  if (status.ok()) take_call(from, to);
-  return status;
-}
-
-absl::Status read(const skua_write_options* given, kv::PatchOptions& to) {
-  skua_write_options from = SKUA_WRITE_OPTIONS_INIT;
-  absl::Status status = read_write_options(given, from);
-  if (!status.ok()) return status;
-  if (from.if_absent != 0 || from.if_present != 0 || from.keep_ttl != 0 || from.ttl_ns != 0) {
-    return absl::InvalidArgumentError("a patch takes none of if_absent, if_present, keep_ttl and ttl_ns");
+  if (from.durability > SKUA_DURABILITY_SYNC) {
+    return absl::InvalidArgumentError("skua_write_options.durability is none of SKUA_DURABILITY_...");
   }
-  if (from.has_if_version != 0) to.if_version = from.if_version;
-  take_call(from, to);
+  // Of a single write, and of an operation of a batch.
+  if constexpr (!std::is_same_v<Options, kv::BatchOptions>) {
+    if (from.has_if_version != 0) to.if_version = from.if_version;
+    to.if_absent = from.if_absent != 0;
+    to.if_present = from.if_present != 0;
+    to.keep_ttl = from.keep_ttl != 0;
+    to.ttl = std::chrono::nanoseconds(from.ttl_ns);
+  }
+  // Of a single write, and of a whole batch.
+  if constexpr (!std::is_same_v<Options, kv::BatchOpOptions>) {
+    to.timeout = std::chrono::nanoseconds(from.timeout_ns);
+    to.durability = static_cast<kv::Durability>(from.durability);
+  }
   return status;
 }
+template absl::Status read(const skua_write_options* given, kv::WriteOptions& to);
+template absl::Status read(const skua_write_options* given, kv::BatchOpOptions& to);
+template absl::Status read(const skua_write_options* given, kv::BatchOptions& to);
 
 absl::Status read(const skua_scan_range* given, kv::ScanRange& to) {
   skua_scan_range from = SKUA_SCAN_RANGE_INIT;
-  absl::Status status = read_struct("skua_scan_range", given, kScanRangeLeast, from);
+  absl::Status status = read_struct("skua_scan_range", given, from);
   if (status.ok()) status = check_bytes("skua_scan_range.start", from.start);
   if (status.ok()) status = check_bytes("skua_scan_range.end", from.end);
   if (!status.ok()) return status;

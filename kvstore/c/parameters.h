@@ -21,10 +21,9 @@ namespace skua::c {
 /// `names` gets the names of fields that `to` points to.
 [[nodiscard]] absl::Status read(const skua_read_options* given, kv::ReadOptions& to,
                                 std::vector<std::string_view>& names);
-[[nodiscard]] absl::Status read(const skua_write_options* given, kv::WriteOptions& to);
-[[nodiscard]] absl::Status read(const skua_write_options* given, kv::BatchOpOptions& to);
-[[nodiscard]] absl::Status read(const skua_write_options* given, kv::BatchOptions& to);
-[[nodiscard]] absl::Status read(const skua_write_options* given, kv::PatchOptions& to);
+/// `Options`: kv::WriteOptions, kv::BatchOpOptions or kv::BatchOptions.
+template <typename Options>
+[[nodiscard]] absl::Status read(const skua_write_options* given, Options& to);
 [[nodiscard]] absl::Status read(const skua_scan_range* given, kv::ScanRange& to);
 
 /// INVALID_ARGUMENT: an array that is null and not empty, or bytes that are.

@@ -45,50 +45,34 @@ void take_outcome(const kv::Outcome& from, skua_result& to) {
   to.answer.token = from.token;
 }
 
-template <typename Ttl>
-int64_t ttl_ms_of(const Ttl& ttl) {
-  return ttl.has_value() ? int64_t{ttl->count()} : -1;
-}
-
-void take_write(const kv::WriteResult& from, skua_result& to) {
-  take_outcome(from, to);
-  to.durability = static_cast<skua_durability>(from.durability);
-  to.number = from.value;
-  to.repeated = from.repeated;
-}
-
 std::vector<ResultEntry>& make_entries(size_t count, skua_result& to) {
   to.make_details().entries.resize(count);
   return to.details->entries;
 }
 
-void take_batch(const kv::BatchResult& from, skua_result& to) {
-  take_write(from, to);
-  std::vector<ResultEntry>& entries = make_entries(from.ops.size(), to);
-  for (size_t i = 0; i < from.ops.size(); ++i) {
-    ResultEntry& entry = entries[i];
-    take_status(from.ops[i].status, entry.code, entry.text);
-    entry.version = from.ops[i].version;
-    entry.number = from.ops[i].value;
+template <typename Reads>
+void take_entries(const Reads& reads, skua_result& to) {
+  std::vector<ResultEntry>& entries = make_entries(reads.size(), to);
+  for (size_t i = 0; i < reads.size(); ++i) {
+    take_status(reads[i].status, entries[i].code, entries[i].text);
+    entries[i].value = reads[i].value;
+    entries[i].version = reads[i].version;
+    entries[i].token = reads[i].token;
   }
 }
 
-template <typename Read>
-void take_entry(const Read& from, std::string_view value, ResultEntry& to) {
-  take_status(from.status, to.code, to.text);
-  to.value = value;
-  to.version = from.version;
-  to.token = from.token;
-}
-
-template <typename Rows>
-void take_rows(const Rows& rows, skua_result& to) {
+/// `rows`: those of `from`, wherever they are now.
+template <typename Rows, typename Scan>
+void take_scan(const Scan& from, const Rows& rows, skua_result& to) {
+  take_outcome(from, to);
+  to.has_more = from.has_more;
   std::vector<ResultEntry>& entries = make_entries(rows.size(), to);
   for (size_t i = 0; i < rows.size(); ++i) {
     entries[i].key = rows[i].key;
     entries[i].value = rows[i].value;
     entries[i].version = rows[i].version;
   }
+  to.details->next_start = from.next_start;
 }
 
 std::span<ResultEntry> entries_of(skua_result& result) {
@@ -118,46 +102,39 @@ skua_token token_of(const kv::Token& token) {
 
 }  // namespace
 
-void lend(const kv::GetResult& from, skua_result& to) {
+void take(const kv::WriteResult& from, skua_result& to) {
+  take_outcome(from, to);
+  to.durability = static_cast<skua_durability>(from.durability);
+  to.number = from.value;
+  to.repeated = from.repeated;
+}
+
+void take(const kv::BatchResult& from, skua_result& to) {
+  take(static_cast<const kv::WriteResult&>(from), to);
+  std::vector<ResultEntry>& entries = make_entries(from.ops.size(), to);
+  for (size_t i = 0; i < from.ops.size(); ++i) {
+    take_status(from.ops[i].status, entries[i].code, entries[i].text);
+    entries[i].version = from.ops[i].version;
+    entries[i].number = from.ops[i].value;
+  }
+}
+
+void take(const kv::GetResult& from, skua_result& to) {
   take_outcome(from, to);
   to.value = from.value.bytes();
-  to.answer.ttl_ms = ttl_ms_of(from.ttl);
-}
-
-void lend(const kv::WriteResult& from, skua_result& to) {
-  take_write(from, to);
-}
-
-void lend(const kv::BatchResult& from, skua_result& to) {
-  take_batch(from, to);
-}
-
-void lend(const kv::MultiGetResult& from, skua_result& to) {
-  take_outcome(from, to);
-  std::vector<ResultEntry>& entries = make_entries(from.entries.size(), to);
-  for (size_t i = 0; i < from.entries.size(); ++i) take_entry(from.entries[i], from.entries[i].value, entries[i]);
-}
-
-void lend(const kv::ScanResult& from, skua_result& to) {
-  take_outcome(from, to);
-  take_rows(from.rows, to);
-  to.has_more = from.has_more;
-  to.details->next_start = from.next_start;
+  to.answer = answer_of(from);
 }
 
 void take(kv::ReadResult&& from, OwnedResult& to) {
   take_outcome(from, to);
-  to.answer.ttl_ms = ttl_ms_of(from.ttl);
+  to.answer = answer_of(from);
   to.bytes = std::move(from.value);
   to.value = to.bytes;
 }
 
-void take(kv::WriteResult&& from, OwnedResult& to) {
-  take_write(from, to);
-}
-
-void take(kv::BatchResult&& from, OwnedResult& to) {
-  take_batch(from, to);
+void take(const kv::MultiGetResult& from, skua_result& to) {
+  take_outcome(from, to);
+  take_entries(from.entries, to);
 }
 
 void take(std::vector<kv::ReadResult>&& from, OwnedResult& to) {
@@ -165,21 +142,17 @@ void take(std::vector<kv::ReadResult>&& from, OwnedResult& to) {
   const auto failed = std::ranges::find_if(to.reads, [](const kv::ReadResult& read) {
     return !read.ok() && read.status.code() != absl::StatusCode::kNotFound;
   });
-  if (failed != to.reads.end()) {
-    take_outcome(*failed, to);
-    to.answer.token = {};
-    to.answer.version = 0;
-  }
-  std::vector<ResultEntry>& entries = make_entries(to.reads.size(), to);
-  for (size_t i = 0; i < to.reads.size(); ++i) take_entry(to.reads[i], to.reads[i].value, entries[i]);
+  if (failed != to.reads.end()) take_failure(*failed, to);
+  take_entries(to.reads, to);
+}
+
+void take(const kv::ScanResult& from, skua_result& to) {
+  take_scan(from, from.rows, to);
 }
 
 void take(kv::RowsResult&& from, OwnedResult& to) {
-  take_outcome(from, to);
   to.rows = std::move(from.rows);
-  take_rows(to.rows, to);
-  to.has_more = from.has_more;
-  to.details->next_start = std::move(from.next_start);
+  take_scan(from, to.rows, to);
 }
 
 void refuse(const absl::Status& status, skua_result& to) {

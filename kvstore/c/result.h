@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,7 +38,9 @@ struct ResultAnswer {
   int64_t ttl_ms = -1;
 };
 
-[[nodiscard]] inline ResultAnswer answer_of(const kv::GetResult& get) noexcept {
+/// Of a GET. `Result`: kv::GetResult, kv::ReadResult.
+template <typename Result>
+[[nodiscard]] ResultAnswer answer_of(const Result& get) noexcept {
   return {get.version, get.token, get.ttl.has_value() ? int64_t{get.ttl->count()} : -1};
 }
 
@@ -98,22 +101,17 @@ struct OwnedResult : skua_result {
   std::vector<kv::ReadResult> reads;
 };
 
-}  // namespace skua::c
+template <typename Result>
+inline constexpr bool kIsWrite = std::is_base_of_v<kv::WriteResult, Result>;
 
-namespace skua::c {
-
-// Fill a result with what the client says. Lent: views point into `from`.
-void lend(const kv::GetResult& from, skua_result& to);
-void lend(const kv::WriteResult& from, skua_result& to);
-void lend(const kv::BatchResult& from, skua_result& to);
-void lend(const kv::MultiGetResult& from, skua_result& to);
-void lend(const kv::ScanResult& from, skua_result& to);
-
-// The same for results that own their memory.
+// Fill a result with what the client says. Views point into `from`, if `to` does not own memory.
+void take(const kv::WriteResult& from, skua_result& to);
+void take(const kv::BatchResult& from, skua_result& to);
+void take(const kv::GetResult& from, skua_result& to);
 void take(kv::ReadResult&& from, OwnedResult& to);
-void take(kv::WriteResult&& from, OwnedResult& to);
-void take(kv::BatchResult&& from, OwnedResult& to);
+void take(const kv::MultiGetResult& from, skua_result& to);
 void take(std::vector<kv::ReadResult>&& from, OwnedResult& to);
+void take(const kv::ScanResult& from, skua_result& to);
 void take(kv::RowsResult&& from, OwnedResult& to);
 
 /// Fills a result with an operation that was refused before it began.

@@ -42,14 +42,6 @@ ask(PluginEntry* entry, const TransportPlugin*& plugin) {
   return entry(SKUA_PLUGIN_BUILD, &plugin);
 }
 
-}  // namespace
-
-std::string_view plugin_build() {
-  return SKUA_PLUGIN_BUILD;
-}
-
-namespace {
-
 /// Any address in this library will do.
 constexpr char kHere = 0;
 
@@ -82,6 +74,10 @@ std::string own_file() {
 }
 
 }  // namespace
+
+std::string_view plugin_build() {
+  return SKUA_PLUGIN_BUILD;
+}
 
 std::string plugin_folder() {
   const char* chosen = secure_getenv("SKUA_PLUGIN_DIR");

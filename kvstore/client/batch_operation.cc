@@ -61,9 +61,7 @@ absl::Status BatchOperation::place(const KeyPlacement& placement) {
 
 absl::StatusOr<CallOperation::Request> BatchOperation::encode(const Route& route, HeadBuffer& buffer) {
   const BatchOps ops = ops_.ops();
-  const absl::StatusOr<ByteSpan> head = encode_batch_head({route, ops, id, durability_}, buffer);
-  if (!head.ok()) return head.status();
-  return Request{*head, ops.bytes()};
+  return request_of(encode_batch_head({route, ops, id, durability_}, buffer), ops.bytes());
 }
 
 void BatchOperation::on_reply(rpc::Lease&& lease) {
@@ -86,7 +84,7 @@ void BatchOperation::on_reply(rpc::Lease&& lease) {
   if (!reply->applied && result.status.ok()) {
     return runner->on_malformed(*this, absl::InternalError("nothing was applied, and no entry says why"));
   }
-  finish_with(std::move(result));
+  runner->end(*this, done_, std::move(result));
 }
 
 /// Reads what became of each operation. The operations themselves are only looked at up to one that could not be done.
@@ -113,15 +111,7 @@ void BatchOperation::read_entries(BatchReply& reply, BatchResult& result) const 
 }
 
 void BatchOperation::finish(Outcome&& outcome) {
-  BatchResult result;
-  static_cast<Outcome&>(result) = std::move(outcome);
-  finish_with(std::move(result));
-}
-
-void BatchOperation::finish_with(BatchResult&& result) {
-  BatchCallback callback = std::move(done_);
-  runner->end(*this, result);
-  callback(std::move(result));
+  runner->end(*this, done_, failed<BatchResult>(std::move(outcome)));
 }
 
 }  // namespace skua::kv

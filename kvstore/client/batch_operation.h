@@ -28,7 +28,6 @@ class BatchOperation final : public NumberedOperation {
 
  private:
   void read_entries(BatchReply& reply, BatchResult& result) const;
-  void finish_with(BatchResult&& result);
 
   BatchOpsBuilder ops_;
   Durability durability_ = Durability::kDefault;

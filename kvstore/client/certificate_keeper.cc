@@ -8,12 +8,8 @@
 
 namespace skua::kv {
 
-class CertificateKeeper::Impl {
- public:
-  explicit Impl(control::CertificateRenewerOptions options) : renewer_(std::move(options)) {}
-
- private:
-  control::CertificateRenewer renewer_;
+class CertificateKeeper::Impl final : public control::CertificateRenewer {
+  using CertificateRenewer::CertificateRenewer;
 };
 
 CertificateKeeper::CertificateKeeper(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

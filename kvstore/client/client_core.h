@@ -19,8 +19,11 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "kvstore/client/client_calls.h"
@@ -46,12 +49,8 @@ class ClientCore final : public ClientCalls<ClientCore> {
   ClientCore& operator=(const ClientCore&) = delete;
 
   // As in AsyncClient.
-  absl::Status run(const GetCall& call, GetCallback&& done);
-  absl::Status run(const PlainGetCall& call, const GetFunction& done);
-  absl::Status run(WriteCall&& call, WriteCallback&& done);
-  absl::Status run(const BatchCall& call, BatchCallback&& done);
-  absl::Status run(const MultiGetCall& call, MultiGetCallback&& done);
-  absl::Status run(const ScanCall& call, ScanCallback&& done);
+  template <typename Call, typename Done>
+  absl::Status run(Call&& call, Done&& done);
   absl::Status warm_up(std::string_view table, DurationNs timeout_ns);
   [[nodiscard]] std::optional<uint32_t> shard_of(std::string_view table, std::string_view key) {
     return runner_.shard_of(table, key);
@@ -80,12 +79,9 @@ class ClientCore final : public ClientCalls<ClientCore> {
     std::atomic<bool> fresh{false};
   };
 
+  static bool has_name(std::string_view table) { return !table.empty(); }
+  static bool has_name(const char* table) { return *table != '\0'; }
   absl::Status admit(bool has_table, std::chrono::nanoseconds timeout);
-  template <typename Kind, typename Call, typename Done>
-  absl::Status start(OperationPool<Kind>& pool, Call& call, Done&& done);
-  /// start(), as a part of who calls it.
-  template <typename Kind, typename Call, typename Done>
-  [[gnu::always_inline]] absl::Status start_here(OperationPool<Kind>& pool, Call& call, Done&& done);
   void take_map();
 
   const Clock& clock_;
@@ -100,6 +96,33 @@ class ClientCore final : public ClientCalls<ClientCore> {
   size_t polled_ = 0;     // by the endpoint's latest poll
   bool waiting_ = false;  // between begin_wait() and end_wait()
 };
+
+template <typename Call, typename Done>
+absl::Status ClientCore::run(Call&& call, Done&& done) {
+  const auto table = call.table;
+  const std::chrono::nanoseconds timeout = call.options.timeout;
+  if (absl::Status refusal = admit(has_name(table), timeout); !refusal.ok()) return refusal;
+  auto& pool = pools_.of(call);
+  std::remove_reference_t<decltype(pool.take())>* taken = nullptr;
+  absl::Status status;
+  // Here the operation's bytes are copied. There may be no memory for them, and nothing is under way yet.
+  try {
+    taken = &pool.take();
+    status = taken->accept(call, std::forward<Done>(done));
+    if (status.ok()) taken->set_table(table);
+  } catch (const std::bad_alloc&) {
+    status = absl::ResourceExhaustedError("no memory for the operation");
+  }
+  if (!status.ok()) {
+    if (taken != nullptr) taken->drop();
+    return status;
+  }
+  Operation& operation = *taken;
+  operation.started_ns = runner_.now();
+  operation.deadline_ns = operation.started_ns + (timeout.count() == 0 ? options_.timeout : timeout).count();
+  runner_.submit(operation);
+  return absl::OkStatus();
+}
 
 }  // namespace skua::kv
 

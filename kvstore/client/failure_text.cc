@@ -79,8 +79,7 @@ Outcome make_failure(const Operation& operation, const RouteTable& routes, absl:
   detail->attempt_count = operation.failed_attempts;
 
   std::string text = describe_operation(operation);
-  std::string whom;
-  if (operation.target != kNoTarget) whom = routes.target(operation.target).describe();
+  const std::string whom = routes.describe(operation.target);
   if (!whom.empty()) absl::StrAppend(&text, " on ", whom);
   absl::StrAppend(&text, ": ", absl_view(cause));
   if (operation.failed_attempts > 1) absl::StrAppend(&text, "; ", describe_attempts(operation, whom));
@@ -88,11 +87,8 @@ Outcome make_failure(const Operation& operation, const RouteTable& routes, absl:
     absl::StrAppend(&text, "; the write may have been applied: read the key before writing it again, with if_version");
   }
 
-  Outcome outcome;
-  outcome.status = absl::Status(code, text);
-  outcome.may_have_been_applied = may_have_been_applied;
-  outcome.detail = std::move(detail);
-  return outcome;
+  return {
+      .status = absl::Status(code, text), .may_have_been_applied = may_have_been_applied, .detail = std::move(detail)};
 }
 
 std::string describe_answer(Method method, const Condition& condition, KvStatus status, uint64_t version,

@@ -79,9 +79,7 @@ void GetOperation::reset() {
 absl::StatusOr<CallOperation::Request> GetOperation::encode(const Route& route, HeadBuffer& buffer) {
   GetRequest request{route, key_, at_least_.index, wishes_};
   if (wishes_.fields) request.fields = StringList(as_byte_span(field_names_), field_count_);
-  const absl::StatusOr<ByteSpan> head = encode_get(request, buffer);
-  if (!head.ok()) return head.status();
-  return Request{*head, request.fields.bytes()};
+  return request_of(encode_get(request, buffer), request.fields.bytes());
 }
 
 void GetOperation::on_reply(rpc::Lease&& lease) {
@@ -109,24 +107,19 @@ void GetOperation::on_reply(rpc::Lease&& lease) {
 }
 
 void GetOperation::finish(Outcome&& outcome) {
-  if (is_part) return parent_->part_failed(*this, std::move(outcome));
-  GetResult result;
-  static_cast<Outcome&>(result) = std::move(outcome);
-  finish_with(std::move(result));
+  finish_with(failed<GetResult>(std::move(outcome)));
 }
 
 void GetOperation::call_function(GetResult&& result) {
   const GetFunction function = function_;
-  runner->end(*this, result);
+  runner->forget(*this, result);
   function.call(function.function, function.context, std::move(result));
 }
 
 void GetOperation::finish_with(GetResult&& result) {
   if (is_part) return parent_->add_lone_value(*this, std::move(result));
   if (function_.call != nullptr) return call_function(std::move(result));
-  GetCallback callback = std::move(done_);
-  runner->end(*this, result);
-  callback(std::move(result));
+  runner->end(*this, done_, std::move(result));
 }
 
 }  // namespace skua::kv

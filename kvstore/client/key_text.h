@@ -28,7 +28,6 @@ class KeyText {
       outside_.assign(key);
     }
   }
-  void clear() { size_ = 0; }
   /// Valid until the next assign().
   [[nodiscard]] std::string_view view() const {
     return {size_ <= kInsideMax ? inside_.data() : outside_.data(), size_};

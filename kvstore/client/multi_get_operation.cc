@@ -10,42 +10,17 @@
 
 namespace skua::kv {
 
-// --- One group
-
-absl::StatusOr<CallOperation::Request> MultiGetPart::encode(const Route& route, HeadBuffer&) {
-  const std::span<const std::string_view> keys = parent->keys_of(group);
-  const absl::StatusOr<ByteSpan> head =
-      encode_multi_get(route, keys, runner->scratch(multi_get_bytes(keys)), parent->wishes());
-  if (!head.ok()) return head.status();
-  return Request{*head};
-}
-
-void MultiGetPart::on_reply(rpc::Lease&& lease) {
-  absl::StatusOr<MultiGetReply> reply = decode_multi_get_reply(lease.bytes());
-  if (!reply.ok()) return runner->on_malformed(*this, reply.status());
-  if (!runner->is_answer(*this, reply->head)) return;
-  if (absl::Status status = parent->add_values(*this, *reply, std::move(lease)); !status.ok()) {
-    runner->on_malformed(*this, status);
-  }
-}
-
-void MultiGetPart::finish(Outcome&& outcome) {
-  parent->part_failed(*this, std::move(outcome));
-}
-
-// --- All of it
-
 absl::Status MultiGetOperation::accept(const MultiGetCall& call, MultiGetCallback&& callback) {
   method = Method::kMultiGet;
   if (absl::Status status = check_read_of_many(method, call.options); !status.ok()) return status;
   if (call.keys.empty() || call.keys.size() > kBatchOpsMax) {
     return beyond_limit("a MULTI_GET", "key", call.keys.size(), kBatchOpsMax, 1);
   }
+  key_bytes_.clear();
   for (std::string_view key : call.keys) {
     if (absl::Status status = check_key(key); !status.ok()) return status;
+    key_bytes_.append(key);
   }
-  key_bytes_.clear();
-  for (std::string_view key : call.keys) key_bytes_.append(key);
   keys_.clear();
   size_t offset = 0;
   for (std::string_view key : call.keys) {
@@ -65,8 +40,7 @@ void MultiGetOperation::divide(const KeyPlacement& placement) {
   for (uint32_t i = 0; i < count; ++i) shards[i] = placement.shard_of(keys_[i]);
   places_.resize(count);
   std::iota(places_.begin(), places_.end(), 0);
-  std::sort(places_.begin(), places_.end(),
-            [&](uint32_t a, uint32_t b) { return shards[a] != shards[b] ? shards[a] < shards[b] : a < b; });
+  std::ranges::sort(places_, {}, [&](uint32_t place) { return std::pair(shards[place], place); });
   std::vector<std::string_view> grouped(count);
   groups_.clear();
   for (uint32_t i = 0; i < count; ++i) {
@@ -81,11 +55,9 @@ void MultiGetOperation::divide(const KeyPlacement& placement) {
 
 bool MultiGetOperation::start_part() {
   if (next_group_ < groups_.size()) {
-    MultiGetPart& part = runner->pools().multi_get_parts.take();
-    part.parent = this;
-    part.group = next_group_++;
-    part.features = (wishes_.marks ? kFeatureMarks : 0) | (wishes_.memory_only ? kFeatureMemoryOnly : 0);
-    run_part(part, Method::kMultiGet, groups_[part.group].shard);
+    const uint32_t group = next_group_++;
+    ask(group, groups_[group].shard,
+        (wishes_.marks ? kFeatureMarks : 0) | (wishes_.memory_only ? kFeatureMemoryOnly : 0));
     return true;
   }
   if (alone_.empty()) return false;
@@ -99,18 +71,23 @@ bool MultiGetOperation::start_part() {
   return true;
 }
 
-std::span<const std::string_view> MultiGetOperation::keys_of(uint32_t group) const {
-  return std::span(keys_).subspan(groups_[group].first, groups_[group].count);
+absl::StatusOr<ByteSpan> MultiGetOperation::encode_part(const OperationPart& part, const Route& route) {
+  const Group& group = groups_[part.number];
+  const std::span<const std::string_view> keys = std::span(keys_).subspan(group.first, group.count);
+  return encode_multi_get(route, keys, runner->scratch(multi_get_bytes(keys)), wishes_);
 }
 
-absl::Status MultiGetOperation::add_values(MultiGetPart& part, MultiGetReply& reply, rpc::Lease&& lease) {
-  const Group& group = groups_[part.group];
-  if (reply.entries.size() != group.count) {
+absl::Status MultiGetOperation::take_reply(OperationPart& part, rpc::Lease&& lease) {
+  absl::StatusOr<MultiGetReply> reply = decode_multi_get_reply(lease.bytes());
+  if (!reply.ok()) return reply.status();
+  if (!runner->is_answer(part, reply->head)) return absl::OkStatus();
+  const Group& group = groups_[part.number];
+  if (reply->entries.size() != group.count) {
     return absl::InternalError("it has another number of entries than keys");
   }
-  const Token token = part.token_of(reply.head);
+  const Token token = part.token_of(reply->head);
   for (uint32_t i = group.first; i < group.first + group.count; ++i) {
-    const std::optional<MultiGetEntry> entry = reply.entries.next();
+    const std::optional<MultiGetEntry> entry = reply->entries.next();
     if (entry->status == KvStatus::kResourceExhausted && !wishes_.memory_only) {
       alone_.push_back(i);
       continue;
@@ -129,38 +106,34 @@ absl::Status MultiGetOperation::add_values(MultiGetPart& part, MultiGetReply& re
   return absl::OkStatus();
 }
 
+void MultiGetOperation::fail_part(OperationPart& part, Outcome&& outcome) {
+  const Group& group = groups_[part.number];
+  for (uint32_t i = group.first; i < group.first + group.count; ++i) {
+    result_.entries[places_[i]].status = outcome.status;
+  }
+  PartedOperation::fail_part(part, std::move(outcome));
+}
+
 void MultiGetOperation::add_lone_value(GetOperation& part, GetResult&& result) {
   result_.entries[places_[part.key_index()]] = {result.status, result.version, result.value.bytes(), result.token,
                                                 result.mark};
   result_.memory.push_back(std::move(result.value));
-  part_ended(part);
-}
-
-void MultiGetOperation::part_failed(MultiGetPart& part, Outcome&& outcome) {
-  const Group& group = groups_[part.group];
-  for (uint32_t i = group.first; i < group.first + group.count; ++i) {
-    result_.entries[places_[i]].status = outcome.status;
-  }
-  note_failure(std::move(outcome));
-  part_ended(part);
-}
-
-void MultiGetOperation::part_failed(GetOperation& part, Outcome&& outcome) {
-  result_.entries[places_[part.key_index()]].status = outcome.status;
-  note_failure(std::move(outcome));
+  if (result.detail != nullptr) note_failure(std::move(result));
   part_ended(part);
 }
 
 void MultiGetOperation::finish(Outcome&& outcome) {
   static_cast<Outcome&>(result_) = std::move(outcome);
-  MultiGetCallback callback = std::move(done_);
   hold();  // the result is in here, and end() drops a hold
-  runner->end(*this, result_);
-  callback(std::move(result_));
+  runner->end(*this, done_, std::move(result_));
+  drop();
+}
+
+void MultiGetOperation::reset() {
+  PartedOperation::reset();
   result_.entries.clear();
   result_.memory.clear();
   static_cast<Outcome&>(result_) = Outcome();
-  drop();
 }
 
 }  // namespace skua::kv

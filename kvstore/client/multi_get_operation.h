@@ -17,17 +17,6 @@
 
 namespace skua::kv {
 
-/// Reads one group of keys.
-class MultiGetPart final : public CallOperation {
- public:
-  [[nodiscard]] absl::StatusOr<Request> encode(const Route& route, HeadBuffer& buffer) override;
-  void on_reply(rpc::Lease&& reply) override;
-  void finish(Outcome&& outcome) override;
-
-  MultiGetOperation* parent = nullptr;
-  uint32_t group = 0;
-};
-
 class MultiGetOperation final : public PartedOperation {
  public:
   /// INVALID_ARGUMENT: a limit is passed, or an option is set that only GET takes.
@@ -35,17 +24,16 @@ class MultiGetOperation final : public PartedOperation {
   void finish(Outcome&& outcome) override;
 
   // For the parts.
-  [[nodiscard]] std::span<const std::string_view> keys_of(uint32_t group) const;
-  [[nodiscard]] const MultiGetWishes& wishes() const { return wishes_; }
-  /// The reply to a group. INTERNAL: it has another number of entries than the group has keys.
-  [[nodiscard]] absl::Status add_values(MultiGetPart& part, MultiGetReply& reply, rpc::Lease&& lease);
+  [[nodiscard]] absl::StatusOr<ByteSpan> encode_part(const OperationPart& part, const Route& route) override;
+  [[nodiscard]] absl::Status take_reply(OperationPart& part, rpc::Lease&& lease) override;
+  void fail_part(OperationPart& part, Outcome&& outcome) override;
+  /// The result of a key that was read alone, or its failure.
   void add_lone_value(GetOperation& part, GetResult&& result);
-  void part_failed(MultiGetPart& part, Outcome&& outcome);
-  void part_failed(GetOperation& part, Outcome&& outcome);
 
  protected:
   void divide(const KeyPlacement& placement) override;
   bool start_part() override;
+  void reset() override;
 
  private:
   struct Group {
@@ -57,7 +45,7 @@ class MultiGetOperation final : public PartedOperation {
   std::string key_bytes_;               // all keys, one after the other
   std::vector<std::string_view> keys_;  // views into it, grouped by shard
   std::vector<uint32_t> places_;        // for each of keys_: its index in the caller's order
-  std::vector<Group> groups_;
+  std::vector<Group> groups_;           // each is a part, whose number is its index
   uint32_t next_group_ = 0;
   MultiGetWishes wishes_;
   std::vector<uint32_t> alone_;  // indices of keys whose values did not fit into a reply

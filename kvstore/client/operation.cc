@@ -8,7 +8,6 @@ void Operation::change_table(std::string_view name) {
 }
 
 void Operation::reset() {
-  state = State::kFree;
   uncertain = false;
   shard_known = false;
   target = kNoTarget;

@@ -6,7 +6,7 @@
 //       NumberedOperation        writes: their requests carry a number, so that they take effect once
 //         WriteOperation           PUT, DELETE, PATCH, ADD, APPEND, EXPIRE
 //         BatchOperation           BATCH
-//       MultiGetPart, ScanPage   parts of the two below
+//       OperationPart            parts of the two below
 //     PartedOperation          asks several shards: has parts, which run like operations of their own
 //       MultiGetOperation        MULTI_GET
 //       ScanOperation            SCAN
@@ -15,10 +15,10 @@
 // does the rest: it routes, sends, waits and repeats.
 //
 //             submit                       session, map            CallResult
-//   kFree ----------> (dispatch) --------------------> kInFlight ------------> answer, or again:
+//   free -----------> (dispatch) --------------------> in flight ------------> answer, or again:
 //                         |   ^                                                    |
 //                         v   | map, session, time                                 |
-//                        kParked <-------------------------------------------------+
+//                        parked <--------------------------------------------------+
 //
 // Holds are counted (hold(), drop()): one while the operation runs, and one for each message that sends bytes from the
 // operation's memory. An operation is recycled when the last hold is dropped. So memory that a transport may still read
@@ -31,6 +31,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -52,7 +53,6 @@ class OperationRunner;
 /// Thread: the client's, for this class and those derived from it.
 class Operation {
  public:
-  enum class State : uint8_t { kFree, kInFlight, kParked };
   /// What ends a parked operation's wait, besides wake_at_ns.
   enum class Awaits : uint8_t { kTime, kMap, kSession, kCallback };
 
@@ -86,7 +86,6 @@ class Operation {
   }
 
   ListHook parked_hook;
-  State state = State::kFree;
   Awaits awaits = Awaits::kTime;
   Method method = Method::kGet;
   bool is_parted = false;   // a PartedOperation, or else a CallOperation
@@ -161,6 +160,11 @@ class CallOperation : public Operation {
 
  protected:
   void reset() override;
+  /// With a head that was encoded, or its error.
+  [[nodiscard]] static absl::StatusOr<Request> request_of(const absl::StatusOr<ByteSpan>& head, ByteSpan body = {}) {
+    if (!head.ok()) return head.status();
+    return Request{*head, body};
+  }
 };
 
 /// A write.
@@ -173,6 +177,14 @@ class NumberedOperation : public CallOperation {
   /// What the request of the next attempt carries.
   RequestId id;
 };
+
+/// The result of an operation that the store did not answer.
+template <typename Result>
+[[nodiscard]] Result failed(Outcome&& outcome) {
+  Result result;
+  static_cast<Outcome&>(result) = std::move(outcome);
+  return result;
+}
 
 /// Operations of one class: those in use, and free ones for later use. Must outlive all holds. Thread: the client's.
 template <typename Kind>

@@ -22,9 +22,7 @@ void OperationRunner::on_result(CallOperation& operation, rpc::CallResult&& resu
   if (operation.moved) [[unlikely]] {
     return on_given_up(operation, result);
   }
-  const Judgement judgement = judge_failure(
-      repeat_of(operation),
-      {.code = result.status.code(), .from_peer = result.from_peer, .may_have_executed = result.may_have_executed});
+  const Judgement judgement = judge_failure(repeat_of(operation), result);
   if (judgement.session_suspect) sessions_.suspect(operation.target, operation.session);
   sessions_.call_ended(operation.target, operation.session, result.from_peer);
   retry_or_give_up(operation, judgement, result.status);
@@ -102,15 +100,13 @@ void OperationRunner::retry_or_give_up(CallOperation& operation, const Judgement
 
 void OperationRunner::note_attempt(Operation& operation, TimeNs started_ns, const absl::Status& outcome) {
   ++operation.failed_attempts;
-  Attempt attempt;
-  attempt.started = std::chrono::nanoseconds(started_ns - operation.started_ns);
-  if (operation.target != kNoTarget) attempt.whom = routes_.target(operation.target).describe();
-  attempt.outcome = outcome.ToString();
   auto& trail = operation.trail;
   if (trail.size() == kTrailFirstMax + kTrailLatestMax) {
     trail.erase(trail.begin() + kTrailFirstMax);
   }
-  trail.push_back(std::move(attempt));
+  trail.push_back({.started = std::chrono::nanoseconds(started_ns - operation.started_ns),
+                   .whom = routes_.describe(operation.target),
+                   .outcome = outcome.ToString()});
 }
 
 }  // namespace skua::kv

@@ -35,7 +35,7 @@ OperationRunner::OperationRunner(rpc::Endpoint& endpoint, const Clock& clock, Cl
       counters_(counters),
       rng_(seed),
       lanes_(client_id),
-      sessions_(static_cast<SessionHost&>(*this), endpoint, cluster, routes_, counters, rng_.next()) {}
+      sessions_(*this, endpoint, cluster, routes_, counters, rng_.next()) {}
 
 void OperationRunner::submit(Operation& operation) {
   operation.runner = this;
@@ -143,7 +143,7 @@ void OperationRunner::resume(Operation& operation) {
   }
 }
 
-void OperationRunner::session_ready(TargetId target) {
+void OperationRunner::session_changed(TargetId target) {
   wake_parked([target](const Operation& operation) {
     if (operation.awaits != Awaits::kSession) return false;
     // A read that may go to any replica waits for the first session of any of them.
@@ -151,27 +151,22 @@ void OperationRunner::session_ready(TargetId target) {
   });
 }
 
-void OperationRunner::session_lost(TargetId target) {
-  session_ready(target);
-}
-
 void OperationRunner::session_failed(TargetId target, const absl::Status& why) {
+  const auto awaits_it = [target](const Operation& operation) {
+    return operation.awaits == Awaits::kSession && operation.target == target;
+  };
   parked_.for_each([&](Operation& operation) {
-    if (operation.awaits == Awaits::kSession && operation.target == target) note_attempt(operation, now(), why);
+    if (awaits_it(operation)) note_attempt(operation, now(), why);
   });
   if (absl::IsPermissionDenied(why)) {
     // The node takes no session of this program, and asking again changes nothing.
     ParkedOperations::List refused;
-    parked_.take(
-        [target](const Operation& operation) {
-          return operation.awaits == Awaits::kSession && operation.target == target;
-        },
-        refused);
+    parked_.take(awaits_it, refused);
     while (Operation* operation = refused.pop_front()) fail(*operation, why.code(), std_view(why.message()));
     return;
   }
   // Each woken operation calls ensure_open(), which says when the next opening may begin, and parks until then.
-  session_ready(target);
+  session_changed(target);
 }
 
 // --- Routing
@@ -324,7 +319,6 @@ MutableByteSpan OperationRunner::scratch(size_t bytes) {
 }
 
 void OperationRunner::send(CallOperation& operation, const TableRoutes& table, const ShardRoute& route) {
-  operation.state = Operation::State::kInFlight;
   operation.session = sessions_.session(operation.target);
   // Inside submit() the operation began a moment ago: started_ns saves a second look at the clock.
   operation.attempt_ns = submitting_ > 0 ? operation.started_ns : now();
@@ -403,7 +397,7 @@ void OperationRunner::fail(Operation& operation, absl::StatusCode code, std::str
   park(operation, Awaits::kCallback, 0);
 }
 
-void OperationRunner::end(Operation& operation, const Outcome& outcome) {
+void OperationRunner::forget(Operation& operation, const Outcome& outcome) {
   if (outcome.ok()) ++counters_.operations_ok;
   if (outcome.detail != nullptr) ++counters_.operations_failed;
   ++finished_;

@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,13 +51,20 @@ struct OperationPools {
   OperationPool<WriteOperation> writes;
   OperationPool<BatchOperation> batches;
   OperationPool<MultiGetOperation> multi_gets;
-  OperationPool<MultiGetPart> multi_get_parts;
   OperationPool<ScanOperation> scans;
-  OperationPool<ScanPage> scan_pages;
+  OperationPool<OperationPart> parts;
+
+  // Of the operation that carries a call out.
+  [[nodiscard]] OperationPool<GetOperation>& of(const GetCall&) { return gets; }
+  [[nodiscard]] OperationPool<GetOperation>& of(const PlainGetCall&) { return gets; }
+  [[nodiscard]] OperationPool<WriteOperation>& of(const WriteCall&) { return writes; }
+  [[nodiscard]] OperationPool<BatchOperation>& of(const BatchCall&) { return batches; }
+  [[nodiscard]] OperationPool<MultiGetOperation>& of(const MultiGetCall&) { return multi_gets; }
+  [[nodiscard]] OperationPool<ScanOperation>& of(const ScanCall&) { return scans; }
 };
 
 /// Thread: the endpoint's. All constructor arguments must outlive this object.
-class OperationRunner final : private SessionHost {
+class OperationRunner {
  public:
   /// `client_id`: 0, or the id that identifies the client's writes.
   OperationRunner(rpc::Endpoint& endpoint, const Clock& clock, ClusterAccess& cluster, OperationPools& pools,
@@ -94,19 +102,29 @@ class OperationRunner final : private SessionHost {
   [[nodiscard]] bool is_answer(CallOperation& operation, const ReplyHead& head);
   void on_malformed(CallOperation& operation, const absl::Status& why);
   /// The operation has its result, and its callback runs next: forgets the operation.
-  void end(Operation& operation, const Outcome& outcome);
+  void forget(Operation& operation, const Outcome& outcome);
+  /// The operation has its result: forgets the operation, and calls `done`.
+  template <typename Callback, typename Result>
+  void end(Operation& operation, Callback& done, Result&& result) {
+    Callback callback = std::move(done);
+    forget(operation, result);
+    callback(std::forward<Result>(result));
+  }
   [[nodiscard]] OperationPools& pools() { return pools_; }
   /// Memory for a request's head. Valid until the next call.
   [[nodiscard]] MutableByteSpan scratch(size_t bytes);
   [[nodiscard]] const absl::Status& not_found() const { return not_found_; }
 
+  // --- For Sessions
+
+  /// A session with the target is open, or one is gone. Sessions::ensure_open() opens a new one: at once or, if the
+  /// session had answered nothing, after a pause.
+  void session_changed(TargetId target);
+  /// An opening failed. The next opening is possible after a pause.
+  void session_failed(TargetId target, const absl::Status& why);
+
  private:
   using Awaits = Operation::Awaits;
-
-  // SessionHost.
-  void session_ready(TargetId target) override;
-  void session_failed(TargetId target, const absl::Status& why) override;
-  void session_lost(TargetId target) override;
 
   // Routing. route() is on the path of every call, so it is a part of dispatch() for the compiler.
   void dispatch_without_table(Operation& operation);

@@ -17,7 +17,6 @@ class ParkedOperations {
 
   /// `wake_at_ns`: the operation waits no longer than until then, and no longer than until its deadline.
   void park(Operation& operation, Operation::Awaits awaits, TimeNs wake_at_ns) {
-    operation.state = Operation::State::kParked;
     operation.awaits = awaits;
     operation.wake_at_ns = std::min(wake_at_ns, operation.deadline_ns);
     next_wake_ns_ = std::min(next_wake_ns_, operation.wake_at_ns);

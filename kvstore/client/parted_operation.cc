@@ -19,8 +19,25 @@ absl::Status check_read_of_many(Method method, const ReadOptions& options) {
       method_name(method), " takes neither at_least nor with_ttl nor size_only nor fields; read the keys with GET"));
 }
 
+// --- One part
+
+absl::StatusOr<CallOperation::Request> OperationPart::encode(const Route& route, HeadBuffer&) {
+  return request_of(parent->encode_part(*this, route));
+}
+
+void OperationPart::on_reply(rpc::Lease&& lease) {
+  if (absl::Status status = parent->take_reply(*this, std::move(lease)); !status.ok()) {
+    runner->on_malformed(*this, status);
+  }
+}
+
+void OperationPart::finish(Outcome&& outcome) {
+  parent->fail_part(*this, std::move(outcome));
+}
+
+// --- All of it
+
 void PartedOperation::start(const TableRoutes& table) {
-  state = State::kInFlight;
   table_id_ = table.id;
   divide(table.placement());
   run();
@@ -36,6 +53,14 @@ void PartedOperation::run() {
   finish(std::move(failure));
 }
 
+void PartedOperation::ask(uint32_t number, uint32_t of_shard, Features needed) {
+  OperationPart& part = runner->pools().parts.take();
+  part.parent = this;
+  part.number = number;
+  part.features = needed;
+  run_part(part, method, of_shard);
+}
+
 void PartedOperation::run_part(CallOperation& part, Method of_part, uint32_t of_shard) {
   part.runner = runner;
   part.method = of_part;
@@ -48,6 +73,11 @@ void PartedOperation::run_part(CallOperation& part, Method of_part, uint32_t of_
   part.shard_known = true;
   ++parts_running_;
   runner->dispatch(part);
+}
+
+void PartedOperation::fail_part(OperationPart& part, Outcome&& outcome) {
+  note_failure(std::move(outcome));
+  part_ended(part);
 }
 
 void PartedOperation::part_ended(CallOperation& part) {

@@ -8,17 +8,13 @@ namespace skua::kv {
 
 RequestLanes::Lane& RequestLanes::lane_of(uint32_t table_id, uint32_t shard, uint32_t shard_count) {
   if (last_ == nullptr || last_id_ != table_id) {
-    Table& table = tables_[table_id];
-    if (table.lanes == nullptr) {
-      table.lanes = std::make_unique<Lane[]>(shard_count);
-      table.lane_count = shard_count;
-    }
-    last_ = &table;
+    last_ = &tables_[table_id];
+    if (last_->empty()) *last_ = Lanes(shard_count);
     last_id_ = table_id;
   }
   // A table's number of shards never changes. If a map said otherwise, shards would share lanes. That is correct; it
   // only makes shards keep answers longer than necessary.
-  return last_->lanes[shard % last_->lane_count];
+  return (*last_)[shard % static_cast<uint32_t>(last_->size())];
 }
 
 RequestId RequestLanes::identify(NumberedOperation& operation, uint32_t table_id, uint32_t shard,
@@ -42,7 +38,7 @@ bool RequestLanes::renumber(NumberedOperation& operation, uint64_t first_taken) 
   const auto table = tables_.find(operation.lane_table_id);
   if (table == tables_.end()) return false;
   complete(operation);
-  Lane& lane = table->second.lanes[operation.lane_shard % table->second.lane_count];
+  Lane& lane = table->second[operation.lane_shard % table->second.size()];
   lane.last_seq = std::max(lane.last_seq, first_taken - 1);
   return true;
 }
@@ -50,10 +46,6 @@ bool RequestLanes::renumber(NumberedOperation& operation, uint64_t first_taken) 
 void RequestLanes::complete(NumberedOperation& operation) {
   operation.lane_hook.unlink();
   operation.seq = 0;
-}
-
-bool RequestLanes::Table::is_idle() const {
-  return std::all_of(lanes.get(), lanes.get() + lane_count, [](const Lane& lane) { return lane.operations.empty(); });
 }
 
 }  // namespace skua::kv

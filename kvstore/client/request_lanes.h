@@ -18,10 +18,11 @@
 #ifndef SKUA_KVSTORE_CLIENT_REQUEST_LANES_H_
 #define SKUA_KVSTORE_CLIENT_REQUEST_LANES_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "kvstore/client/operation.h"
 #include "kvstore/codec/request.h"
@@ -52,7 +53,10 @@ class RequestLanes {
   /// Forgets tables for which exists(table_id) is false and whose lanes are empty.
   template <typename Exists>
   void forget_dropped(Exists exists) {
-    std::erase_if(tables_, [&](const auto& entry) { return entry.second.is_idle() && !exists(entry.first); });
+    const auto is_empty = [](const Lane& lane) { return lane.operations.empty(); };
+    std::erase_if(tables_, [&](const auto& entry) {
+      return std::ranges::all_of(entry.second, is_empty) && !exists(entry.first);
+    });
     last_ = nullptr;
   }
   [[nodiscard]] size_t table_count() const { return tables_.size(); }
@@ -62,19 +66,14 @@ class RequestLanes {
     IntrusiveList<NumberedOperation, &NumberedOperation::lane_hook> operations;
     uint64_t last_seq = 0;
   };
-  struct Table {
-    std::unique_ptr<Lane[]> lanes;
-    uint32_t lane_count = 0;
-
-    [[nodiscard]] bool is_idle() const;
-  };
+  using Lanes = std::vector<Lane>;  // of a table's shards
 
   Lane& lane_of(uint32_t table_id, uint32_t shard, uint32_t shard_count);
 
   const uint64_t client_id_;
-  std::unordered_map<uint32_t, Table> tables_;
+  std::unordered_map<uint32_t, Lanes> tables_;
   uint32_t last_id_ = 0;   // id of *last_
-  Table* last_ = nullptr;  // the table used last; null: none
+  Lanes* last_ = nullptr;  // the table used last; null: none
 };
 
 }  // namespace skua::kv

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/status/status.h"
+
 namespace skua::kv {
 namespace {
 
@@ -33,10 +35,10 @@ Judgement judge_reply(Repeat repeat, KvStatus status) {
   }
 }
 
-Judgement judge_failure(Repeat repeat, const CallFailure& failure) {
+Judgement judge_failure(Repeat repeat, const rpc::CallResult& failure) {
   const bool unknown = repeat != Repeat::kRead && failure.may_have_executed;
   Judgement judgement{.verdict = Verdict::kGiveUp, .may_have_been_applied = unknown};
-  switch (failure.code) {
+  switch (failure.status.code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kUnimplemented:
@@ -49,7 +51,7 @@ Judgement judge_failure(Repeat repeat, const CallFailure& failure) {
       break;
     default: break;
   }
-  const bool crowded = failure.code == absl::StatusCode::kResourceExhausted;
+  const bool crowded = failure.status.code() == absl::StatusCode::kResourceExhausted;
   judgement.session_suspect = !failure.from_peer && !crowded;
   judgement.refresh_map = judgement.session_suspect;
   if (!unknown || repeat == Repeat::kIdentified) judgement.verdict = Verdict::kRetry;

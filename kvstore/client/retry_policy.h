@@ -28,10 +28,10 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
 #include "kvstore/types/status.h"
 #include "rpc/base/clock.h"
 #include "rpc/base/rng.h"
+#include "rpc/endpoint.h"
 
 namespace skua::kv {
 
@@ -60,18 +60,11 @@ struct Judgement {
   friend bool operator==(const Judgement&, const Judgement&) = default;
 };
 
-/// How a call ended that got no reply of the key-value service (see rpc::CallResult).
-struct CallFailure {
-  absl::StatusCode code = absl::StatusCode::kUnknown;
-  bool from_peer = false;
-  bool may_have_executed = false;
-};
-
 /// What to do after a reply with `status`.
 [[nodiscard]] Judgement judge_reply(Repeat repeat, KvStatus status);
 
-/// What to do if no reply came. `failure.code` is not OK.
-[[nodiscard]] Judgement judge_failure(Repeat repeat, const CallFailure& failure);
+/// What to do if no reply of the key-value service came: `failure.status` is not OK.
+[[nodiscard]] Judgement judge_failure(Repeat repeat, const rpc::CallResult& failure);
 
 /// The pause before retry number `attempt` (1: the first retry). Random, uniform in [whole/2, whole], where whole =
 /// min(min_ns * 2^(attempt-1), max_ns); at least one nanosecond.

@@ -68,15 +68,13 @@ std::vector<TargetId> RouteTable::update(const control::ShardMap& map) {
       routes.shards.push_back(route);
     }
   }
-  std::sort(tables_.begin(), tables_.end(), [](const TableRoutes& a, const TableRoutes& b) { return a.name < b.name; });
+  std::ranges::sort(tables_, {}, &TableRoutes::name);
   return dead;
 }
 
 const TableRoutes* RouteTable::find_table(std::string_view name) {
   if (last_ != nullptr && last_->name == name) return last_;
-  const auto found =
-      std::lower_bound(tables_.begin(), tables_.end(), name,
-                       [](const TableRoutes& table, std::string_view wanted) { return table.name < wanted; });
+  const auto found = std::ranges::lower_bound(tables_, name, {}, &TableRoutes::name);
   if (found == tables_.end() || found->name != name) return nullptr;
   last_ = &*found;
   return last_;

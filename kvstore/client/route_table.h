@@ -79,6 +79,8 @@ class RouteTable {
   [[nodiscard]] std::vector<std::string> table_names() const;
 
   [[nodiscard]] const Target& target(TargetId id) const { return targets_[id]; }
+  /// Empty: kNoTarget.
+  [[nodiscard]] std::string describe(TargetId id) const { return id == kNoTarget ? "" : targets_[id].describe(); }
 
  private:
   TargetId target_of(const control::MapNode& node, uint32_t worker);

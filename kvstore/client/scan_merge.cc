@@ -46,16 +46,14 @@ absl::Status ScanMerge::add_page(uint32_t shard, ScanRows rows, bool has_more, s
   if (has_more && rows.size() == 0) {
     return absl::InternalError("a scan page without rows says that there are more");
   }
-  bool first = true;
   std::string_view previous = cursor.last_key;
-  const bool resumed = !cursor.token.empty();
+  bool comes_after_something = !cursor.token.empty();
   for (ScanRows walk = rows; auto row = walk.next();) {
-    const bool comes_after_something = resumed || !first;
     if (comes_after_something && row->key <= previous) {
       return absl::InternalError("a scan page's keys do not rise");
     }
     previous = row->key;
-    first = false;
+    comes_after_something = true;
   }
   cursor.last_key.assign(previous);
   cursor.rows = rows;
@@ -66,19 +64,13 @@ absl::Status ScanMerge::add_page(uint32_t shard, ScanRows rows, bool has_more, s
   return absl::OkStatus();
 }
 
-bool ScanMerge::advance(uint32_t shard) {
-  Cursor& cursor = cursors_[shard];
-  const std::optional<ScanRow> row = cursor.rows.next();
-  if (row.has_value()) cursor.first = *row;
-  return row.has_value();
-}
-
 void ScanMerge::settle(uint32_t shard) {
-  const auto later = [this](uint32_t a, uint32_t b) { return cursors_[a].first.key > cursors_[b].first.key; };
-  if (advance(shard)) {
+  Cursor& cursor = cursors_[shard];
+  if (const std::optional<ScanRow> row = cursor.rows.next(); row.has_value()) {
+    cursor.first = *row;
     heap_.push_back(shard);
-    std::push_heap(heap_.begin(), heap_.end(), later);
-  } else if (cursors_[shard].has_more) {
+    std::ranges::push_heap(heap_, later());
+  } else if (cursor.has_more) {
     ++missing_;
     wanted_.push_back(shard);
   }
@@ -93,8 +85,7 @@ std::optional<ScanRow> ScanMerge::next() {
     full_ = true;
     return std::nullopt;
   }
-  std::pop_heap(heap_.begin(), heap_.end(),
-                [this](uint32_t a, uint32_t b) { return cursors_[a].first.key > cursors_[b].first.key; });
+  std::ranges::pop_heap(heap_, later());
   heap_.pop_back();
   any_taken_ = true;
   bytes_left_ -= std::min(bytes, bytes_left_);

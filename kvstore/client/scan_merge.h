@@ -59,10 +59,13 @@ class ScanMerge {
     std::string last_key;
   };
 
-  /// Moves the cursor to its page's next row. False: the page is used up.
-  bool advance(uint32_t shard);
-  /// advance(), and puts the cursor where it belongs: into heap_, into wanted_, or, at its end, nowhere.
+  /// Moves the cursor to its page's next row, and puts it where it belongs: into heap_, into wanted_, or, at its end,
+  /// nowhere.
   void settle(uint32_t shard);
+  /// The order of heap_.
+  [[nodiscard]] auto later() const {
+    return [this](uint32_t a, uint32_t b) { return cursors_[a].first.key > cursors_[b].first.key; };
+  }
 
   std::vector<Cursor> cursors_;
   std::vector<uint32_t> heap_;    // shards whose cursor has a first row, the smallest key on top

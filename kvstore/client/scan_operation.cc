@@ -1,5 +1,6 @@
 #include "kvstore/client/scan_operation.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -41,30 +42,6 @@ absl::Status check_range(const ScanRange& range) {
 
 }  // namespace
 
-// --- One page
-
-absl::StatusOr<CallOperation::Request> ScanPage::encode(const Route& route, HeadBuffer&) {
-  const ScanRequest request = parent->request_of(*this, route);
-  const absl::StatusOr<ByteSpan> head = encode_scan(request, runner->scratch(scan_bytes(request)));
-  if (!head.ok()) return head.status();
-  return Request{*head};
-}
-
-void ScanPage::on_reply(rpc::Lease&& lease) {
-  const absl::StatusOr<ScanReply> reply = decode_scan_reply(lease.bytes());
-  if (!reply.ok()) return runner->on_malformed(*this, reply.status());
-  if (!runner->is_answer(*this, reply->head)) return;
-  if (absl::Status status = parent->add_page(*this, *reply, std::move(lease)); !status.ok()) {
-    runner->on_malformed(*this, status);
-  }
-}
-
-void ScanPage::finish(Outcome&& outcome) {
-  parent->page_failed(*this, std::move(outcome));
-}
-
-// --- All of it
-
 absl::Status ScanOperation::accept(const ScanCall& call, ScanCallback&& callback) {
   method = Method::kScan;
   if (absl::Status status = check_read_of_many(method, call.options); !status.ok()) return status;
@@ -72,16 +49,19 @@ absl::Status ScanOperation::accept(const ScanCall& call, ScanCallback&& callback
   start_.assign(call.range.start);
   end_.assign(call.range.end);
   limit_ = call.range.limit;
-  wants_marks_ = call.options.with_mark;
-  keys_only_ = call.range.keys_only;
-  count_only_ = call.range.count_only;
+  request_ = {.start_key = start_,
+              .end_key = end_,
+              .bytes_max = kScanPageBytes,
+              .wants_marks = call.options.with_mark,
+              .keys_only = call.range.keys_only,
+              .count_only = call.range.count_only};
   done_ = std::move(callback);
   return absl::OkStatus();
 }
 
 void ScanOperation::divide(const KeyPlacement& placement) {
   const uint32_t shard_count = placement.shard_count;
-  if (count_only_) {
+  if (request_.count_only) {
     tokens_.assign(shard_count, std::string());
     uncounted_.resize(shard_count);
     std::iota(uncounted_.begin(), uncounted_.end(), 0);
@@ -92,55 +72,50 @@ void ScanOperation::divide(const KeyPlacement& placement) {
 
 bool ScanOperation::start_part() {
   if (!failure.ok()) return false;
-  if (count_only_) {
-    if (uncounted_.empty()) return false;
-    const uint32_t shard_to_count = uncounted_.back();
+  std::optional<uint32_t> of_shard;
+  if (!request_.count_only) {
+    while (const std::optional<ScanRow> row = merge_.next()) {
+      result_.rows.push_back({row->key, as_string_view(row->value), row->version, row->mark});
+    }
+    of_shard = merge_.next_wanted();
+  } else if (!uncounted_.empty()) {
+    of_shard = uncounted_.back();
     uncounted_.pop_back();
-    start_page(shard_to_count);
-    return true;
   }
-  while (const std::optional<ScanRow> row = merge_.next()) {
-    result_.rows.push_back({row->key, as_string_view(row->value), row->version, row->mark});
-  }
-  const std::optional<uint32_t> of_shard = merge_.next_wanted();
   if (!of_shard.has_value()) return false;
-  start_page(*of_shard);
+  const bool without_values = request_.keys_only || request_.count_only;
+  ask(0, *of_shard, (request_.wants_marks ? kFeatureMarks : 0) | (without_values ? kFeatureScanKeys : 0));
   return true;
 }
 
-void ScanOperation::start_page(uint32_t of_shard) {
-  ScanPage& page = runner->pools().scan_pages.take();
-  page.parent = this;
-  page.features = (wants_marks_ ? kFeatureMarks : 0) | (keys_only_ || count_only_ ? kFeatureScanKeys : 0);
-  run_part(page, Method::kScan, of_shard);
+absl::StatusOr<ByteSpan> ScanOperation::encode_part(const OperationPart& page, const Route& route) {
+  ScanRequest request = request_;
+  request.route = route;
+  request.rows_max = request.count_only ? uint32_t{kScanRowsMax} : merge_.page_rows();
+  request.resume_token = request.count_only ? tokens_[page.shard] : merge_.resume_token(page.shard);
+  return encode_scan(request, runner->scratch(scan_bytes(request)));
 }
 
-ScanRequest ScanOperation::request_of(const ScanPage& page, const Route& route) const {
-  ScanRequest request;
-  request.route = route;
-  request.start_key = start_;
-  request.end_key = end_;
-  request.rows_max = count_only_ ? uint32_t{kScanRowsMax} : merge_.page_rows();
-  request.bytes_max = kScanPageBytes;
-  request.resume_token = count_only_ ? tokens_[page.shard] : merge_.resume_token(page.shard);
-  request.wants_marks = wants_marks_;
-  request.keys_only = keys_only_;
-  request.count_only = count_only_;
-  return request;
+absl::Status ScanOperation::take_reply(OperationPart& page, rpc::Lease&& lease) {
+  const absl::StatusOr<ScanReply> reply = decode_scan_reply(lease.bytes());
+  if (!reply.ok()) return reply.status();
+  if (!runner->is_answer(page, reply->head)) return absl::OkStatus();
+  absl::Status status = request_.count_only ? add_count(page, *reply) : add_rows(page, *reply, std::move(lease));
+  if (status.ok()) part_ended(page);
+  return status;
 }
 
 /// A count of a large table has very many pages, so one token is kept for each shard: the greatest covers them all.
 void ScanOperation::note_count_token(uint32_t shard, const Token& token) {
-  for (Token& kept : result_.tokens) {
-    if (kept.shard != shard) continue;
-    const bool is_later = std::pair(token.epoch, token.index) > std::pair(kept.epoch, kept.index);
-    if (is_later) kept = token;
-    return;
+  const auto kept = std::ranges::find(result_.tokens, shard, &Token::shard);
+  if (kept == result_.tokens.end()) {
+    result_.tokens.push_back(token);
+  } else if (std::pair(token.epoch, token.index) > std::pair(kept->epoch, kept->index)) {
+    *kept = token;
   }
-  result_.tokens.push_back(token);
 }
 
-absl::Status ScanOperation::add_count(ScanPage& page, const ScanReply& reply) {
+absl::Status ScanOperation::add_count(const OperationPart& page, const ScanReply& reply) {
   if (reply.rows.size() > 0) return absl::InternalError("a scan page has rows that were only to be counted");
   // Otherwise a faulty node could keep the operation going in circles, or make up any count.
   if (reply.has_more && !reply.is_count) return absl::InternalError("a scan page that counted nothing has more");
@@ -153,25 +128,17 @@ absl::Status ScanOperation::add_count(ScanPage& page, const ScanReply& reply) {
     tokens_[page.shard].assign(reply.resume_token);
     uncounted_.push_back(page.shard);
   }
-  part_ended(page);
   return absl::OkStatus();
 }
 
-absl::Status ScanOperation::add_page(ScanPage& page, const ScanReply& reply, rpc::Lease&& lease) {
-  if (count_only_) return add_count(page, reply);
+absl::Status ScanOperation::add_rows(const OperationPart& page, const ScanReply& reply, rpc::Lease&& lease) {
   if (reply.is_count) return absl::InternalError("a scan page has a count in the place of its rows");
   absl::Status status = merge_.add_page(page.shard, reply.rows, reply.has_more, reply.resume_token);
   if (!status.ok()) return status;
   result_.tokens.push_back(page.token_of(reply.head));
   const std::string_view all = as_string_view(lease.bytes());
   result_.memory.emplace_back(all, std::move(lease));
-  part_ended(page);
   return absl::OkStatus();
-}
-
-void ScanOperation::page_failed(ScanPage& page, Outcome&& outcome) {
-  note_failure(std::move(outcome));
-  part_ended(page);
 }
 
 void ScanOperation::finish(Outcome&& outcome) {
@@ -179,25 +146,27 @@ void ScanOperation::finish(Outcome&& outcome) {
   result_.has_more = false;
   result_.next_start.clear();
   if (!result_.ok()) {
-    result_.rows.clear();
-    result_.tokens.clear();
-    result_.memory.clear();
-    result_.count = 0;
-  } else if (!count_only_ && merge_.has_more()) {
+    clear_rows();
+  } else if (!request_.count_only && merge_.has_more()) {
     result_.next_start = key_after(result_.rows.back().key);
     result_.has_more = !result_.next_start.empty();
   }
-  ScanCallback callback = std::move(done_);
   hold();  // the result is in here, and end() drops a hold
-  runner->end(*this, result_);
-  callback(std::move(result_));
-  // NOLINTNEXTLINE(bugprone-use-after-move): clears what the callback left in it
+  runner->end(*this, done_, std::move(result_));
+  drop();
+}
+
+void ScanOperation::clear_rows() {
   result_.rows.clear();
   result_.count = 0;
   result_.tokens.clear();
   result_.memory.clear();
+}
+
+void ScanOperation::reset() {
+  PartedOperation::reset();
+  clear_rows();
   static_cast<Outcome&>(result_) = Outcome();
-  drop();
 }
 
 }  // namespace skua::kv

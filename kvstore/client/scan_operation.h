@@ -12,45 +12,31 @@
 
 namespace skua::kv {
 
-class ScanOperation;
-
-/// Reads one page of one shard.
-class ScanPage final : public CallOperation {
- public:
-  [[nodiscard]] absl::StatusOr<Request> encode(const Route& route, HeadBuffer& buffer) override;
-  void on_reply(rpc::Lease&& reply) override;
-  void finish(Outcome&& outcome) override;
-
-  ScanOperation* parent = nullptr;
-};
-
 class ScanOperation final : public PartedOperation {
  public:
   /// INVALID_ARGUMENT: a limit is passed, or an option is set that only GET takes.
   [[nodiscard]] absl::Status accept(const ScanCall& call, ScanCallback&& callback);
   void finish(Outcome&& outcome) override;
 
-  // For the pages.
-  [[nodiscard]] ScanRequest request_of(const ScanPage& page, const Route& route) const;
-  /// INTERNAL: the page is malformed.
-  [[nodiscard]] absl::Status add_page(ScanPage& page, const ScanReply& reply, rpc::Lease&& lease);
-  void page_failed(ScanPage& page, Outcome&& outcome);
+  // For the parts, which read one page each.
+  [[nodiscard]] absl::StatusOr<ByteSpan> encode_part(const OperationPart& page, const Route& route) override;
+  [[nodiscard]] absl::Status take_reply(OperationPart& page, rpc::Lease&& lease) override;
 
  protected:
   void divide(const KeyPlacement& placement) override;
   bool start_part() override;
+  void reset() override;
 
  private:
-  void start_page(uint32_t of_shard);
   void note_count_token(uint32_t shard, const Token& token);
-  [[nodiscard]] absl::Status add_count(ScanPage& page, const ScanReply& reply);
+  [[nodiscard]] absl::Status add_count(const OperationPart& page, const ScanReply& reply);
+  [[nodiscard]] absl::Status add_rows(const OperationPart& page, const ScanReply& reply, rpc::Lease&& lease);
+  void clear_rows();
 
   std::string start_;
   std::string end_;
   uint32_t limit_ = 0;
-  bool wants_marks_ = false;
-  bool keys_only_ = false;
-  bool count_only_ = false;
+  ScanRequest request_;  // what all pages' have in common; views into start_ and end_
   // If it only counts:
   std::vector<std::string> tokens_;  // of each shard: where its next page starts
   std::vector<uint32_t> uncounted_;  // shards of which a page is to be asked for

@@ -6,14 +6,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/client/client_limits.h"
+#include "kvstore/client/operation_runner.h"
 #include "kvstore/client/retry_policy.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
 
-Sessions::Sessions(SessionHost& host, rpc::Endpoint& endpoint, ClusterAccess& cluster, const RouteTable& routes,
+Sessions::Sessions(OperationRunner& runner, rpc::Endpoint& endpoint, ClusterAccess& cluster, const RouteTable& routes,
                    ClientCounters& counters, uint64_t seed)
-    : host_(host), endpoint_(endpoint), cluster_(cluster), routes_(routes), counters_(counters), rng_(seed) {
+    : runner_(runner), endpoint_(endpoint), cluster_(cluster), routes_(routes), counters_(counters), rng_(seed) {
   endpoint_.on_session_event([this](const rpc::SessionEvent& event) { on_event(event); });
 }
 
@@ -40,19 +41,15 @@ TimeNs Sessions::ensure_open(TargetId target, TimeNs now) {
   entry.state = State::kDescribing;
   entry.opening = ++openings_;
   entry.retry_at_ns = now + 3 * kBootstrapTimeoutNs;
-  describe(target);
-  return entry.retry_at_ns;
-}
-
-void Sessions::describe(TargetId target) {
   const Target& whom = routes_.target(target);
   cluster_.describe(whom.grpc_address, routes_.cluster_id(), kBootstrapTimeoutNs,
-                    [this, target, opening = entries_[target].opening,
+                    [this, target, opening = entry.opening,
                      mailbox = endpoint_.mailbox()](absl::StatusOr<control::NodeDescription> node) {
                       // A full mailbox drops the result. The opening then times out.
                       static_cast<void>(mailbox->post(
                           [this, target, opening, node = std::move(node)] { on_described(target, opening, node); }));
                     });
+  return entry.retry_at_ns;
 }
 
 void Sessions::on_described(TargetId target, uint64_t opening, const absl::StatusOr<control::NodeDescription>& node) {
@@ -88,14 +85,13 @@ void Sessions::on_described(TargetId target, uint64_t opening, const absl::Statu
   entry.state = State::kAwaiting;
   entry.session = offer->session;
 
-  control::OpenSessionRequest request;
-  request.grpc_address = whom.grpc_address;
-  request.cluster_id = routes_.cluster_id();
-  request.node_uuid = whom.node_uuid;
-  request.incarnation = whom.incarnation;
-  request.worker = whom.worker;
-  request.transport = {self.transport, self.encode()};
-  request.offer = std::move(offer->bytes);
+  const control::OpenSessionRequest request{.grpc_address = whom.grpc_address,
+                                            .cluster_id = routes_.cluster_id(),
+                                            .node_uuid = whom.node_uuid,
+                                            .incarnation = whom.incarnation,
+                                            .worker = whom.worker,
+                                            .transport = {self.transport, self.encode()},
+                                            .offer = std::move(offer->bytes)};
   cluster_.open_session(request, kBootstrapTimeoutNs,
                         [this, target, opening, mailbox = endpoint_.mailbox()](absl::StatusOr<std::string> answer) {
                           static_cast<void>(mailbox->post([this, target, opening, answer = std::move(answer)] {
@@ -118,7 +114,7 @@ void Sessions::on_answered(TargetId target, uint64_t opening, const absl::Status
   entry.state = State::kOpen;
   entry.last_error = absl::OkStatus();
   ++counters_.sessions_opened;
-  host_.session_ready(target);
+  runner_.session_changed(target);
 }
 
 // --- Losing
@@ -130,7 +126,7 @@ void Sessions::fail(TargetId target, const absl::Status& why) {
   entry.last_error = why;
   ++counters_.session_open_failures;
   cluster_.hurry();
-  host_.session_failed(target, absl::Status(why.code(), absl::StrCat("no session: ", why.message())));
+  runner_.session_failed(target, absl::Status(why.code(), absl::StrCat("no session: ", why.message())));
 }
 
 void Sessions::lose(Entry& entry) {
@@ -168,7 +164,7 @@ void Sessions::call_ended(TargetId target, rpc::SessionId session, bool heard) {
   }
   if (!entry.suspect || entry.calls > 0) return;
   lose(entry);
-  host_.session_lost(target);
+  runner_.session_changed(target);
 }
 
 void Sessions::drop(TargetId target) {
@@ -177,20 +173,20 @@ void Sessions::drop(TargetId target) {
   if (entry.state == State::kOpen) ++counters_.sessions_lost;
   reset(entry);
   entry.failures = 0;
-  host_.session_lost(target);
+  runner_.session_changed(target);
 }
 
 void Sessions::on_event(const rpc::SessionEvent& event) {
-  const bool gone = event.kind == rpc::SessionEvent::Kind::kBroken || event.kind == rpc::SessionEvent::Kind::kClosed;
-  if (!gone) return;
+  using Kind = rpc::SessionEvent::Kind;
+  if (event.kind != Kind::kBroken && event.kind != Kind::kClosed) return;
   for (TargetId target = 0; target < entries_.size(); ++target) {
     Entry& entry = entries_[target];
     if (entry.session != event.session) continue;
     // Gives the session up: the engine would reconnect to the old address, and a restarted node may have another one.
-    if (event.kind == rpc::SessionEvent::Kind::kClosed) entry.session = {};
+    if (event.kind == Kind::kClosed) entry.session = {};
     lose(entry);
     cluster_.hurry();
-    host_.session_lost(target);
+    runner_.session_changed(target);
     return;
   }
 }

@@ -29,24 +29,13 @@
 
 namespace skua::kv {
 
-/// Gets the events of Sessions, on the client's thread. It may call ensure_open() and start calls from inside an event.
-class SessionHost {
- public:
-  /// A session with the target is open.
-  virtual void session_ready(TargetId target) = 0;
-  /// An opening failed. The next opening is possible after a pause.
-  virtual void session_failed(TargetId target, const absl::Status& why) = 0;
-  /// A session is gone. ensure_open() opens a new one: at once or, if the session had answered nothing, after a pause.
-  virtual void session_lost(TargetId target) = 0;
+class OperationRunner;
 
- protected:
-  ~SessionHost() = default;
-};
-
-/// Thread: the endpoint's. All constructor arguments must outlive this object.
+/// Tells the runner of its events, on the client's thread. The runner may call ensure_open() and start calls from inside
+/// an event. Thread: the endpoint's. All constructor arguments must outlive this object.
 class Sessions {
  public:
-  Sessions(SessionHost& host, rpc::Endpoint& endpoint, ClusterAccess& cluster, const RouteTable& routes,
+  Sessions(OperationRunner& runner, rpc::Endpoint& endpoint, ClusterAccess& cluster, const RouteTable& routes,
            ClientCounters& counters, uint64_t seed);
 
   [[nodiscard]] bool is_open(TargetId target) const {
@@ -59,7 +48,7 @@ class Sessions {
   [[nodiscard]] const absl::Status& last_error(TargetId target) const { return entries_[target].last_error; }
 
   /// Starts to open a session unless one is open, is being opened, or pauses after a failure. Returns the time at which
-  /// to call this again at the latest. If something changes before that time, the host is told.
+  /// to call this again at the latest. If something changes before that time, the runner is told.
   TimeNs ensure_open(TargetId target, TimeNs now);
 
   /// What the node knows that the target's session is with.
@@ -96,7 +85,6 @@ class Sessions {
     absl::Status last_error;
   };
 
-  void describe(TargetId target);
   void on_described(TargetId target, uint64_t opening, const absl::StatusOr<control::NodeDescription>& node);
   void on_answered(TargetId target, uint64_t opening, const absl::StatusOr<std::string>& answer);
   void on_event(const rpc::SessionEvent& event);
@@ -109,7 +97,7 @@ class Sessions {
   void reset(Entry& entry);
   Entry& entry_of(TargetId target);
 
-  SessionHost& host_;
+  OperationRunner& runner_;
   rpc::Endpoint& endpoint_;
   ClusterAccess& cluster_;
   const RouteTable& routes_;

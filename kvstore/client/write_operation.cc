@@ -96,9 +96,7 @@ absl::StatusOr<CallOperation::Request> WriteOperation::encode(const Route& route
   const ByteSpan bytes = as_byte_span(body());
   const Mutation mutation{*kind,  create_if_missing_, condition_, key_,      bytes, ttl_ms_,
                           delta_, keep_ttl_,          mark_,      edits_row_};
-  const absl::StatusOr<ByteSpan> head = encode_mutation_head({route, mutation, id, durability_}, buffer);
-  if (!head.ok()) return head.status();
-  return Request{*head, bytes};
+  return request_of(encode_mutation_head({route, mutation, id, durability_}, buffer), bytes);
 }
 
 void WriteOperation::on_reply(rpc::Lease&& lease) {
@@ -128,19 +126,11 @@ void WriteOperation::on_reply(rpc::Lease&& lease) {
   } else if (head.status != KvStatus::kOk) {
     result.status = make_answer_status(*this, condition_, head);
   }
-  finish_with(std::move(result));
+  runner->end(*this, done_, std::move(result));
 }
 
 void WriteOperation::finish(Outcome&& outcome) {
-  WriteResult result;
-  static_cast<Outcome&>(result) = std::move(outcome);
-  finish_with(std::move(result));
-}
-
-void WriteOperation::finish_with(WriteResult&& result) {
-  WriteCallback callback = std::move(done_);
-  runner->end(*this, result);
-  callback(std::move(result));
+  runner->end(*this, done_, failed<WriteResult>(std::move(outcome)));
 }
 
 }  // namespace skua::kv

@@ -31,7 +31,6 @@ class WriteOperation final : public NumberedOperation {
   absl::Status take_fields(std::span<const FieldUpdate> fields);
   /// The bytes that follow the request's head: a value, or the fields of a PATCH.
   [[nodiscard]] std::string_view body() const { return payload_.empty() ? value_.bytes() : std::string_view(payload_); }
-  void finish_with(WriteResult&& result);
 
   KeyText key_;
   Condition condition_;

@@ -1,21 +1,19 @@
 #include "kvstore/peers/peer_identity.h"
 
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "control/core/uuid.h"
 
 namespace skua::kv {
 
 absl::StatusOr<rpc::Uuid> parse_uuid(const std::string& text) {
   if (!control::is_uuid(text)) return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not a uuid"));
+  const std::string bytes = absl::HexStringToBytes(absl::StrReplaceAll(text, {{"-", ""}}));
   rpc::Uuid uuid;
-  size_t digit = 0;
-  for (const char c : text) {
-    if (c == '-') continue;
-    const int value = c <= '9' ? c - '0' : c - 'a' + 10;
-    uint8_t& byte = uuid.bytes[digit / 2];
-    byte = static_cast<uint8_t>(byte << 4 | value);
-    ++digit;
-  }
+  std::ranges::copy(bytes, uuid.bytes.begin());
   return uuid;
 }
 

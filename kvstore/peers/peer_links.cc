@@ -44,8 +44,6 @@ PeerLinks::PeerLinks(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, PeerLink
   });
 }
 
-PeerLinks::~PeerLinks() = default;
-
 // --- Nodes
 
 absl::Status PeerLinks::set_peer(const PeerInfo& info) {
@@ -120,14 +118,13 @@ void PeerLinks::on_described(PeerAddress peer, uint64_t opening, const absl::Sta
   link->state = State::kAwaiting;
   link->session = offer->session;
 
-  control::OpenSessionRequest request;
-  request.grpc_address = whom.grpc_address;
-  request.cluster_id = options_.cluster_id;
-  request.node_uuid = whom.uuid;
-  request.incarnation = whom.incarnation;
-  request.worker = peer.worker;
-  request.transport = {self.transport, self.encode()};
-  request.offer = std::move(offer->bytes);
+  const control::OpenSessionRequest request{.grpc_address = whom.grpc_address,
+                                            .cluster_id = options_.cluster_id,
+                                            .node_uuid = whom.uuid,
+                                            .incarnation = whom.incarnation,
+                                            .worker = peer.worker,
+                                            .transport = {self.transport, self.encode()},
+                                            .offer = std::move(offer->bytes)};
   bootstrap_.open_session(
       request, [this, peer, opening, mailbox = endpoint_.mailbox()](absl::StatusOr<control::OpenSessionAnswer> answer) {
         static_cast<void>(
@@ -238,7 +235,7 @@ rpc::MessagePtr PeerLinks::make_frame(const ReplicaEnvelope& envelope, const Rep
   return made;
 }
 
-PeerLinks::Link* PeerLinks::find(PeerAddress peer) {
+const PeerLinks::Link* PeerLinks::find(PeerAddress peer) const {
   const auto found = links_.find(peer);
   return found == links_.end() ? nullptr : &found->second;
 }
@@ -268,28 +265,24 @@ PeerLinks::Link* PeerLinks::ready_link(PeerAddress to, size_t bytes) {
 }
 
 bool PeerLinks::has_room(PeerAddress to, size_t bytes) const {
-  const auto found = links_.find(to);
-  if (found == links_.end() || found->second.state != State::kOpen) return false;
-  const Link& link = found->second;
+  const Link* const link = find(to);
+  if (link == nullptr || link->state != State::kOpen) return false;
   // Small frames ignore the limit on bytes, so that heartbeats do not wait for data: a node without heartbeats looks
   // dead to its peers.
-  const bool fits = bytes <= kFrameBytesMax || link.bytes + bytes <= options_.bytes_max;
-  return link.requests == 0 || (link.requests < link.requests_max(options_) && fits);
+  const bool fits = bytes <= kFrameBytesMax || link->bytes + bytes <= options_.bytes_max;
+  return link->requests == 0 || (link->requests < link->requests_max(options_) && fits);
 }
 
 bool PeerLinks::send(PeerAddress to, rpc::MessagePtr frame) {
-  if (!frame) return false;
-  return start_call(to, Method::kReplicate, std::move(frame), options_.timeout_ns, {}, Kind::kFrame);
+  Link* const link = frame ? ready_link(to, frame->size()) : nullptr;
+  return link != nullptr &&
+         start_call(*link, to, Method::kReplicate, std::move(frame), options_.timeout_ns, {}, Kind::kFrame);
 }
 
 bool PeerLinks::call(PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns, DoneFn done) {
-  return start_call(to, method, std::move(request), timeout_ns, std::move(done), Kind::kRequest);
-}
-
-bool PeerLinks::start_call(PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns, DoneFn done,
-                           Kind kind) {
   Link* const link = ready_link(to, request->size());
-  return link != nullptr && start_call(*link, to, method, std::move(request), timeout_ns, std::move(done), kind);
+  return link != nullptr &&
+         start_call(*link, to, method, std::move(request), timeout_ns, std::move(done), Kind::kRequest);
 }
 
 bool PeerLinks::start_call(Link& link, PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns,
@@ -316,7 +309,6 @@ bool PeerLinks::start_call(Link& link, PeerAddress to, Method method, rpc::Messa
   ++(kind == Kind::kQuestion ? link.questions : link.requests);
   link.bytes += bytes;
   ++counters_.messages_sent;
-  counters_.bytes_sent += bytes;
   return true;
 }
 
@@ -458,14 +450,14 @@ void PeerLinks::close_all() {
 }
 
 bool PeerLinks::is_open(PeerAddress peer) const {
-  const auto found = links_.find(peer);
-  return found != links_.end() && found->second.state == State::kOpen;
+  const Link* const link = find(peer);
+  return link != nullptr && link->state == State::kOpen;
 }
 
 absl::Status PeerLinks::last_error(PeerAddress peer) const {
   if (absl::Status status = peers_.check(peer); !status.ok()) return status;
-  const auto found = links_.find(peer);
-  return found == links_.end() ? absl::OkStatus() : found->second.last_error;
+  const Link* const link = find(peer);
+  return link == nullptr ? absl::OkStatus() : link->last_error;
 }
 
 std::vector<std::string> PeerLinks::refusals() const {

@@ -112,7 +112,6 @@ struct PeerLinksOptions {
 
 struct PeerLinksCounters {
   uint64_t messages_sent = 0;
-  uint64_t bytes_sent = 0;
   uint64_t messages_received = 0;
   uint64_t replies_received = 0;
   // Messages that were not sent.
@@ -139,7 +138,6 @@ class PeerLinks {
 
   /// Registers the handlers of REPLICATE and VOUCH. `host` and `bootstrap` outlive the endpoint.
   PeerLinks(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, PeerLinksHost& host, const PeerLinksOptions& options);
-  ~PeerLinks();
   PeerLinks(const PeerLinks&) = delete;
   PeerLinks& operator=(const PeerLinks&) = delete;
 
@@ -239,12 +237,11 @@ class PeerLinks {
   [[nodiscard]] TimeNs run_link(PeerAddress peer, Link& link, TimeNs now);
 
   // Sending and receiving
-  [[nodiscard]] Link* find(PeerAddress peer);
+  [[nodiscard]] const Link* find(PeerAddress peer) const;
+  [[nodiscard]] Link* find(PeerAddress peer) { return const_cast<Link*>(std::as_const(*this).find(peer)); }
   /// Marks the link as wanted, so that tick() opens it. Creates it if needed.
   Link& want(PeerAddress to);
   [[nodiscard]] Link* ready_link(PeerAddress to, size_t bytes);
-  [[nodiscard]] bool start_call(PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns,
-                                DoneFn done, Kind kind);
   [[nodiscard]] bool start_call(Link& link, PeerAddress to, Method method, rpc::MessagePtr request,
                                 DurationNs timeout_ns, DoneFn done, Kind kind);
   void on_done(Pending& pending, rpc::CallResult&& result);

@@ -15,7 +15,7 @@ TEST(KeyTextTest, KeepsKeysOfAllSizes) {
     key.assign(text);
     EXPECT_EQ(key.view(), text);
   }
-  key.clear();
+  key.assign("");
   EXPECT_EQ(std::string_view(key), "");
 }
 

@@ -10,6 +10,11 @@ constexpr Repeat kWrite = Repeat::kUnidentified;
 constexpr Repeat kIdentified = Repeat::kIdentified;
 constexpr Repeat kAll[] = {kRead, kWrite, kIdentified};
 
+rpc::CallResult failed_call(absl::StatusCode code, bool from_peer, bool may_have_executed) {
+  return {
+      .status = absl::Status(code, ""), .response = {}, .from_peer = from_peer, .may_have_executed = may_have_executed};
+}
+
 TEST(JudgeReply, AnswersAreAnswers) {
   for (KvStatus status :
        {KvStatus::kOk, KvStatus::kNotFound, KvStatus::kAlreadyExists, KvStatus::kVersionMismatch, KvStatus::kNotARow,
@@ -58,7 +63,7 @@ TEST(JudgeReply, FailedStorageMayHaveApplied) {
 TEST(JudgeFailure, RepeatsAnIdentifiedWriteLikeARead) {
   for (int code = 1; code <= 16; ++code) {
     for (bool from_peer : {false, true}) {
-      const CallFailure failure{static_cast<absl::StatusCode>(code), from_peer, true};
+      const rpc::CallResult failure = failed_call(static_cast<absl::StatusCode>(code), from_peer, true);
       const Judgement judgement = judge_failure(kIdentified, failure);
       EXPECT_EQ(judgement.verdict, judge_failure(kRead, failure).verdict) << code;
       EXPECT_TRUE(judgement.may_have_been_applied) << code;
@@ -71,7 +76,7 @@ TEST(JudgeFailure, RepeatsAnIdentifiedWriteLikeARead) {
 TEST(JudgeFailure, NeverRepeatsAWriteThatMayHaveRun) {
   for (int code = 1; code <= 16; ++code) {
     for (bool from_peer : {false, true}) {
-      const CallFailure failure{static_cast<absl::StatusCode>(code), from_peer, true};
+      const rpc::CallResult failure = failed_call(static_cast<absl::StatusCode>(code), from_peer, true);
       const Judgement judgement = judge_failure(kWrite, failure);
       EXPECT_EQ(judgement.verdict, Verdict::kGiveUp) << code;
       EXPECT_TRUE(judgement.may_have_been_applied) << code;
@@ -82,7 +87,7 @@ TEST(JudgeFailure, NeverRepeatsAWriteThatMayHaveRun) {
 TEST(JudgeFailure, NothingIsUncertainThatDidNotRun) {
   for (int code = 1; code <= 16; ++code) {
     for (Repeat repeat : kAll) {
-      const CallFailure failure{static_cast<absl::StatusCode>(code), false, false};
+      const rpc::CallResult failure = failed_call(static_cast<absl::StatusCode>(code), false, false);
       EXPECT_FALSE(judge_failure(repeat, failure).may_have_been_applied) << code;
     }
   }
@@ -91,23 +96,25 @@ TEST(JudgeFailure, NothingIsUncertainThatDidNotRun) {
 TEST(JudgeFailure, LostSessionsRetryAndAreSuspect) {
   for (absl::StatusCode code :
        {absl::StatusCode::kUnavailable, absl::StatusCode::kAborted, absl::StatusCode::kCancelled}) {
-    const Judgement read = judge_failure(kRead, {code, false, true});
+    const Judgement read = judge_failure(kRead, failed_call(code, false, true));
     EXPECT_EQ(read.verdict, Verdict::kRetry);
     EXPECT_TRUE(read.session_suspect);
-    EXPECT_EQ(judge_failure(kWrite, {code, false, false}).verdict, Verdict::kRetry);
+    EXPECT_EQ(judge_failure(kWrite, failed_call(code, false, false)).verdict, Verdict::kRetry);
   }
 }
 
 TEST(JudgeFailure, AFullQueueSaysNothingAgainstTheSession) {
-  const Judgement judgement = judge_failure(kRead, {absl::StatusCode::kResourceExhausted, false, false});
+  const Judgement judgement = judge_failure(kRead, failed_call(absl::StatusCode::kResourceExhausted, false, false));
   EXPECT_EQ(judgement.verdict, Verdict::kRetry);
   EXPECT_FALSE(judgement.session_suspect);
 }
 
 TEST(JudgeFailure, DeadlineAndBadArgumentsEndIt) {
-  EXPECT_EQ(judge_failure(kRead, {absl::StatusCode::kDeadlineExceeded, false, true}).verdict, Verdict::kGiveUp);
-  EXPECT_EQ(judge_failure(kRead, {absl::StatusCode::kInvalidArgument, false, false}).verdict, Verdict::kGiveUp);
-  EXPECT_EQ(judge_failure(kRead, {absl::StatusCode::kInternal, true, true}).verdict, Verdict::kGiveUp);
+  EXPECT_EQ(judge_failure(kRead, failed_call(absl::StatusCode::kDeadlineExceeded, false, true)).verdict,
+            Verdict::kGiveUp);
+  EXPECT_EQ(judge_failure(kRead, failed_call(absl::StatusCode::kInvalidArgument, false, false)).verdict,
+            Verdict::kGiveUp);
+  EXPECT_EQ(judge_failure(kRead, failed_call(absl::StatusCode::kInternal, true, true)).verdict, Verdict::kGiveUp);
 }
 
 TEST(RetryPause, DoublesWithJitterUpToItsMaximum) {
