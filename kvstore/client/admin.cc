@@ -40,15 +40,15 @@ Admin::~Admin() = default;
 
 absl::StatusOr<CreatedTable> Admin::create_table(const NewTable& table) {
   if (!impl_->usable.ok()) return impl_->usable;
-  control::CreateTableOptions options;
-  options.name = table.name;
-  options.shard_count = table.shard_count;
-  options.if_not_exists = table.if_not_exists;
-  options.replicas = table.replicas;
-  options.min_insync = table.min_insync;
-  options.read_anywhere = table.read_anywhere;
-  options.hash_tags = table.hash_tags;
-  options.wait_ready_ms = static_cast<uint32_t>(std::clamp<int64_t>(table.wait_ready.count(), 0, 3'600'000));
+  const control::CreateTableOptions options{
+      .name = table.name,
+      .shard_count = table.shard_count,
+      .if_not_exists = table.if_not_exists,
+      .wait_ready_ms = static_cast<uint32_t>(std::clamp<int64_t>(table.wait_ready.count(), 0, 3'600'000)),
+      .replicas = table.replicas,
+      .min_insync = table.min_insync,
+      .read_anywhere = table.read_anywhere,
+      .hash_tags = table.hash_tags};
   absl::StatusOr<control::CreatedTable> made = impl_->client.create_table(options);
   if (!made.ok()) return made.status();
   return CreatedTable{info_of(made->table), made->created, made->ready, std::move(made->waiting_for)};

@@ -49,7 +49,6 @@ class CallsInFlight {
  public:
   using List = IntrusiveList<CallOperation, &CallOperation::call_hook>;
 
-  [[nodiscard]] bool empty() const { return calls_.empty(); }
   void started(CallOperation& operation) { calls_.push_back(operation); }
   static void ended(CallOperation& operation) { operation.call_hook.unlink(); }
 

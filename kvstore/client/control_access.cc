@@ -18,11 +18,8 @@ class ControlAccess final : public ClusterAccess {
   ~ControlAccess() override { stop(); }
 
   void start(MapFn on_map) override {
-    control::ShardMapCacheOptions options;
-    options.control_address = control_address_;
-    options.credentials = credentials_;
-    options.on_change = std::move(on_map);
-    map_ = std::make_unique<control::ShardMapCache>(std::move(options));
+    map_ = std::make_unique<control::ShardMapCache>(control::ShardMapCacheOptions{
+        .control_address = control_address_, .credentials = credentials_, .on_change = std::move(on_map)});
     map_->start();
   }
 

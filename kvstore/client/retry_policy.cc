@@ -5,11 +5,6 @@
 #include "absl/status/status.h"
 
 namespace skua::kv {
-namespace {
-
-constexpr Judgement kAnswered{.verdict = Verdict::kAnswer};
-
-}  // namespace
 
 Judgement judge_reply(Repeat repeat, KvStatus status) {
   const bool is_write = repeat != Repeat::kRead;
@@ -30,7 +25,7 @@ Judgement judge_reply(Repeat repeat, KvStatus status) {
     case KvStatus::kIsARow:
     case KvStatus::kNotANumber:
     case KvStatus::kCounterOverflow:
-    case KvStatus::kBehindToken: return kAnswered;
+    case KvStatus::kBehindToken: return {.verdict = Verdict::kAnswer};
     default: return {.verdict = Verdict::kGiveUp, .may_have_been_applied = is_write && !certainly_not_applied(status)};
   }
 }
