@@ -41,7 +41,7 @@ class PartedOperation : public Operation {
   /// The part's request, in the runner's scratch memory.
   [[nodiscard]] virtual absl::StatusOr<ByteSpan> encode_part(const OperationPart& part, const Route& route) = 0;
   /// Gives the part's reply to the runner's is_answer() and, if it is the answer, ends the part. INTERNAL: the reply is
-  /// malformed, and the part goes on.
+  /// malformed. The part has not ended then; the caller fails the part.
   [[nodiscard]] virtual absl::Status take_reply(OperationPart& part, rpc::Lease&& lease) = 0;
   /// Ends the part.
   virtual void fail_part(OperationPart& part, Outcome&& outcome);

@@ -8,8 +8,9 @@ namespace skua::kv {
 
 RequestLanes::Lane& RequestLanes::lane_of(uint32_t table_id, uint32_t shard, uint32_t shard_count) {
   if (last_ == nullptr || last_id_ != table_id) {
-    last_ = &tables_[table_id];
-    if (last_->empty()) *last_ = Lanes(shard_count);
+    Lanes& lanes = tables_[table_id];
+    if (lanes.empty()) lanes = Lanes(shard_count);
+    last_ = &lanes;
     last_id_ = table_id;
   }
   // A table's number of shards never changes. If a map said otherwise, shards would share lanes. That is correct; it

@@ -250,9 +250,10 @@ bool CompletionTable::load(uint64_t client_id, ByteSpan row, uint64_t version) {
   loading->id = client_id;
   loading->last_ms = time & kRowTimeBits;
   loading->last_index = version;
-  const bool is_far = (time & kRowFarBit) != 0;
-  const bool is_established = (time & kRowEstablishedBit) != 0;
-  loading->home = loading->kind = is_far ? Kind::kFar : is_established ? Kind::kEstablished : Kind::kNewcomer;
+  loading->kind = Kind::kNewcomer;
+  if ((time & kRowEstablishedBit) != 0) loading->kind = Kind::kEstablished;
+  if ((time & kRowFarBit) != 0) loading->kind = Kind::kFar;
+  loading->home = loading->kind;
   loading->first_incomplete = reader.read<uint64_t>();
   if (!loading->results.load(reader, loading->first_incomplete, kSeqMax)) return false;
   if (client_id == kFloorClient) {

@@ -157,8 +157,13 @@ std::string short_uuid(const ClusterStatus& status, const std::string& uuid) {
 }
 
 const char* role_name(ReplicaView::Role role) {
-  static constexpr const char* kNames[] = {"primary", "backup", "learner", "joining"};  // in the order of Role
-  return kNames[static_cast<size_t>(role)];
+  switch (role) {
+    case ReplicaView::Role::kPrimary: return "primary";
+    case ReplicaView::Role::kBackup: return "backup";
+    case ReplicaView::Role::kLearner: return "learner";
+    case ReplicaView::Role::kJoining: return "joining";
+  }
+  return "?";
 }
 
 ShardView view_of(const ClusterStatus& status, const control::ShardMap& map, const control::MapTable& table,

@@ -145,7 +145,11 @@ int scan(const Globals& globals, const ScanArguments& arguments) {
     return client.scan(arguments.table, {.start = start, .end = end, .limit = arguments.limit});
   });
   must(result.status);
-  globals.json ? print_rows_json(globals, result) : print_rows(globals, result);
+  if (globals.json) {
+    print_rows_json(globals, result);
+  } else {
+    print_rows(globals, result);
+  }
   return app::kExitOk;
 }
 

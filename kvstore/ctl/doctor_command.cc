@@ -23,8 +23,12 @@ namespace skua::kv::ctl {
 namespace {
 
 const char* verdict_name(Verdict verdict) {
-  static constexpr const char* kNames[] = {"ok", "warn", "FAIL"};  // in the order of Verdict
-  return kNames[static_cast<size_t>(verdict)];
+  switch (verdict) {
+    case Verdict::kOk: return "ok";
+    case Verdict::kWarning: return "warn";
+    case Verdict::kFailure: return "FAIL";
+  }
+  return "?";
 }
 
 int report(const std::vector<Finding>& findings, bool json) {

@@ -126,7 +126,7 @@ int join(const Globals& globals, const JoinArguments& arguments) {
     options.cluster_id = owner->cluster_id;
   }
   const absl::StatusOr<CertificateInfo> joined = control::join(options, files);
-  if (absl::IsInvalidArgument(joined.status())) must_be_valid(joined.status());
+  if (absl::IsInvalidArgument(joined.status())) fail_usage(std_view(joined.status().message()));
   must(joined.status());
   const int code = tell(globals, *joined, files);
   if (!globals.json) {

@@ -72,8 +72,9 @@ int report_failure(const absl::Status& status);
 /// says so, and names `look`, a command that shows whether it was made.
 int report_change_failure(const absl::Status& status, const std::string& look);
 
-/// Reports the failure and ends the program with the exit code 1 unless the status is OK. No destructors run, because
-/// threads of a client of the control plane may; not while there is a client of the nodes, which must leave in order.
+/// Reports the failure and ends the program with the exit code 1 unless the status is OK. Static objects
+/// are not destroyed, because threads of gRPC may still use them. Not to be called while there is a client of the
+/// nodes: its destructor has to run.
 void must(const absl::Status& status);
 
 /// The value; without one, ends the program in the same way.

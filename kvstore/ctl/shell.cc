@@ -159,11 +159,12 @@ std::string output_of(const std::function<int()>& run) {
   return state == 0 ? text : std::string();
 }
 
-/// The next line of a stream, with its line break. False: the stream has ended.
+/// The next line of a stream, with its line break. False: the stream has ended, or could not be read. A line that an
+/// error cut in two is not one: its first part could be another command.
 bool read_line(FILE* stream, std::string& line) {
   line.clear();
   for (int c = 0; !line.ends_with('\n') && (c = std::getc(stream)) != EOF;) line.push_back(static_cast<char>(c));
-  return !line.empty();
+  return !line.empty() && std::ferror(stream) == 0;
 }
 
 /// `skuactl get ...` means `get ...`.

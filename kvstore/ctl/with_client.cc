@@ -124,9 +124,11 @@ absl::Status check_table(control::AdminClient& admin, const std::vector<control:
 
 void must_have_key(const absl::Status& status, const std::string& table, std::string_view key,
                    std::string_view remark) {
-  must(!absl::IsNotFound(status) ? status
-                                 : absl::NotFoundError(absl::StrCat("table ", table, " has no key ",
-                                                                    shell_word(key_text(key)), absl_view(remark))));
+  if (absl::IsNotFound(status)) {
+    must(absl::NotFoundError(
+        absl::StrCat("table ", table, " has no key ", shell_word(key_text(key)), absl_view(remark))));
+  }
+  must(status);
 }
 
 ReadResult read_key(const Globals& globals, const std::string& table, const std::string& key,

@@ -107,6 +107,7 @@ constexpr size_t kNameBytesMax = 32;
 /// A power of two, and many times the number of commands: most names find their command at once.
 constexpr size_t kSlots = 512;
 static_assert(kCommands.size() * 4 <= kSlots);
+static_assert(std::ranges::is_sorted(kCommands, {}, &CommandSpec::name));
 
 /// The same for upper and lower case.
 constexpr size_t slot_of(std::string_view name) {

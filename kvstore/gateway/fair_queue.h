@@ -24,7 +24,7 @@ template <typename Item>
 class FairQueue {
  public:
   /// `id`: names the item; one that waits already stays where it is. `address`: of the client, without its port.
-  void add(uint64_t id, const std::string& address, Item item) {
+  void add(uint64_t id, const std::string& address, Item&& item) {
     if (places_.contains(id)) return;
     const auto of_address = waiting_.try_emplace(address).first;
     of_address->second.push_back({id, std::move(item)});

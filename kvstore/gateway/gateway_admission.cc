@@ -100,7 +100,7 @@ void GatewayThread::shake_some_hands() {
 
 void GatewayThread::receive_encrypted(Connection& connection) {
   if (!connection.tls->is_ready()) {
-    ready_to_shake_.add(connection.id, host_of(remote_address(connection.fd)), connection.id);
+    ready_to_shake_.add(connection.id, host_of(remote_address(connection.fd)), uint64_t{connection.id});
     return;
   }
   for (int i = 0; i < kRecordsPerTurn && connection.unread.empty() && !connection.has_ended; ++i) {

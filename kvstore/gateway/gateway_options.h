@@ -19,15 +19,15 @@ namespace skua::kv::gateway {
 
 inline constexpr const char* kProgram = "skua-gateway";
 
-/// What is inherited is bound to options as it is, but for `entrances`, `databases` and the times: gateway_options()
-/// makes these of what stands here.
+/// What is inherited is bound to options as it is, but for `entrances`, `databases`, `skua_version`, the client's
+/// operations_max and the times: gateway_options() makes these of what stands here.
 struct ProgramOptions : GatewayOptions {
   /// Empty: Redis's protocol is not spoken; the same for memcached's.
   std::string listen_address = "127.0.0.1:6379";
   /// What the program calls the option of that.
   std::string_view listen_option = "--listen-address";
   std::string memcached_address;
-  /// Negative: the lowest number of `databases`.
+  /// Negative: the lowest number of `tables`.
   int32_t memcached_database = -1;
   /// --databases: NUMBER=TABLE
   std::vector<std::string> tables;
@@ -50,7 +50,7 @@ void declare(app::Program& program, ProgramOptions& options);
 /// The same for skuad, which has options of its own for the cluster, the log, HTTP and certificates: the caller copies
 /// them. By default such a gateway listens nowhere.
 void declare_in_node(app::Program& program, ProgramOptions& options);
-/// INVALID_ARGUMENT: `databases` or the files about clients make no sense together, or an address is for others, clients
+/// INVALID_ARGUMENT: `tables` or the files about clients make no sense together, or an address is for others, clients
 /// are not encrypted and known, and nobody has allowed that.
 [[nodiscard]] absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options);
 /// Writes what happens to clients, and to the files about them, to the log. Clients cause some of that: the log leaves

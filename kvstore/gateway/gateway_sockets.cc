@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -52,16 +53,21 @@ absl::StatusOr<OwnedFd> bind_at(const std::string& host, uint16_t port, bool is_
 }
 
 uint16_t port_in(const sockaddr_storage& address) {
-  // At the same place in both families.
-  return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  sockaddr_in v4;  // the port is at the same place in both families
+  std::memcpy(&v4, &address, sizeof v4);
+  return ntohs(v4.sin_port);
 }
 
 std::string text_of(const sockaddr_storage& address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (address.ss_family == AF_INET6) {
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text.data(), text.size());
+    sockaddr_in6 v6;
+    std::memcpy(&v6, &address, sizeof v6);
+    inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
   } else {
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text.data(), text.size());
+    sockaddr_in v4;
+    std::memcpy(&v4, &address, sizeof v4);
+    inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
   }
   return address_text(text.data(), port_in(address));
 }

@@ -206,7 +206,11 @@ void GatewayThread::gather_events() {
 
 /// False: epoll has no memory for it now. The loop must not sleep then: it would not hear of the host's work.
 bool GatewayThread::watches_host() {
-  is_host_watched_ = is_host_watched_ || watch_input(host_->fd(), kHostEvent);
+  if (is_host_watched_) return true;
+  is_host_watched_ = watch_input(host_->fd(), kHostEvent);
+  if (!is_host_watched_ && identity_.report) {
+    identity_.report(true, "the worker cannot sleep, and polls instead", "epoll", "no memory is left for a watch");
+  }
   return is_host_watched_;
 }
 

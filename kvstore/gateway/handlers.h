@@ -28,7 +28,7 @@ CommandTask getrange(CommandRun& run);
 CommandTask setrange(CommandRun& run);
 
 // counter_commands.cc
-CommandTask incr(CommandRun& run);  // DECR, INCRBY and DECRBY
+CommandTask incr(CommandRun& run);  // and DECR, INCRBY, DECRBY
 CommandTask incrbyfloat(CommandRun& run);
 
 // key_commands.cc
@@ -51,15 +51,15 @@ CommandTask hincrbyfloat(CommandRun& run);
 // hash_read_commands.cc
 CommandTask hget(CommandRun& run);
 CommandTask hmget(CommandRun& run);
-CommandTask hgetall(CommandRun& run);  // HKEYS and HVALS
+CommandTask hgetall(CommandRun& run);  // and HKEYS, HVALS
 CommandTask hlen(CommandRun& run);
 CommandTask hexists(CommandRun& run);
 CommandTask hstrlen(CommandRun& run);
 CommandTask hscan(CommandRun& run);
 
 // expiry_commands.cc
-CommandTask expire(CommandRun& run);  // PEXPIRE, EXPIREAT and PEXPIREAT
-CommandTask ttl(CommandRun& run);     // PTTL, EXPIRETIME and PEXPIRETIME
+CommandTask expire(CommandRun& run);  // and PEXPIRE, EXPIREAT, PEXPIREAT
+CommandTask ttl(CommandRun& run);     // and PTTL, EXPIRETIME, PEXPIRETIME
 CommandTask persist(CommandRun& run);
 
 // transaction_commands.cc

@@ -19,9 +19,14 @@ bool is_hex(char byte) {
 }
 
 char unescape(char byte) {
-  constexpr std::string_view kLetters = "nrtba";
-  const size_t at = kLetters.find(byte);
-  return at == std::string_view::npos ? byte : "\n\r\t\b\a"[at];
+  switch (byte) {
+    case 'n': return '\n';
+    case 'r': return '\r';
+    case 't': return '\t';
+    case 'b': return '\b';
+    case 'a': return '\a';
+    default: return byte;
+  }
 }
 
 /// Reads from behind the opening quote to behind the closing one. False: there is none.

@@ -1,6 +1,8 @@
 #include "kvstore/gateway/memcached_meta.h"
 
 #include <bitset>
+#include <optional>
+#include <type_traits>
 
 #include "kvstore/gateway/memcached_errors.h"
 #include "kvstore/gateway/memcached_numbers.h"
@@ -15,6 +17,7 @@ constexpr std::string_view kKnown = "bNTOPLkstcfvuqFCMJD";
 /// `out`: a T or an optional of one.
 template <typename T, typename Out>
 std::string_view take(std::optional<T> value, Out& out, std::string_view error) {
+  static_assert(std::is_same_v<Out, T> || std::is_same_v<Out, std::optional<T>>);
   if (!value.has_value()) return error;
   out = *value;
   return {};

@@ -189,8 +189,14 @@ absl::Status StoreClient::submit_write(const StoreRequest& request, const std::s
                             .count_fields = true,
                             .if_version = request.if_version},
                            std::move(done));
-    default: return absl::InternalError("not a write");
+    case Kind::kGet:
+    case Kind::kPuts:
+    case Kind::kScan:
+    case Kind::kBatch:
+    case Kind::kCheck:
+    case Kind::kPassword: break;
   }
+  return absl::InternalError("not a write");
 }
 
 /// `members`: of one request.

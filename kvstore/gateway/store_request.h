@@ -88,7 +88,7 @@ struct StoreResult {
     kNotANumber,    // ADD
     kOverflow,      // ADD
     kNotARow,       // EDIT: the key does not hold a row with the mark of rows. GET of fields: not a row
-    // Failures:
+    // Failures, and nothing else, from here to the end: is_failure() compares.
     kNotApplied,  // it failed, and certainly nothing was written
     kUnknown,     // it failed, and may have been carried out
     kRefused,     // it cannot be done, now or later: beyond a limit, for example

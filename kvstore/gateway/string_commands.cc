@@ -54,8 +54,11 @@ CommandTask mget(CommandRun& run) {
     requests.push_back({.kind = Kind::kGet, .key = run.arg(i), .with_mark = true});
     if (requests.size() < kRequestsPerCommandMax && i + 1 < run.size()) continue;
     for (StoreResult& got : co_await run.store_all(requests)) {
-      if (got.is_failure()) run.reply_bytes().clear();
-      if (reply_failure(run, got)) co_return;
+      if (got.is_failure()) {
+        run.reply_bytes().clear();
+        reply_failure(run, got);
+        co_return;
+      }
       StoreResult taken = std::move(got);  // given back here, because the reply may have a copy
       if (taken.mark.row) {
         run.reply().null();  // a hash, as in Redis

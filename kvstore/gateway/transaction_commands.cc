@@ -49,7 +49,9 @@ bool may_try_again(CommandRun& run, const StoreRequest& failed, const Transactio
     run.reply().null_array();
     return false;
   }
-  return !reply_error_if(run, !run.may_contest(), errors::kChangesTooOften);
+  if (run.may_contest()) return true;
+  run.reply().error(errors::kChangesTooOften);
+  return false;
 }
 
 }  // namespace

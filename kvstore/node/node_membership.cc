@@ -134,8 +134,12 @@ void Node::follow_rules(const control::ShardMap& map) {
   const ClientRules::Change change = client_rules_.follow(map);
   for (const std::string& line : change.news) log(LogSeverity::kInfo, line);
   // Not under the lock: a worker whose mailbox is full may wait for the lock itself.
-  for (Worker* const worker : workers()) {
+  // All workers hear of revocations before one hears of grants.
+  const std::vector<Worker*> all = workers();
+  for (Worker* const worker : all) {
     if (change.denied) worker->set_denied(*change.denied);
+  }
+  for (Worker* const worker : all) {
     if (change.grants) worker->post([grants = change.grants](ShardServer& server) { server.set_grants(grants); });
     if (change.quotas) worker->post([quotas = change.quotas](ShardServer& server) { server.set_quotas(quotas); });
   }

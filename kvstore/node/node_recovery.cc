@@ -142,6 +142,7 @@ absl::StatusOr<Recovered> NodeRecovery::try_to_recover(const std::string& cluste
   if (absl::Status recovered = recover_logs(cluster_id, engine, out); !recovered.ok()) return recovered;
   if (absl::Status read = read_unsynced(out.views); !read.ok()) return read;
   if (absl::Status disowned = disown_damaged(out); !disowned.ok()) return disowned;
+  // Only now: a copy that is not finished is no damage.
   unfinished.merge(out.refused);
   out.refused = std::move(unfinished);
   return out;

@@ -62,8 +62,9 @@ struct ShardNews {
   std::shared_ptr<const control::ShardMap> map;  ///< newer than the last one; null: there is no newer one
   ShardViews adopted;                            ///< views that replicas have adopted
   UnsyncedNews unsynced;
-  std::map<ShardId, std::string> copies;  ///< verified copies, and their paths: each replaces its shard's data
-  std::vector<ShardId> released;          ///< nobody uses these databases any more
+  std::map<ShardId, std::string>
+      copies;                     ///< verified copies, and their paths: each replaces its shard's data and is removed
+  std::vector<ShardId> released;  ///< nobody uses these databases any more
 
   [[nodiscard]] bool empty() const {
     return map == nullptr && adopted.empty() && unsynced.empty() && copies.empty() && released.empty();

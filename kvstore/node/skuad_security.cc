@@ -30,6 +30,7 @@ void must_be_of(const app::DataDirIdentity& identity, const SkuadOptions& config
 NodeLog node_log(const app::Logger& logger) {
   return [logger](LogSeverity severity, const std::string& line) {
     constexpr std::array kLevels = {app::LogLevel::kInfo, app::LogLevel::kWarning, app::LogLevel::kError};
+    static_assert(kLevels.size() == static_cast<size_t>(LogSeverity::kError) + 1);
     logger.log(kLevels[static_cast<size_t>(severity)], line);
   };
 }

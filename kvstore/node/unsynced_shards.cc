@@ -119,7 +119,9 @@ absl::Status UnsyncedShards::put_in_doubt(const std::set<ShardId>& ids) {
 
 absl::Status UnsyncedShards::end_in_doubt() {
   Boots next = boots_;
-  for (auto& [id, boot] : next) boot = boot == boot_ ? doubt_of_failure(boot_) : boot;
+  for (auto& [id, boot] : next) {
+    if (boot == boot_) boot = doubt_of_failure(boot_);
+  }
   return write(std::move(next));
 }
 

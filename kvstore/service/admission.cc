@@ -208,7 +208,8 @@ void Admission::answer_when_fresh(PendingRequest& pending) {
     refuse_stale(pending.reply, pending.method, *pending.shard);
     end(pending);
   };
-  same_epoch ? confirm(shard, then) : then(false);
+  if (!same_epoch) return then(false);
+  confirm(shard, then);
 }
 
 void Admission::refuse_stale(ReplyToken& reply, Method method, const HeldShard& shard) {

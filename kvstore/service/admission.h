@@ -91,7 +91,7 @@ class Admission {
   /// Answers the request as soon as its result is fresh: now, or after a round of the members. If the round shows that
   /// another replica may have led, the request is refused.
   void answer_when_fresh(PendingRequest& pending);
-  /// The same question for a request that holds nothing but its lease. `then(true)`: what is read from now on is fresh.
+  /// Asks the members. The shard stays in use until `then` has run. `then(true)`: what is read from now on is fresh.
   template <typename Then>
   void confirm(HeldShard& shard, Then then) {
     HeldShards::use(shard);

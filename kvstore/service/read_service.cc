@@ -344,7 +344,8 @@ void ReadService::on_scan(IncomingCall&& call) {
 void ReadService::applied(AppliedWait& wait) {
   PendingRequest& pending = *static_cast<PendingRequest*>(wait.context);
   admission_.got_result();
-  wait.status.ok() ? submit(pending) : admission_.fail(pending, wait.status);
+  if (!wait.status.ok()) return admission_.fail(pending, wait.status);
+  submit(pending);
 }
 
 void ReadService::submit(PendingRequest& pending) {
@@ -356,7 +357,8 @@ void ReadService::submit(PendingRequest& pending) {
 void ReadService::read_done(PendingRequest& pending) {
   const bool posted = mailbox_->post_waiting([this, &pending] {
     admission_.got_result();
-    pending.status.ok() ? admission_.answer_when_fresh(pending) : admission_.fail(pending, pending.status);
+    if (!pending.status.ok()) return admission_.fail(pending, pending.status);
+    admission_.answer_when_fresh(pending);
   });
   SKUA_CHECK(posted, "the reader pool stops before the endpoint goes");
 }

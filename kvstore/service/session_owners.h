@@ -3,11 +3,11 @@
 // for its quota (control/core/quotas.h). The packets of a session carry no certificate: only the gRPC call that opened
 // it had one.
 //
-//   OpenSession (gRPC) --> Worker::accept_offer() -- admit(), add() ------> session
-//   shard map ----------> Worker::set_denied() ---- deny() ---------------> sessions to close
-//               |-------> Worker::set_grants() ---- set_grants() ---------> rows of sessions
-//               `-------> Worker::set_quotas() ---- set_quotas() ---------> accounts of sessions
-//   request ------------> Admission --------------- may(), account() -----> served, or refused
+//   OpenSession (gRPC) --> Worker::accept_offer() ----- admit(), add() ---> session
+//   shard map ----------> Worker::set_denied() ------- deny() ------------> sessions to close
+//               |-------> ShardServer::set_grants() -- set_grants() ------> rows of sessions
+//               `-------> ShardServer::set_quotas() -- set_quotas() ------> accounts of sessions
+//   request ------------> Admission ------------------ may(), account() --> served, or refused
 //
 // All of them come to the worker's thread, so none of an identity's sessions slips through: it is added before the list
 // comes, and closed, or it is refused by the list. A session has its row and its account before its first request.

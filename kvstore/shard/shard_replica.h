@@ -43,8 +43,7 @@ namespace skua::kv {
 /// What a replica needs from the rest of the node. Called on the worker's thread. Must not call back into the replica.
 class ReplicaHost {
  public:
-  /// Sends a message to the shard's replica at `to`. The message may be lost. If the link is broken, peer_failed()
-  /// tells.
+  /// Sends a message to the shard's replica at `to`. The message may be lost. If the link is broken, on_link() tells.
   virtual void send(ShardId shard, NodeId to, const ReplicaMessage& message) = 0;
   /// Sends an Append with its entries. The host unpins each entry when the transport has released its bytes. Returns
   /// how many entries, from the first on, are on their way.

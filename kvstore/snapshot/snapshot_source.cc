@@ -60,7 +60,7 @@ absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(c
   return snapshot;
 }
 
-/// Moves the finished snapshots that `is_gone` to `gone`.
+/// Takes the finished snapshots that `is_gone` out and adds them to `gone`.
 template <typename Is>
 void SnapshotSource::take_out(Is is_gone, Snapshots& gone) {
   std::erase_if(snapshots_, [&](const auto& entry) {

@@ -139,7 +139,12 @@ absl::StatusOr<T> Worker::ask(std::function<T()> question) {
     return absl::UnavailableError(absl::StrCat("worker ", options_.index, " did not answer within ",
                                                kWorkerAnswerTimeoutNs / kMillisecond, " ms; try again"));
   }
-  return answer.get();
+  try {
+    return answer.get();
+  } catch (const std::future_error&) {
+    // The question went with its mailbox.
+    return absl::UnavailableError(absl::StrCat("worker ", options_.index, " has stopped"));
+  }
 }
 
 absl::StatusOr<std::string> Worker::accept_offer(const std::string& offer, const rpc::OfferOrigin& origin) {

@@ -23,6 +23,7 @@
 #include "rpc/base/check.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/replica_messages.h"
+#include "tests/kvstore/replication/learner_of.h"
 
 namespace skua::kv::fuzz {
 namespace {
@@ -344,7 +345,7 @@ class Script {
 
   void note(NodeId node, const ReplicaReport& report) {
     if (report.epoch != view_.epoch || node != view_.primary || report.kind != ReplicaReport::Kind::kJoinReady) return;
-    const Learner* const learner = view_.learner(report.node);
+    const Learner* const learner = learner_of(view_, report.node);
     if (learner != nullptr && learner->join == report.join && report.node <= kLiar) joined_[report.node] = report.join;
   }
 
@@ -354,7 +355,7 @@ class Script {
     ++next.change;
     if (in_.pick(3) == 0) {  // learners only
       for (NodeId node = 1; node <= kLiar; ++node) {
-        if (next.is_member({node, 1}) || next.learner(node) != nullptr) continue;
+        if (next.is_member({node, 1}) || learner_of(next, node) != nullptr) continue;
         next.learners.push_back({{node, 1}, ++last_join_});
       }
       std::ranges::sort(next.learners, {}, [](const Learner& learner) { return learner.id.node; });
@@ -364,7 +365,7 @@ class Script {
       next.learners.clear();
       std::vector<NodeId> candidates;
       for (NodeId node = 1; node <= kLiar; ++node) {
-        const Learner* const learner = view_.learner(node);
+        const Learner* const learner = learner_of(view_, node);
         const bool has_joined = learner != nullptr && learner->join != 0 && joined_[node] == learner->join;
         if (view_.is_member({node, 1}) && node <= kHonest) candidates.push_back(node);
         if ((view_.is_member({node, 1}) || has_joined) && in_.pick(4) != 0) next.members.push_back({node, 1});

@@ -37,7 +37,10 @@ class Job {
   Job(pid_t process, OwnedFd pipe) : process_(process), pipe_(std::move(pipe)) {}
 
   [[nodiscard]] int pipe() const { return pipe_.get(); }
-  void kill() const { ::kill(process_, SIGKILL); }
+  void kill() {
+    is_killed_ = true;
+    ::kill(process_, SIGKILL);
+  }
 
   /// Reads what is there. False: the job has closed its pipe.
   bool read(Progress& progress) {
@@ -56,7 +59,7 @@ class Job {
   bool wait() {
     int status = 0;
     while (::waitpid(process_, &status, 0) < 0) SKUA_CHECK(errno == EINTR, "waiting for a job");
-    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
+    if (WIFSIGNALED(status) && !is_killed_) {
       std::printf("seed %" PRIu64 ": ended by signal %d\n", seed_, WTERMSIG(status));
     }
     // A job that was killed may have told a part of what it counted.
@@ -88,6 +91,7 @@ class Job {
   pid_t process_;
   OwnedFd pipe_;
   std::string text_;
+  bool is_killed_ = false;
   uint64_t seed_ = 0;
   Summary summary_;
 };
@@ -153,7 +157,7 @@ JobsResult run_jobs(uint64_t jobs, bool stop_early, Progress& progress,
       result.total.add(running[i].summary());
       running.erase(running.begin() + static_cast<ptrdiff_t>(i));
       if (held || !stop_early) continue;
-      for (const Job& other : running) other.kill();
+      for (Job& other : running) other.kill();
     }
   }
   return result;

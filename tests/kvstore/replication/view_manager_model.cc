@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/kvstore/replication/learner_of.h"
+
 namespace skua::kv::sim {
 namespace {
 
@@ -175,7 +177,7 @@ void ViewManagerModel::on_report(size_t shard, NodeId from, const ReplicaReport&
       return;
     }
     case ReplicaReport::Kind::kJoinReady: {
-      const Learner* learner = view.learner(report.node);
+      const Learner* learner = learner_of(view, report.node);
       if (learner == nullptr || learner->join == 0 || learner->join != report.join || from != view.primary) return;
       View next = view;
       next.members.push_back(learner->id);
@@ -189,7 +191,7 @@ void ViewManagerModel::suspect(size_t shard, NodeId from, NodeId accused) {
   Shard& at = shards_[shard];
   const View& view = at.view;
   if (from == view.primary) {
-    if (view.learner(accused) != nullptr) {
+    if (learner_of(view, accused) != nullptr) {
       View next = view;
       erase_learner(next, accused);
       kernel_.hit(Probe::kJoinAborted);
@@ -285,7 +287,7 @@ void ViewManagerModel::add_learner(size_t shard) {
   std::vector<ReplicaId> candidates;
   for (const auto& [node, alive] : alive_) {
     const ReplicaId id{node, alive.incarnation};
-    if (member(view, node) != nullptr || view.learner(node) != nullptr || !is_alive(id, kSilent)) continue;
+    if (member(view, node) != nullptr || learner_of(view, node) != nullptr || !is_alive(id, kSilent)) continue;
     candidates.push_back(id);
   }
   if (candidates.empty()) return;
