@@ -20,6 +20,7 @@
 #include "kvstore/ctl/output.h"
 #include "kvstore/ctl/with_client.h"
 #include "rpc/base/clock.h"
+#include "rpc/base/status.h"
 
 namespace skua::kv::ctl {
 namespace {

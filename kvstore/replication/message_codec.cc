@@ -81,6 +81,7 @@ bool write(ByteWriter& writer, const T& value) {
     writer.write(value);
     return true;
   } else {
+    static_assert(HasFields<T> || std::is_same_v<T, Append>, "list its fields in kFields");
     return std::apply([&](auto... fields) { return (write(writer, value.*fields) && ...); }, kFields<T>);
   }
 }
@@ -96,6 +97,7 @@ bool read(ByteReader& reader, T& value) {
     value = reader.read<T>();
     return reader.ok();
   } else {
+    static_assert(HasFields<T>, "list its fields in kFields");
     return std::apply([&](auto... fields) { return (read(reader, value.*fields) && ...); }, kFields<T>);
   }
 }

@@ -162,7 +162,7 @@ TEST(PasswordChecker, SoManyArePutLast) {
 TEST(FairQueue, AddressesHaveTheirTurns) {
   FairQueue<uint64_t> queue;
   EXPECT_EQ(queue.take(), std::nullopt);
-  for (uint64_t id = 0; id < 100; ++id) queue.add(id, "10.0.0.1", id);
+  for (uint64_t id = 0; id < 100; ++id) queue.add(id, "10.0.0.1", uint64_t{id});
   queue.add(200, "10.0.0.2", 200);
   queue.add(201, "10.0.0.2", 201);
   queue.add(300, "10.0.0.3", 300);
