@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::start(const GatewayOptions& op
   }
   std::unique_ptr<Gateway> gateway(new Gateway());
   GatewayIdentity& identity = gateway->identity_;
-  static_cast<GatewaySettings&>(identity) = options;
+  static_cast<GatewaySettings&>(identity) = static_cast<const GatewaySettings&>(options);
   identity.run_id = draw_run_id();
   identity.started_ms = time_of_day_us() / 1000;
   identity.cursors = std::make_unique<ScanCursors>(draw_entropy());

@@ -290,7 +290,7 @@ absl::StatusOr<GatewayOptions> gateway_options(const ProgramOptions& options) {
   if (!databases.ok()) return databases.status();
   absl::StatusOr<std::vector<EntranceOptions>> entrances = entrances_of(options, *databases);
   if (!entrances.ok()) return entrances.status();
-  GatewayOptions out = options;
+  GatewayOptions out = static_cast<const GatewayOptions&>(options);
   out.entrances = *std::move(entrances);
   out.databases = *std::move(databases);
   out.skua_version = app::version();

@@ -17,9 +17,13 @@ constexpr std::string_view kKnown = "bNTOPLkstcfvuqFCMJD";
 /// `out`: a T or an optional of one.
 template <typename T, typename Out>
 std::string_view take(std::optional<T> value, Out& out, std::string_view error) {
-  static_assert(std::is_same_v<Out, T> || std::is_same_v<Out, std::optional<T>>);
   if (!value.has_value()) return error;
-  out = *value;
+  if constexpr (std::is_same_v<Out, T>) {
+    out = *value;
+  } else {
+    static_assert(std::is_same_v<Out, std::optional<T>>);
+    out = value;
+  }
   return {};
 }
 

@@ -169,6 +169,18 @@ class ShellTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot read standard input", done.stderr)
 
+    def test_Script_LineThatAReadErrorCutsDoesNotRun(self):
+        ours, theirs = os.pipe()
+        os.set_blocking(ours, False)  # a read of an empty pipe is an error then
+        os.write(theirs, b"help\nno such")
+        done = subprocess.run([f"{cluster_test.BIN}/skuactl", "shell", "--keep-going"], stdin=ours, capture_output=True, text=True,
+                              timeout=LIMIT_S, check=False)
+        os.close(ours)
+        os.close(theirs)
+        self.assertEqual(done.returncode, 1)
+        self.assertNotIn("unknown command", done.stderr)
+        self.assertIn("cannot read standard input to its end", done.stderr)
+
     def test_Script_EndsWithCtrlCAlsoIfItKeepsGoing(self):
         # A control plane that takes connections and says nothing.
         with socket.create_server(("127.0.0.1", 0)) as silent:
