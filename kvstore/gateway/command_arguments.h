@@ -55,6 +55,15 @@ class CommandArguments {
     }
   }
 
+  /// The same arguments.
+  friend bool operator==(const CommandArguments& a, const CommandArguments& b) {
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (a[i] != b[i]) return false;
+    }
+    return true;
+  }
+
  private:
   struct Word {
     uint32_t begin;  // in bytes_
