@@ -31,8 +31,8 @@ namespace skua::kv {
 
 class OperationRunner;
 
-/// Tells the runner of its events, on the client's thread. The runner may call ensure_open() and start calls from inside
-/// an event. Thread: the endpoint's. All constructor arguments must outlive this object.
+/// Tells the runner of its events, on the client's thread. The runner may call ensure_open() and start calls from
+/// inside an event. Thread: the endpoint's. All constructor arguments must outlive this object.
 class Sessions {
  public:
   Sessions(OperationRunner& runner, rpc::Endpoint& endpoint, ClusterAccess& cluster, const RouteTable& routes,

@@ -1,4 +1,5 @@
-// Functions shared by the commands that read or write keys, and by those that take a table, a node, an identity or a start key.
+// Functions shared by the commands that read or write keys, and by those that take a table, a node, an identity or a
+// start key.
 #ifndef SKUA_KVSTORE_CTL_WITH_CLIENT_H_
 #define SKUA_KVSTORE_CTL_WITH_CLIENT_H_
 

@@ -53,8 +53,8 @@ class ShardManager final : private ShardLifecycleHost {
   void start();
   /// Hands in the newest map. A map that is not newer than the last one is ignored. Thread: any.
   void set_map(std::shared_ptr<const control::ShardMap> map);
-  /// Adds to the news for the next step (see ShardNews): `what` is called once, with the mutex held. Views, and what is allowed of
-  /// unsynced writes, are made durable, and the replicas are told so. Thread: any.
+  /// Adds to the news for the next step (see ShardNews): `what` is called once, with the mutex held. Views, and what is
+  /// allowed of unsynced writes, are made durable, and the replicas are told so. Thread: any.
   void tell(absl::FunctionRef<void(ShardNews&)> what);
   /// Calls `use` with the database of the shard and the index of its worker. The database stays open during the call.
   /// Returns the status of `use`; NOT_FOUND: the shard is not open. Thread: any that may wait, except the manager's.

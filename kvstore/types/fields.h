@@ -55,12 +55,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void read_fields(ByteReader& reader, Ts&... 
   (read(values), ...);
 }
 
-/// Appends integers to a string, as write_fields() writes them.
-template <typename... Ts>
-void append_le(std::string& to, Ts... values) {
-  (to.append(reinterpret_cast<const char*>(&values), sizeof values), ...);
-}
-
 /// Appends a length, as a `Length`, and then the bytes.
 template <typename Length>
 void append_prefixed(std::string& to, std::string_view bytes) {

@@ -52,8 +52,8 @@ struct JobsResult {
 };
 
 /// Runs `job(number, report)` in a process for each number below `jobs`, and waits for all of them. A job returns
-/// whether its worlds kept their promises. A job that ends by a signal has broken one: the seed of its world is printed.
-/// With `stop_early` the other jobs are killed when one has broken a promise.
+/// whether its worlds kept their promises. A job that ends by a signal has broken one: the seed of its world is
+/// printed. With `stop_early` the other jobs are killed when one has broken a promise.
 [[nodiscard]] JobsResult run_jobs(uint64_t jobs, bool stop_early, Progress& progress,
                                   const std::function<bool(uint64_t number, const JobReport& report)>& job);
 
