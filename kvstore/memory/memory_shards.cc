@@ -8,8 +8,8 @@
 namespace skua::kv {
 namespace {
 
-constexpr unsigned kShardSlotBits = 12;
-constexpr uint32_t kShardSlotMask = (uint32_t{1} << kShardSlotBits) - 1;
+constexpr uint32_t kShardSlotMask = MemoryShards::kShardsMax - 1;
+static_assert((MemoryShards::kShardsMax & kShardSlotMask) == 0, "a mask takes the place out of a number");
 
 }  // namespace
 

@@ -24,7 +24,11 @@ class MemoryShards {
   /// `arena` outlives the object. It is told which regions have dirty writes.
   explicit MemoryShards(ItemArena& arena) : arena_(arena) {}
 
-  /// Returns the number of a new shard. The durable tier has all of its writes up to `applied_index`.
+  /// How many live shards there may be. The lower bits of a number are a place among so many.
+  static constexpr size_t kShardsMax = 4096;
+
+  /// Returns the number of a new shard. The durable tier has all of its writes up to `applied_index`. There must be
+  /// fewer than kShardsMax live shards (checked).
   [[nodiscard]] uint32_t add(uint64_t applied_index);
   /// Forgets the shard with its dirty writes.
   void drop(uint32_t shard);

@@ -350,7 +350,8 @@ void ShardLifecycle::note_made(const std::vector<WantedShard>& wanted) {
 bool ShardLifecycle::open(const WantedShard& shard, Local& local) {
   const ShardId id = shard.id;
   const WantedShard* const replicated = shard.view ? &shard : nullptr;
-  absl::Status replaced = take_fork(shard);
+  absl::Status replaced = has_place(local.worker);
+  if (replaced.ok()) replaced = take_fork(shard);
   if (replaced.ok()) replaced = drop_damaged(shard);
   const auto refused = refused_.find(id);
   if (replaced.ok()) replaced = finish_replacing(id);
@@ -380,6 +381,15 @@ bool ShardLifecycle::open(const WantedShard& shard, Local& local) {
   local.view = replicated->view;
   workers_[local.worker]->set_view(id, *replicated->view, replicated->places);
   return true;
+}
+
+absl::Status ShardLifecycle::has_place(uint32_t worker) const {
+  const auto is_open = [&](const auto& entry) { return entry.second.worker == worker && entry.second.db != nullptr; };
+  const auto open = static_cast<size_t>(std::ranges::count_if(local_, is_open));
+  if (open < options_.shards_per_worker_max) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("worker ", worker, " has ", open,
+                                                   " shards, which is its limit. Start the node with more workers, ",
+                                                   "move shards to other nodes, or drop tables"));
 }
 
 /// A database that was made here is never made anew: that would hide that it was lost.

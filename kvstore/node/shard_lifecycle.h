@@ -31,6 +31,7 @@
 
 #include "absl/status/status.h"
 #include "control/core/shard_map.h"
+#include "kvstore/memory/memory_shards.h"
 #include "kvstore/node/node_state.h"
 #include "kvstore/node/shard_plan.h"
 #include "kvstore/node/unsynced_shards.h"
@@ -111,6 +112,8 @@ class ShardLifecycle {
     ShardViews views{};
     /// Outlives the lifecycle, which alone uses it meanwhile.
     UnsyncedShards* unsynced = nullptr;
+    /// Of each worker. One more cannot be opened.
+    size_t shards_per_worker_max = MemoryShards::kShardsMax;
     NodeLog log = [](LogSeverity, const std::string&) {};
   };
 
@@ -142,6 +145,7 @@ class ShardLifecycle {
   [[nodiscard]] bool tell_views(const std::vector<WantedShard>& wanted);
   [[nodiscard]] bool open_all(const std::vector<WantedShard>& wanted);
   [[nodiscard]] bool open(const WantedShard& shard, Local& local);
+  [[nodiscard]] absl::Status has_place(uint32_t worker) const;
   [[nodiscard]] absl::StatusOr<std::unique_ptr<ShardDb>> open_database(const WantedShard& shard);
   void cannot_open(const WantedShard& shard, Local& local, const absl::Status& why);
   void note_made(const std::vector<WantedShard>& wanted);

@@ -302,6 +302,7 @@ CopyProgress SnapshotCopies::progress_of(ShardId shard, const Copy& copy) const 
                         .trouble = std::string(copy.last_request.message())};
   const auto pause = pauses_.find(shard);
   if (pause != pauses_.end()) progress.started_over = pause->second.started_over;
+  progress.started_over += static_cast<uint32_t>(copy.pull->attempt() - 1);
   return progress;
 }
 

@@ -136,10 +136,7 @@ absl::StatusOr<std::string> SnapshotSource::fetch(const FetchChunk& wanted, Time
 void SnapshotSource::sweep(TimeNs now) {
   Snapshots gone;  // removed from disk without the lock
   std::lock_guard lock(mutex_);
-  const auto is_over = [&](const Snapshot& snapshot) {
-    return now - snapshot.used_ns > options_.idle_max_ns || now - snapshot.made_ns > options_.age_max_ns;
-  };
-  take_out(is_over, gone);
+  take_out([&](const Snapshot& snapshot) { return now - snapshot.used_ns > options_.idle_max_ns; }, gone);
 }
 
 std::string SnapshotSource::slow_exports(TimeNs now) const {

@@ -41,8 +41,8 @@ class SnapshotSource {
     std::string directory;
     FileTree* files = &FileTree::system();  ///< outlives the source
     size_t open_max = 4;
+    /// A snapshot that nobody asks for is removed after this time. One in use stays: a large copy may take many hours.
     DurationNs idle_max_ns = 60 * kSecond;
-    DurationNs age_max_ns = 3600 * kSecond;
     /// A snapshot up to this age is also given to another learner.
     DurationNs share_max_ns = 2 * kSecond;
     /// A snapshot idle for this long may be removed: to make room for others, or when a new one of its shard is made.
@@ -72,7 +72,7 @@ class SnapshotSource {
   /// another one, because one is made at a time; ask again. RESOURCE_EXHAUSTED: open_max snapshots exist.
   /// INVALID_ARGUMENT: no such file, or an offset beyond its end. Or an error of the storage.
   [[nodiscard]] absl::StatusOr<std::string> fetch(const FetchChunk& wanted, TimeNs now);
-  /// Forgets snapshots that were not requested recently, and those that are too old.
+  /// Forgets snapshots that were not requested recently.
   void sweep(TimeNs now);
 
   /// Text for people: snapshots whose export takes too long; learners wait for them. Empty: none.

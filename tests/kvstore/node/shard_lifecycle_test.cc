@@ -46,7 +46,8 @@ class ShardLifecycleTest : public ::testing::Test, private ShardLifecycleHost {
                                     .files = &files_,
                                     .state = read_state(files_).value(),
                                     .views = read_views(files_).value(),
-                                    .unsynced = &*unsynced_};
+                                    .unsynced = &*unsynced_,
+                                    .shards_per_worker_max = 2};
     ShardLifecycleHost& node = *this;
     lifecycle_ = std::make_unique<ShardLifecycle>(std::move(options), *engine_,
                                                   std::vector<WorkerCommands*>{&hosts_[0], &hosts_[1]}, node);
@@ -399,6 +400,17 @@ TEST_F(ShardLifecycleTest, SetMap_AShardMovesBetweenWorkersWithItsData) {
   EXPECT_EQ(moved.epoch, 2u);
   PinnedValue value;
   EXPECT_TRUE(moved.db->get("key", value).ok());
+}
+
+TEST_F(ShardLifecycleTest, Unserved_IsAShardBeyondTheLimitOfItsWorkerUntilThereIsAPlace) {
+  set_map(MapMaker(3).table(1, {{0, 0, 1}, {0, 0, 1}, {0, 0, 1}}).share());
+  ASSERT_EQ(unserved_.size(), 1U);
+  EXPECT_TRUE(absl::IsResourceExhausted(unserved_.at({1, 2}).why)) << unserved_.at({1, 2}).why;
+  EXPECT_FALSE(hosts_[0].shards().at({1, 2}).failure.empty());
+  set_map(MapMaker(4).table(1, {{1, 0, 2}, {0, 0, 1}, {0, 0, 1}}).share());
+  let_go(hosts_[0], {1, 0});
+  EXPECT_EQ(applied_, 4U);
+  EXPECT_NE(hosts_[0].shards().at({1, 2}).db, nullptr);
 }
 
 TEST_F(ShardLifecycleTest, SetMap_AShardThatCannotBeOpenedIsTriedAgain) {

@@ -225,6 +225,19 @@ TEST_F(SnapshotCopyTest, Wanted_CopiesAllFilesAndInstallsThem) {
   EXPECT_EQ(told("copied from node 5 index=1000 bytes=361"), 1U);
 }
 
+TEST_F(SnapshotCopyTest, Progress_CountsHowOftenThePrimaryHadToMakeTheSnapshotAnew) {
+  files_[0].second = std::string(200'000, 's');
+  options_.pull.bytes_per_s = 20'000;
+  options_.pull.burst_bytes = 100;
+  create();
+  run(100, {kShard});
+  refusal_ = absl::NotFoundError("this node does not have that snapshot any more");
+  while (copies_->progress().at(0).started_over == 0) step({kShard});
+  refusal_ = absl::OkStatus();
+  run(100, {kShard});
+  EXPECT_EQ(copies_->progress().at(0).started_over, 1U);
+}
+
 /// However long the files take, what is installed is as new as the primary lets it be.
 TEST_F(SnapshotCopyTest, Tail_WhatIsWrittenMeanwhileIsInTheCopy) {
   writes_ = true;
