@@ -171,8 +171,11 @@ absl::Status ShardLifecycle::take_fork(const WantedShard& shard) {
     }
     next[shard.id] = {};
   } else if (shard.view->primary == node_id_of(options_.node_uuid)) {
-    // This replica is the primary: the fork consists of its data, so it lacks nothing.
-    if (absl::Status forgotten = options_.unsynced->forget({shard.id}); !forgotten.ok()) return forgotten;
+    // This replica is the primary: the fork consists of its data, so it lacks nothing, and is in no doubt. A note of
+    // this boot stays: the replica, which may be open, goes on to acknowledge what it has not synced.
+    if (options_.unsynced->doubt(shard.id) != 0) {
+      if (absl::Status forgotten = options_.unsynced->forget({shard.id}); !forgotten.ok()) return forgotten;
+    }
   }
   next[shard.id].fork = shard.view->fork;
   if (absl::Status written = write_views(*options_.files, next); !written.ok()) return written;

@@ -247,7 +247,7 @@ PeerLinks::Link& PeerLinks::want(PeerAddress to) {
   return link;
 }
 
-PeerLinks::Link* PeerLinks::ready_link(PeerAddress to, size_t bytes) {
+PeerLinks::Link* PeerLinks::ready_link(PeerAddress to, size_t bytes, bool has_entries) {
   if (closing_ || !peers_.check(to).ok()) {
     ++counters_.dropped_unknown;
     return nullptr;
@@ -258,23 +258,24 @@ PeerLinks::Link* PeerLinks::ready_link(PeerAddress to, size_t bytes) {
     ++counters_.dropped_down;
     return nullptr;
   }
-  if (has_room(to, bytes)) return &link;
+  if (has_room(to, bytes, has_entries)) return &link;
   link.was_full = true;
   ++counters_.dropped_full;
   return nullptr;
 }
 
-bool PeerLinks::has_room(PeerAddress to, size_t bytes) const {
+bool PeerLinks::has_room(PeerAddress to, size_t bytes, bool has_entries) const {
   const Link* const link = find(to);
   if (link == nullptr || link->state != State::kOpen) return false;
   // Small frames ignore the limit on bytes, so that heartbeats do not wait for data: a node without heartbeats looks
   // dead to its peers.
   const bool fits = bytes <= kFrameBytesMax || link->bytes + bytes <= options_.bytes_max;
-  return link->requests == 0 || (link->requests < link->requests_max(options_) && fits);
+  const size_t requests_max = link->requests_max(options_);
+  return link->requests == 0 || (link->requests < requests_max - (has_entries ? requests_max / 8 : 0) && fits);
 }
 
-bool PeerLinks::send(PeerAddress to, rpc::MessagePtr frame) {
-  Link* const link = frame ? ready_link(to, frame->size()) : nullptr;
+bool PeerLinks::send(PeerAddress to, rpc::MessagePtr frame, bool has_entries) {
+  Link* const link = frame ? ready_link(to, frame->size(), has_entries) : nullptr;
   return link != nullptr &&
          start_call(*link, to, Method::kReplicate, std::move(frame), options_.timeout_ns, {}, Kind::kFrame);
 }

@@ -158,11 +158,13 @@ class PeerLinks {
   /// Sends a frame. The peer's answer comes to the host like any message. False: the frame is dropped, because the link
   /// is not open (on_peer_ready() follows when it is), or full (on_peer_room() follows), or `to` is unknown. A frame
   /// that is refused or not answered in time counts in `requests_failed`.
-  [[nodiscard]] bool send(PeerAddress to, rpc::MessagePtr frame);
+  /// `has_entries`: the peer may answer late, when its disk has the entries. Such frames leave an eighth of the link's
+  /// requests to others: without heartbeats a peer whose disk is slow would look dead.
+  [[nodiscard]] bool send(PeerAddress to, rpc::MessagePtr frame, bool has_entries = false);
   /// Sends any request, under the same conditions. False: `done` never runs.
   [[nodiscard]] bool call(PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns, DoneFn done);
-  /// True if a message of `bytes` would be sent now.
-  [[nodiscard]] bool has_room(PeerAddress to, size_t bytes) const;
+  /// True if a message of `bytes` would be sent now; `has_entries` as for send().
+  [[nodiscard]] bool has_room(PeerAddress to, size_t bytes, bool has_entries = false) const;
 
   /// The worker at the other end of a session that another node opened to this one. Errors as for messages, counted.
   /// UNAVAILABLE: the proof is not complete yet.
@@ -241,7 +243,7 @@ class PeerLinks {
   [[nodiscard]] Link* find(PeerAddress peer) { return const_cast<Link*>(std::as_const(*this).find(peer)); }
   /// Marks the link as wanted, so that tick() opens it. Creates it if needed.
   Link& want(PeerAddress to);
-  [[nodiscard]] Link* ready_link(PeerAddress to, size_t bytes);
+  [[nodiscard]] Link* ready_link(PeerAddress to, size_t bytes, bool has_entries = false);
   [[nodiscard]] bool start_call(Link& link, PeerAddress to, Method method, rpc::MessagePtr request,
                                 DurationNs timeout_ns, DoneFn done, Kind kind);
   void on_done(Pending& pending, rpc::CallResult&& result);

@@ -34,7 +34,8 @@ bool ShardApply::apply(WriteOp& op) {
 
 bool ShardApply::apply_entries() {
   EntryLog& entries = *shard_.entries;
-  if (entries.rows().is_closed()) return true;
+  // Behind a gap nothing may reach the database: its index would say that the database has what is missing.
+  if (entries.rows().is_closed() || shard_.has_apply_gap) return true;
   while (shard_.at.committed < entries.commit_limit() && shard_.failure.ok()) {
     Entry* const entry = entries.find(shard_.at.committed + 1);
     SKUA_CHECK(entry != nullptr, "entries are kept until they are applied");

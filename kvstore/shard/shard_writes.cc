@@ -14,6 +14,13 @@
 
 namespace skua::kv {
 
+namespace {
+
+constexpr std::string_view kTooManyUnfinished =
+    "the worker has as many writes waiting for its disk as it may; try later";
+
+}  // namespace
+
 // --- Until the record
 
 void Shard::write(WriteOp& op) {
@@ -21,11 +28,9 @@ void Shard::write(WriteOp& op) {
   op.leadership = entries_ == nullptr ? 0 : entries_->leadership();
   WorkerCounters& all = worker().counters;
   ++all.unfinished;
-  all.unfinished_bytes += op.request_bytes;
-  const EngineOptions& options = worker().options;
-  if (all.unfinished > options.unfinished_max ||
-      (all.unfinished_bytes > options.unfinished_bytes_max && all.unfinished > 1)) {
-    op.answer(KvStatus::kResourceExhausted, "the worker has as many writes waiting for its disk as it may; try later");
+  all.unfinished_bytes += op.counted_bytes;
+  if (worker().has_too_many_unfinished()) {
+    op.answer(KvStatus::kResourceExhausted, kTooManyUnfinished);
     return finish(op);
   }
   if (op.id.client_id != 0) {
@@ -94,7 +99,13 @@ void Shard::take_effect(WriteOp& op) {
   if (at_.last >= EpochHistory::kIndexMax) {
     return op.answer(KvStatus::kResourceExhausted, "the shard has used up its indices; copy its rows into a new table");
   }
-  if (op.payload_bytes() > payload_bytes_max()) return refuse_record(op, op.payload_bytes());
+  const size_t record_bytes = op.payload_bytes();
+  if (record_bytes > payload_bytes_max()) return refuse_record(op, record_bytes);
+  // A small request may leave a large record: an EXPIRE or APPEND of a large value.
+  const size_t more_bytes = std::max(record_bytes, op.counted_bytes) - op.counted_bytes;
+  if (worker().has_too_many_unfinished(more_bytes)) return op.answer(KvStatus::kResourceExhausted, kTooManyUnfinished);
+  op.counted_bytes += more_bytes;
+  worker().counters.unfinished_bytes += more_bytes;
   if (const std::string why = why_no_marks(op); !why.empty()) return op.answer(KvStatus::kUnimplemented, why);
   if (const absl::Status submitted = entries_ != nullptr ? entries_->propose(op) : log_.submit(op); !submitted.ok()) {
     return op.answer(KvStatus::kResourceExhausted, std_view(submitted.message()));
@@ -246,7 +257,7 @@ void Shard::finish(WriteOp& op) {
 void Shard::tell(WriteOp& op) {
   WorkerCounters& all = worker().counters;
   --all.unfinished;
-  all.unfinished_bytes -= op.request_bytes;
+  all.unfinished_bytes -= op.counted_bytes;
   if (op.result.status == KvStatus::kResourceExhausted) ++all.writes_refused;
   if (op.from_record) ++all.writes_repeated;
   op.drop_scratch();

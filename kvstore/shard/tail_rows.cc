@@ -69,7 +69,9 @@ void TailRows::queue(const Entries& entries, uint64_t last_index) {
 
 void TailRows::close(const Entries& entries) {
   closed_ = true;
-  queue(entries, UINT64_MAX);
+  // The rows would carry the index of the last write that was answered. The database lacks that write if there is a
+  // gap, and the log keeps it and the entries.
+  if (!shard_.has_apply_gap) queue(entries, UINT64_MAX);
 }
 
 /// The rows go to the applier as records of their own. If a crash leaves only some of these records, nothing is lost:

@@ -65,7 +65,7 @@ struct WorkerCounters {
   uint64_t fetches = 0;           ///< reads of databases for GETs and writes
   uint64_t fetches_shared = 0;    ///< misses that the read for an earlier miss answered
   uint64_t unfinished = 0;        ///< writes that are not answered, now
-  uint64_t unfinished_bytes = 0;  ///< of these
+  uint64_t unfinished_bytes = 0;  ///< of these: of the request or the record, whichever is larger
 };
 
 /// Thread: the worker's.
@@ -112,6 +112,11 @@ struct WorkerResources {
     absl::Status submitted = readers.submit(fetch);
     if (!submitted.ok()) fetches.release(fetch);
     return submitted;
+  }
+  /// The last write that came is one too many, or would be if it took `more_bytes`. A write alone may have any size.
+  [[nodiscard]] bool has_too_many_unfinished(size_t more_bytes = 0) const {
+    return counters.unfinished > options.unfinished_max ||
+           (counters.unfinished_bytes + more_bytes > options.unfinished_bytes_max && counters.unfinished > 1);
   }
   [[nodiscard]] Durability wanted(Durability asked) const {
     return asked == Durability::kDefault ? options.durability : asked;

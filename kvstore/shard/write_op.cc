@@ -21,8 +21,8 @@ void WriteOp::reset(Shard& owner) {
   not_applied = from_record = is_unchanged = false;
   achieved = Durability::kDefault;
   why.clear();
-  request_bytes = mutation.key.size() + mutation.value.size();
-  for (const Mutation& each : batch) request_bytes += each.key.size() + each.value.size();
+  counted_bytes = mutation.key.size() + mutation.value.size();
+  for (const Mutation& each : batch) counted_bytes += each.key.size() + each.value.size();
 }
 
 void WriteOp::answer(KvStatus status, std::string_view text) {

@@ -78,7 +78,7 @@ struct WriteOp final : LogOp {
   bool is_attempt = false;    // the completion table counts this op as an attempt under way
   uint64_t leadership = 0;    // replicated shards: EntryLog::leadership() when the write came
   uint64_t index = 0;
-  size_t request_bytes = 0;   // of the request's keys and values
+  size_t counted_bytes = 0;   // of the request's keys and values; of the record if that is larger
   uint64_t evaluated_ms = 0;  // unix time in ms, by which keys expired for this write
   uint64_t record_ms = 0;     // the record's time (shard_clock.h)
   HashedEffect effect{};

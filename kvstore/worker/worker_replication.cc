@@ -204,7 +204,7 @@ size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& a
       header.prev = id;
     }
     rpc::MessagePtr frame = builder.finish();
-    if (place == nullptr || !links_->send({to, place->worker}, std::move(frame))) break;
+    if (place == nullptr || !links_->send({to, place->worker}, std::move(frame), true)) break;
     sent = next;
   }
   // Releases the entries that no message took.

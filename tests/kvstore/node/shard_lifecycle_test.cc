@@ -280,6 +280,28 @@ TEST_F(ShardLifecycleTest, SetMap_DataOfAnotherForkAreRemovedUnlessItGoesOnWithT
   EXPECT_EQ(read_views(files_)->at({1, 0}).fork, 2u);
 }
 
+/// The replica acknowledges writes that it has not synced, before the fork and after it.
+TEST_F(ShardLifecycleTest, SetMap_AForkKeepsTheNoteOfUnsyncedWritesAndEndsADoubt) {
+  control::ShardMap map = replicated_map(3, 1, 0);
+  set_map(share(map));
+  allow_unsynced({1, 0});
+  control::MapShard& shard = map.tables.front().shards.front();
+  shard.epoch = shard.change = 2;
+  shard.fork = 1;
+  shard.backups.clear();
+  map.revision = 4;
+  set_map(share(map));
+  EXPECT_EQ(read_views(files_)->at({1, 0}).fork, 1U);
+  EXPECT_TRUE(UnsyncedShards::read(files_, boot_)->is_allowed({1, 0}));
+  boot_ = 2;
+  restart();
+  shard.epoch = shard.change = 3;
+  shard.fork = 2;
+  map.revision = 5;
+  set_map(share(map));
+  EXPECT_EQ(UnsyncedShards::read(files_, boot_)->doubt({1, 0}), 0U);
+}
+
 TEST_F(ShardLifecycleTest, SetMap_AForkThatCannotBeWrittenDownIsTriedAgain) {
   control::ShardMap map = replicated_map(3, 1, 1);
   set_map(share(map));

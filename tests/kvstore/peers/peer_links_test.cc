@@ -271,6 +271,35 @@ TEST(PeerLinksTest, Full_IsToldAndSoIsRoom) {
   world.expect_balance();
 }
 
+/// Entries wait for the peer's disk. Meanwhile the peer must hear that this node lives.
+TEST(PeerLinksTest, Full_OfEntriesHasRoomForHeartbeats) {
+  PeerLinksOptions options;
+  options.requests_max = 16;
+  PeerWorld world(2, options);
+  ASSERT_TRUE(world.connect(0, 1));
+  world.node(1).answer = nullptr;
+  PeerLinks& links = world.node(0).links();
+  const auto append = [&] {
+    links.append_builder().begin(world.node(0).envelope(), {}, links.make_message());
+    EXPECT_TRUE(links.append_builder().add({.payload = as_byte_span(std::string_view("small"))}));
+    return links.append_builder().finish();
+  };
+  size_t sent = 0;
+  while (links.send(PeerNode::address(1), append(), true)) ++sent;
+  EXPECT_EQ(sent, 14U);
+  EXPECT_TRUE(world.node(0).send(world.node(1), Heartbeat{1, 1, 1}));
+  EXPECT_TRUE(world.node(0).send(world.node(1), Confirm{1, 1}));
+  EXPECT_FALSE(world.node(0).send(world.node(1), Confirm{1, 2}));
+  ASSERT_TRUE(world.run_until([&] { return world.node(1).tokens.size() == 16; }));
+  for (auto& token : world.node(1).tokens) token.reply(rpc::MessagePtr());
+  world.node(1).tokens.clear();
+  world.node(1).leases.clear();
+  ASSERT_TRUE(world.run_until([&] { return links.has_room(PeerNode::address(1), 1, true); }));
+  EXPECT_FALSE(world.node(0).room.empty());
+  world.node(1).answer = [] { return rpc::MessagePtr(); };
+  world.expect_balance();
+}
+
 TEST(PeerLinksTest, Full_OfBytesLetsOneGoWhateverItsSize) {
   PeerLinksOptions options;
   options.bytes_max = 1000;

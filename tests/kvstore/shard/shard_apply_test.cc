@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kvstore/codec/effect.h"
+#include "kvstore/replication/epoch_history.h"
 #include "kvstore/shard/worker_engine.h"
 #include "tests/kvstore/shard/engine_lives.h"
 
@@ -72,6 +73,40 @@ TEST(ShardApplyTest, Drain_WhatFindsNoRoomIsInTheLogOnly) {
   world.start();
   world.adopt_recovered();
   world.check_all();
+}
+
+/// A replica that led stops while a committed write waits for room. What the next primary adds comes after that write.
+TEST(ShardApplyTest, Drain_NothingBehindAGapReachesTheDatabase) {
+  constexpr uint64_t kWrites = 200;
+  constexpr size_t kKeys = 30;
+  const auto key_of = [](uint64_t write) { return "key" + std::to_string(write % kKeys); };
+  World world(82, little_memory());
+  world.start();
+  world.replicate(0);
+  world.shard(0).lead(1);
+  world.disk(0).hold(true);
+  for (uint64_t i = 1; i <= kWrites; ++i) world.write(0, put_of(key_of(i), std::string(2000, 'x')));
+  world.tasks().run_until([&] { return world.shard(0).indices().synced == kWrites; });
+  world.shard(0).commit_entries(kWrites);
+  ASSERT_LT(world.shard(0).indices().committed, kWrites);
+  world.shard(0).follow();
+  EpochHistory history;
+  history.append(1);
+  history.extend_to(kWrites);
+  history.append(2);
+  const std::string barrier = encode_barrier(as_byte_span(encode_epoch_history(history)));
+  const ReplicaEntry entry{kWrites + 1, 2, 1, Durability::kSync, as_byte_span(barrier)};
+  ASSERT_TRUE(world.shard(0).entries().append(entry).ok());
+  world.tasks().run_until([&] { return world.shard(0).indices().synced == kWrites + 1; });
+  world.shard(0).commit_entries(kWrites + 1);
+  world.engine().drain();
+  world.wait_for_answers();
+  world.stop();
+  EXPECT_LT(world.disk(0).state().index, kWrites);
+  world.start();
+  world.replicate(0);
+  world.shard(0).commit_entries(kWrites + 1);
+  for (uint64_t i = kWrites - kKeys + 1; i <= kWrites; ++i) EXPECT_EQ(world.read(0, key_of(i)).version, i);
 }
 
 }  // namespace

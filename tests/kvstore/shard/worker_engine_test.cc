@@ -128,6 +128,25 @@ TEST(WorkerEngine, Write_BeyondTheBoundsIsRefused) {
   EXPECT_EQ(world.engine().counters().writes_refused, 2u);
 }
 
+/// The bound is of what writes hold: a few bytes to append make a record of the whole value.
+TEST(WorkerEngine, Write_SmallOnesThatMakeLargeRecordsAreBounded) {
+  WorkerEngine::Options options = small_engine_options();
+  options.unfinished_bytes_max = 17 << 10;
+  World world(70, options);
+  world.start();
+  world.put(0, "key0", std::string(5 << 10, 'x'));
+  world.gate.close();
+  for (int i = 0; i < 10; ++i) world.write(0, mutations::append("key0", as_byte_span(std::string_view("y"))));
+  EXPECT_LE(world.engine().counters().unfinished_bytes, options.unfinished_bytes_max);
+  world.gate.open();
+  world.wait_for_answers();
+  EXPECT_EQ(world.counts[KvStatus::kOk], 1U + 3U);
+  EXPECT_EQ(world.counts[KvStatus::kResourceExhausted], 7U);
+  EXPECT_EQ(world.engine().counters().unfinished_bytes, 0U);
+  EXPECT_EQ(world.put(0, "key1", std::string(20 << 10, 'x')).status, KvStatus::kOk) << "one alone may have any size";
+  world.check_all();
+}
+
 TEST(WorkerEngine, Write_ValuesLargerThanMemoryAreRefused) {
   World world(8);
   world.start();
