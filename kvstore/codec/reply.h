@@ -92,8 +92,8 @@ struct GetExtras {
 };
 
 /// The result of one key of a MULTI_GET. Status: OK, NOT_FOUND, or RESOURCE_EXHAUSTED if the reply has no room for the
-/// value (kBatchBytesMax), or the key is left out (MultiGetWishes::memory_only). The client must ask for such a key
-/// alone.
+/// value (kBatchBytesMax), if earlier values left no room, so that the key was not read, or if the key is left out
+/// (MultiGetWishes::memory_only). The client must ask for such a key alone.
 struct MultiGetEntry {
   KvStatus status = KvStatus::kOk;
   uint64_t version = 0;

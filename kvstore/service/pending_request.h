@@ -53,13 +53,16 @@ struct MultiGetPage {
   std::vector<MemoryTier::Lookup> in_memory;
   std::vector<PinnedValue> from_disk;  // empty if memory has all
   std::vector<MultiGetEntry> entries;
+  size_t unread_from = 0;  // keys that memory lacks, from this index on, were not read; set by read_missing()
   std::string bytes;
   MultiGetWishes wishes;
 
   /// Looks up all keys in memory. False: a key must be read from the database, or the values are more than
   /// kMultiGetPollingBytesMax together. Then a reader thread builds the reply.
   bool look_up(WorkerEngine& engine, const Shard& shard, const StringList& keys);
-  /// Reads the keys that memory does not have. Thread: a reader. Errors: the database's.
+  /// Reads the keys that memory does not have. Stops at the first value that is beyond kBatchBytesMax together with all
+  /// values before, so that no more than that is pinned. build() makes the keys that were not read RESOURCE_EXHAUSTED.
+  /// Thread: a reader. Errors: the database's.
   absl::Status read_missing(ShardDb& db, const StringList& keys);
   /// Copies the values into the reply. A key that has expired at `now_ms` is absent. With MultiGetWishes::memory_only
   /// for what look_up() has found, whatever it said.
