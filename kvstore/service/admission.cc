@@ -191,6 +191,13 @@ void Admission::fail(PendingRequest& pending, const absl::Status& why) {
   end(pending);
 }
 
+void Admission::fail_late(PendingRequest& pending) {
+  ++replies_.stats().deadline_expired;
+  pending.reply.fail(absl::DeadlineExceededError("the deadline passed while the request waited for the disk"));
+  pending.multi_get.release();
+  end(pending);
+}
+
 // --- Whether what was read may be told
 
 void Admission::answer_when_fresh(PendingRequest& pending) {

@@ -76,6 +76,8 @@ class Admission {
   void end(PendingRequest& pending);
   /// Answers the request with an error and ends it.
   void fail(PendingRequest& pending, const absl::Status& why);
+  /// The request's deadline has passed: tells the caller, if it still waits, and ends the request.
+  void fail_late(PendingRequest& pending);
   /// A result of a request is awaited; got_result() follows.
   void await_result() { ++waiting_count_; }
   void got_result() { --waiting_count_; }

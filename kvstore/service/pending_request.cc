@@ -111,7 +111,9 @@ ByteSpan MultiGetPage::finish(const ReplyHead& head) {
 }
 
 void PendingRequest::run() {
-  if (method == Method::kScan) {
+  if (is_late()) {
+    status = absl::DeadlineExceededError("the deadline passed while the request waited for a reader");
+  } else if (method == Method::kScan) {
     run_scan();
   } else {
     status = multi_get.read_missing(shard->shard->db(), keys);
@@ -127,6 +129,8 @@ void PendingRequest::run_scan() {
     return;
   }
   range->now_ms = now_ms;
+  const auto stop = [this] { return is_late(); };
+  range->stop.emplace(stop);
   if (page == nullptr) page = std::make_unique<ScanReplyBuilder>(scan.rows_max, scan.bytes_max);
   page->reset(scan.rows_max, scan.bytes_max, scan.wants_marks);
   const auto end = shard->shard->db().scan(*range, [this](const ScanRow& row) {

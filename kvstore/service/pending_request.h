@@ -14,6 +14,7 @@
 #ifndef SKUA_KVSTORE_SERVICE_PENDING_REQUEST_H_
 #define SKUA_KVSTORE_SERVICE_PENDING_REQUEST_H_
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -27,6 +28,7 @@
 #include "kvstore/shard/worker_engine.h"
 #include "kvstore/storage/reader_pool.h"
 #include "kvstore/types/pinned_value.h"
+#include "rpc/base/clock.h"
 #include "rpc/endpoint.h"
 
 namespace skua::kv {
@@ -80,7 +82,8 @@ class PendingRequest final : public ReadJob {
  public:
   PendingRequest() { write.context = this; }
 
-  /// Does the read of a MULTI_GET or SCAN and gives the request back to its service. Thread: a reader.
+  /// Does the read of a MULTI_GET or SCAN and gives the request back to its service. `status` is DEADLINE_EXCEEDED if the
+  /// deadline has passed, or passes during a SCAN. Thread: a reader.
   void run() override;
 
   RequestService* service = nullptr;
@@ -91,15 +94,17 @@ class PendingRequest final : public ReadJob {
   rpc::Lease request;
   rpc::ReplyToken reply;
 
-  WriteOp write;                         // mutations
-  std::vector<Mutation> batch;           // BATCH
-  FetchOp fetch{.context = this};        // GET
-  GetWishes wishes;                      // GET
-  uint64_t now_ms = 0;                   // MULTI_GET, SCAN: rows that have expired by then are absent
-  AppliedWait applied{.context = this};  // SCAN
-  StringList keys;                       // MULTI_GET
-  ScanRequest scan;                      // SCAN
-  rpc::SessionId session;                // SCAN: the caller's, whose quota pays for what the page reads
+  WriteOp write;                              // mutations
+  std::vector<Mutation> batch;                // BATCH
+  FetchOp fetch{.context = this};             // GET
+  GetWishes wishes;                           // GET
+  uint64_t now_ms = 0;                        // MULTI_GET, SCAN: rows that have expired by then are absent
+  TimeNs deadline_ns = kTimeNever;            // MULTI_GET, SCAN: the caller's, by the endpoint's clock
+  const std::atomic<TimeNs>* time = nullptr;  // MULTI_GET, SCAN: that clock's (HeldShards::told_time())
+  AppliedWait applied{.context = this};       // SCAN
+  StringList keys;                            // MULTI_GET
+  ScanRequest scan;                           // SCAN
+  rpc::SessionId session;                     // SCAN: the caller's, whose quota pays for what the page reads
   // Filled by a reader thread:
   absl::Status status;
   MultiGetPage multi_get;
@@ -108,6 +113,7 @@ class PendingRequest final : public ReadJob {
 
  private:
   void run_scan();
+  [[nodiscard]] bool is_late() const { return deadline_ns <= time->load(std::memory_order_relaxed); }
 };
 
 /// Recycles pending requests. Thread: the worker's.
