@@ -224,6 +224,8 @@ class ScanReplyBuilder {
   [[nodiscard]] size_t row_count() const { return row_count_; }
   /// Bytes that were read for rows of the page and are not in it.
   [[nodiscard]] size_t skipped_bytes() const { return skipped_bytes_; }
+  /// Bytes of the reply so far.
+  [[nodiscard]] size_t size() const { return bytes_.size(); }
   /// Capacity of its buffer in bytes.
   [[nodiscard]] size_t capacity() const { return bytes_.capacity(); }
 

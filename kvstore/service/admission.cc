@@ -210,12 +210,17 @@ void Admission::answer_when_fresh(PendingRequest& pending) {
     return pending.service->answer(pending);
   }
   const auto then = [this, &pending](bool confirmed) {
+    pending.share.reset();  // answer() reserves the reply's
     if (confirmed) return pending.service->answer(pending);
-    pending.multi_get.release();
     refuse_stale(pending.reply, pending.method, *pending.shard);
     end(pending);
   };
   if (!same_epoch) return then(false);
+  if (const size_t bytes = pending.result_bytes(); bytes > kShortReplyBytesMax) {
+    std::optional<rpc::Lease> share = replies_.reserve(pending.reply, pending.method, shard, bytes);
+    if (!share.has_value()) return end(pending);
+    pending.share = *std::move(share);
+  }
   confirm(shard, then);
 }
 

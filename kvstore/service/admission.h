@@ -91,7 +91,8 @@ class Admission {
     return shard.replica == nullptr || shard.replica->may_read(now) || mutant(Mutant::kReadWithoutLease);
   }
   /// Answers the request as soon as its result is fresh: now, or after a round of the members. If the round shows that
-  /// another replica may have led, the request is refused.
+  /// another replica may have led, the request is refused. A result that waits counts for the caller's memory like a
+  /// reply, and may find no room there.
   void answer_when_fresh(PendingRequest& pending);
   /// Asks the members. The shard stays in use until `then` has run. `then(true)`: what is read from now on is fresh.
   template <typename Then>

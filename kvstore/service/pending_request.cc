@@ -122,6 +122,15 @@ void PendingRequest::run() {
   service->read_done(*this);
 }
 
+size_t PendingRequest::result_bytes() const {
+  switch (method) {
+    case Method::kGet: return fetch.value.bytes().size();
+    case Method::kMultiGet: return multi_get.bytes.size();
+    case Method::kScan: return page->size();
+    default: return 0;
+  }
+}
+
 void PendingRequest::run_scan() {
   auto range = key_range_of(scan);
   if (!range.ok()) {
@@ -157,6 +166,7 @@ PendingRequest* PendingRequestPool::acquire() {
 
 void PendingRequestPool::release(PendingRequest& pending) {
   pending.request.reset();
+  pending.share.reset();
   pending.fetch.value.reset();
   pending.status = absl::OkStatus();
   std::string& reply_bytes = pending.multi_get.bytes;

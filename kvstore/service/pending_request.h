@@ -86,6 +86,9 @@ class PendingRequest final : public ReadJob {
   /// deadline has passed, or passes during a SCAN. Thread: a reader.
   void run() override;
 
+  /// Bytes that the result of a read holds.
+  [[nodiscard]] size_t result_bytes() const;
+
   RequestService* service = nullptr;
   PendingRequest* next = nullptr;  // in the pool's free list
   HeldShard* shard = nullptr;
@@ -93,6 +96,7 @@ class PendingRequest final : public ReadJob {
   Method method = Method::kGet;
   rpc::Lease request;
   rpc::ReplyToken reply;
+  rpc::Lease share;  // of the caller's memory, for a result that waits for other replicas
 
   WriteOp write;                              // mutations
   std::vector<Mutation> batch;                // BATCH

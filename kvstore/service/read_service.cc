@@ -365,6 +365,8 @@ void ReadService::read_done(PendingRequest& pending) {
     admission_.got_result();
     if (absl::IsDeadlineExceeded(pending.status)) return admission_.fail_late(pending);
     if (!pending.status.ok()) return admission_.fail(pending, pending.status);
+    // The reply has copies, and may wait for other replicas.
+    if (pending.method == Method::kMultiGet) pending.multi_get.let_go(*pending.shard->shard, pending.keys);
     admission_.answer_when_fresh(pending);
   });
   SKUA_CHECK(posted, "the reader pool stops before the endpoint goes");
@@ -378,7 +380,6 @@ void ReadService::send_page(PendingRequest& pending) {
   const ReplyHead head = replies_.head_of(shard, KvStatus::kOk);
   ByteSpan bytes;
   if (method == Method::kMultiGet) {
-    pending.multi_get.let_go(*shard.shard, pending.keys);
     bytes = pending.multi_get.finish(head);
   } else {
     bytes = pending.page->finish(head, pending.has_more);

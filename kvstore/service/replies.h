@@ -59,8 +59,12 @@ class Replies {
     send_uncounted(reply, method, head.status, error_message(head));
   }
 
-  /// A page for a reply of so many bytes, with their share of the caller's memory. Null: earlier replies that the
-  /// caller has not taken yet use up that memory, and the request was answered.
+  /// A share of the caller's memory, until the lease ends. nullopt: earlier replies that the caller has not taken yet
+  /// use up that memory, and the request was answered.
+  [[nodiscard]] std::optional<rpc::Lease> reserve(rpc::ReplyToken& reply, Method method, const HeldShard& shard,
+                                                  size_t bytes);
+  /// A page for a reply of so many bytes, with their share of the caller's memory. Null: as reserve(). A short reply
+  /// needs no share.
   [[nodiscard]] ReplyPage* take_page(rpc::ReplyToken& reply, Method method, const HeldShard& shard, size_t bytes);
 
  private:
