@@ -30,7 +30,8 @@ HeldShard* Admission::admit(IncomingCall& call, Method method, const Route& rout
   replies_.stats().request_bytes += call.request.size();
   if (call.deadline_ns <= now) [[unlikely]] {
     ++replies_.stats().deadline_expired;
-    // Its caller names the deadline, and the node has read the request all the same.
+    // Counts against the quota: the node has read the request, and a client could choose deadlines that are always
+    // over.
     if (!is_within_quota(call, method, 0)) return nullptr;
     call.reply.fail(
         absl::DeadlineExceededError("the deadline had passed when the node read the request; it was not executed"));
@@ -135,7 +136,7 @@ HeldShard* Admission::refuse_right(IncomingCall& call, Method method, const Held
     why = absl::StrCat(who, " has no right to ", right, " table ", table);
     const std::string command =
         absl::StrCat("; an administrator can give it: skuactl grant add ", who, " ", table, " ", right);
-    // A command that is cut would name something else.
+    // A cut command could name another table or right, so it is left out if the text would be too long.
     if (why.size() + command.size() <= kErrorTextBytesMax) why += command;
   }
   replies_.error(call.reply, method, shard, KvStatus::kPermissionDenied, why);

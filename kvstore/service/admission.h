@@ -7,7 +7,7 @@
 //      |                v
 //      |           served at once, or begin(): PendingRequest, which waits for a disk
 //      |                v
-//      +----- answered, or hold_until_fresh(): the members must say first that this replica is still the primary
+//      +----- answered, or answer_when_fresh(): the members must say first that this replica is still the primary
 //
 // A request is answered WRONG_SHARD, with what this worker knows, if it names another epoch or a shard that is not
 // here, if the shard is being opened or cannot be opened, or if the node shuts down. This status tells a client two

@@ -55,19 +55,18 @@ struct MultiGetPage {
   std::vector<MemoryTier::Lookup> in_memory;
   std::vector<PinnedValue> from_disk;  // empty if memory has all
   std::vector<MultiGetEntry> entries;
-  size_t unread_from = 0;  // keys that memory lacks, from this index on, were not read; set by read_missing()
+  size_t unread_from = 0;  // set by read_missing(): keys from this index on that memory lacks were not read
   std::string bytes;
   MultiGetWishes wishes;
 
   /// Looks up all keys in memory. False: a key must be read from the database, or the values are more than
   /// kMultiGetPollingBytesMax together. Then a reader thread builds the reply.
   bool look_up(WorkerEngine& engine, const Shard& shard, const StringList& keys);
-  /// Reads the keys that memory does not have. Stops at the first value that is beyond kBatchBytesMax together with all
-  /// values before, so that no more than that is pinned. build() makes the keys that were not read RESOURCE_EXHAUSTED.
-  /// Thread: a reader. Errors: the database's.
+  /// Reads the keys that memory does not have, until all values together reach kBatchBytesMax. A value that does not
+  /// fit is dropped. build() makes the keys from there on RESOURCE_EXHAUSTED. Thread: a reader. Errors: the database's.
   absl::Status read_missing(ShardDb& db, const StringList& keys);
-  /// Copies the values into the reply. A key that has expired at `now_ms` is absent. With MultiGetWishes::memory_only
-  /// for what look_up() has found, whatever it said.
+  /// Copies the values into the reply. A key that has expired at `now_ms` is absent. With memory_only this may be
+  /// called whatever look_up() returned; keys that memory lacks become RESOURCE_EXHAUSTED.
   void build(uint64_t now_ms);
   /// Offers the values that were read to memory, and releases all values.
   void let_go(Shard& shard, const StringList& keys);
@@ -82,8 +81,8 @@ class PendingRequest final : public ReadJob {
  public:
   PendingRequest() { write.context = this; }
 
-  /// Does the read of a MULTI_GET or SCAN and gives the request back to its service. `status` is DEADLINE_EXCEEDED if the
-  /// deadline has passed, or passes during a SCAN. Thread: a reader.
+  /// Does the read of a MULTI_GET or SCAN and gives the request back to its service. `status` is DEADLINE_EXCEEDED if
+  /// the deadline has passed, or passes during a SCAN. Thread: a reader.
   void run() override;
 
   /// Bytes that the result of a read holds.

@@ -53,8 +53,8 @@ class Replies {
     error(reply, method, head_of(shard, status, 0, text));
   }
   void error(rpc::ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why);
-  /// As error(), but the reply does not count for a quota: clients that are refused because they have used theirs up
-  /// try again, and would never have done with it.
+  /// As error(), but the reply does not count for a quota. A client over its quota tries again. If its refusals counted
+  /// too, it would never get below its quota.
   void error_uncounted(rpc::ReplyToken& reply, Method method, const ReplyHead& head) {
     send_uncounted(reply, method, head.status, error_message(head));
   }

@@ -37,7 +37,8 @@ struct KeyRange {
   bool start_exclusive = false;  ///< begin after `start`
   std::string_view end{};        ///< exclusive; empty: to the last key
   uint64_t now_ms = 0;           ///< unix time; rows that have expired by then are not visited
-  /// Asked every kRowsBetweenStops rows, and rows that are not visited count. True ends the scan with DEADLINE_EXCEEDED.
+  /// Asked every kRowsBetweenStops rows, and rows that are not visited count. True ends the scan with
+  /// DEADLINE_EXCEEDED.
   std::optional<absl::FunctionRef<bool()>> stop = std::nullopt;
 };
 
