@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "kvstore/client/batch.h"
+#include "kvstore/client/client_limits.h"
 #include "kvstore/client/failure_text.h"
 #include "kvstore/client/operation_runner.h"
 #include "kvstore/codec/key_hash.h"
@@ -40,6 +41,8 @@ absl::Status BatchOperation::accept(const BatchCall& call, BatchCallback&& callb
 
 void BatchOperation::reset() {
   NumberedOperation::reset();
+  // The memory goes with the old builder.
+  if (ops_.ops().bytes().size() > kOperationBytesKept) static_cast<void>(std::exchange(ops_, {}));
   ops_.clear();
 }
 

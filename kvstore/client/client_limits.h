@@ -26,6 +26,9 @@ inline constexpr size_t kScanResultBytesMax = size_t{32} << 20;
 /// Bytes of rows that a scan asks one shard for in one page.
 inline constexpr uint32_t kScanPageBytes = 1u << 20;
 
+/// A recycled operation keeps a buffer for its next use. A larger buffer than this is freed.
+inline constexpr size_t kOperationBytesKept = size_t{64} << 10;
+
 /// Failed attempts that a failure report keeps: this many of the first and of the latest.
 inline constexpr size_t kTrailFirstMax = 3;
 inline constexpr size_t kTrailLatestMax = 3;

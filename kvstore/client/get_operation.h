@@ -36,12 +36,12 @@ class GetOperation final : public CallOperation {
 
  private:
   [[nodiscard]] absl::Status check(std::string_view key, const ReadOptions& options);
-  // What few calls have.
+  // Takes over the options that few calls set.
   [[nodiscard]] absl::Status take_rare(const ReadOptions& options);
   // On the path of every call, so it is a part of accept() for the compiler.
   [[gnu::always_inline]] inline void take(std::string_view key, const ReadOptions& options);
   void finish_with(GetResult&& result);
-  // Not a part of finish_with(), whose other way would have to save more registers.
+  // noinline: inlined into finish_with(), it would make the other branch save more registers.
   [[gnu::noinline]] void call_function(GetResult&& result);
 
   KeyText key_;

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "kvstore/client/client_limits.h"
 #include "kvstore/client/operation_runner.h"
 #include "kvstore/codec/key_hash.h"
 #include "kvstore/codec/text.h"
@@ -131,6 +132,7 @@ void MultiGetOperation::finish(Outcome&& outcome) {
 
 void MultiGetOperation::reset() {
   PartedOperation::reset();
+  if (key_bytes_.capacity() > kOperationBytesKept) std::string().swap(key_bytes_);
   result_.entries.clear();
   result_.memory.clear();
   static_cast<Outcome&>(result_) = Outcome();

@@ -6,8 +6,8 @@
 //                   v    |                        v
 //                parked: map, session, time  <--- again
 //
-// Callbacks run inside the endpoint's turns and wake_due(), never inside submit(): what fails there is parked until the
-// next wake_due().
+// Callbacks run inside the endpoint's turns and work_off(), never inside submit(): what fails there is parked until the
+// next work_off().
 //
 // Files:
 //   operation_runner.cc      routing, sending, parking, failures

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/client/client_limits.h"
 #include "kvstore/client/failure_text.h"
 #include "kvstore/client/operation_runner.h"
 #include "kvstore/client/write_options.h"
@@ -10,12 +11,6 @@
 #include "kvstore/codec/text.h"
 
 namespace skua::kv {
-namespace {
-
-// A recycled operation keeps its buffer for its next use. A larger buffer than this is freed.
-constexpr size_t kKeptBytesMax = 64 * 1024;
-
-}  // namespace
 
 absl::Status WriteOperation::take_options(const WriteOptions& options) {
   const absl::StatusOr<Condition> condition = condition_of(options);
@@ -87,7 +82,7 @@ void WriteOperation::reset() {
   NumberedOperation::reset();
   value_ = PutValue();
   payload_.clear();
-  if (payload_.capacity() > kKeptBytesMax) payload_.shrink_to_fit();
+  if (payload_.capacity() > kOperationBytesKept) payload_.shrink_to_fit();
 }
 
 absl::StatusOr<CallOperation::Request> WriteOperation::encode(const Route& route, HeadBuffer& buffer) {

@@ -195,8 +195,8 @@ void ScanReplyBuilder::reset(size_t rows_max, size_t bytes_max, bool with_marks)
   skipped_bytes_ = 0;
 }
 
-/// The database reads a row's value even if the reply leaves the value out. Without a bound one page could keep a reader
-/// thread busy with kScanRowsMax values of the largest size.
+/// The database reads a row's value even if the reply leaves the value out. Without a bound one page could keep a
+/// reader thread busy with kScanRowsMax values of the largest size.
 bool ScanReplyBuilder::may_skip(size_t bytes) const {
   return row_count_ == 0 || skipped_bytes_ + bytes <= kScanReadBytesMax;
 }

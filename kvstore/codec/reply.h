@@ -92,8 +92,8 @@ struct GetExtras {
 };
 
 /// The result of one key of a MULTI_GET. Status: OK, NOT_FOUND, or RESOURCE_EXHAUSTED if the reply has no room for the
-/// value (kBatchBytesMax), or the key is left out (MultiGetWishes::memory_only). The client must ask for such a key
-/// alone.
+/// value (kBatchBytesMax), if earlier values left no room, so that the key was not read, or if the key is left out
+/// (MultiGetWishes::memory_only). The client must ask for such a key alone.
 struct MultiGetEntry {
   KvStatus status = KvStatus::kOk;
   uint64_t version = 0;
@@ -224,6 +224,8 @@ class ScanReplyBuilder {
   [[nodiscard]] size_t row_count() const { return row_count_; }
   /// Bytes that were read for rows of the page and are not in it.
   [[nodiscard]] size_t skipped_bytes() const { return skipped_bytes_; }
+  /// Bytes of the reply so far.
+  [[nodiscard]] size_t size() const { return bytes_.size(); }
   /// Capacity of its buffer in bytes.
   [[nodiscard]] size_t capacity() const { return bytes_.capacity(); }
 

@@ -30,7 +30,8 @@ HeldShard* Admission::admit(IncomingCall& call, Method method, const Route& rout
   replies_.stats().request_bytes += call.request.size();
   if (call.deadline_ns <= now) [[unlikely]] {
     ++replies_.stats().deadline_expired;
-    // Its caller names the deadline, and the node has read the request all the same.
+    // Counts against the quota: the node has read the request, and a client could choose deadlines that are always
+    // over.
     if (!is_within_quota(call, method, 0)) return nullptr;
     call.reply.fail(
         absl::DeadlineExceededError("the deadline had passed when the node read the request; it was not executed"));
@@ -135,7 +136,7 @@ HeldShard* Admission::refuse_right(IncomingCall& call, Method method, const Held
     why = absl::StrCat(who, " has no right to ", right, " table ", table);
     const std::string command =
         absl::StrCat("; an administrator can give it: skuactl grant add ", who, " ", table, " ", right);
-    // A command that is cut would name something else.
+    // A cut command could name another table or right, so it is left out if the text would be too long.
     if (why.size() + command.size() <= kErrorTextBytesMax) why += command;
   }
   replies_.error(call.reply, method, shard, KvStatus::kPermissionDenied, why);
@@ -191,6 +192,13 @@ void Admission::fail(PendingRequest& pending, const absl::Status& why) {
   end(pending);
 }
 
+void Admission::fail_late(PendingRequest& pending) {
+  ++replies_.stats().deadline_expired;
+  pending.reply.fail(absl::DeadlineExceededError("the deadline passed while the request waited for the disk"));
+  pending.multi_get.release();
+  end(pending);
+}
+
 // --- Whether what was read may be told
 
 void Admission::answer_when_fresh(PendingRequest& pending) {
@@ -203,12 +211,17 @@ void Admission::answer_when_fresh(PendingRequest& pending) {
     return pending.service->answer(pending);
   }
   const auto then = [this, &pending](bool confirmed) {
+    pending.share.reset();  // answer() reserves the reply's
     if (confirmed) return pending.service->answer(pending);
-    pending.multi_get.release();
     refuse_stale(pending.reply, pending.method, *pending.shard);
     end(pending);
   };
   if (!same_epoch) return then(false);
+  if (const size_t bytes = pending.result_bytes(); bytes > kShortReplyBytesMax) {
+    std::optional<rpc::Lease> share = replies_.reserve(pending.reply, pending.method, shard, bytes);
+    if (!share.has_value()) return end(pending);
+    pending.share = *std::move(share);
+  }
   confirm(shard, then);
 }
 

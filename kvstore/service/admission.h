@@ -7,7 +7,7 @@
 //      |                v
 //      |           served at once, or begin(): PendingRequest, which waits for a disk
 //      |                v
-//      +----- answered, or hold_until_fresh(): the members must say first that this replica is still the primary
+//      +----- answered, or answer_when_fresh(): the members must say first that this replica is still the primary
 //
 // A request is answered WRONG_SHARD, with what this worker knows, if it names another epoch or a shard that is not
 // here, if the shard is being opened or cannot be opened, or if the node shuts down. This status tells a client two
@@ -76,6 +76,8 @@ class Admission {
   void end(PendingRequest& pending);
   /// Answers the request with an error and ends it.
   void fail(PendingRequest& pending, const absl::Status& why);
+  /// The request's deadline has passed: tells the caller, if it still waits, and ends the request.
+  void fail_late(PendingRequest& pending);
   /// A result of a request is awaited; got_result() follows.
   void await_result() { ++waiting_count_; }
   void got_result() { --waiting_count_; }
@@ -89,7 +91,8 @@ class Admission {
     return shard.replica == nullptr || shard.replica->may_read(now) || mutant(Mutant::kReadWithoutLease);
   }
   /// Answers the request as soon as its result is fresh: now, or after a round of the members. If the round shows that
-  /// another replica may have led, the request is refused.
+  /// another replica may have led, the request is refused. A result that waits counts for the caller's memory like a
+  /// reply, and may find no room there.
   void answer_when_fresh(PendingRequest& pending);
   /// Asks the members. The shard stays in use until `then` has run. `then(true)`: what is read from now on is fresh.
   template <typename Then>

@@ -7,7 +7,8 @@
 //
 // Each identity that has a grant has a row, the same in all tables. Row 0 is for all that have none, row 1 for those
 // that grants do not limit: nodes, administrators and the control plane. A table has a byte for each row up to the last
-// one that has rights there. An identity that is not understood has row 0, a method that is not understood needs row 1.
+// one that has rights there. An identity of an unknown form has row 0 (no rights). An unknown method needs the rights
+// of row 1.
 //
 // Made once for a map, and never changed. All workers share it. Thread: any.
 #ifndef SKUA_KVSTORE_SERVICE_GRANTS_H_
@@ -32,7 +33,8 @@ inline constexpr Rights kRightScan = 4;
 /// Of those that grants do not limit.
 inline constexpr Rights kRightsUnlimited = 0xff;
 
-/// The rights that a request needs. Requests between nodes are not served by right: nobody but the unlimited has it.
+/// The rights that a request needs. Methods between nodes need kRightsUnlimited, which only identities that grants do
+/// not limit have.
 [[nodiscard]] constexpr Rights needed(Method method) {
   switch (method) {
     case Method::kGet:

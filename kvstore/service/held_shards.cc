@@ -17,6 +17,7 @@ constexpr TimeNs kTimeStepNs = kMillisecond;
 
 void HeldShards::tell_time_now(TimeNs now) {
   next_time_ns_ = now + kTimeStepNs;
+  told_time_.store(now, std::memory_order_relaxed);
   engine_->set_time(options_.clock->unix_ms(), lived_.at(now));
 }
 

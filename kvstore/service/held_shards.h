@@ -9,6 +9,7 @@
 #ifndef SKUA_KVSTORE_SERVICE_HELD_SHARDS_H_
 #define SKUA_KVSTORE_SERVICE_HELD_SHARDS_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -79,6 +80,8 @@ class HeldShards {
       tell_time_now(now);
     }
   }
+  /// What tell_time() was told last, to the millisecond. Thread: any.
+  [[nodiscard]] const std::atomic<TimeNs>& told_time() const { return told_time_; }
   /// The time of replicas, which goes on while the machine sleeps.
   [[nodiscard]] TimeNs boot_ns() const { return options_.clock->boot_ns(); }
   /// Gives replicas the time. Returns how long they can wait for the next call.
@@ -161,6 +164,7 @@ class HeldShards {
   bool quotas_in_force_ = false;
   bool is_draining_ = false;
   TimeNs next_time_ns_ = 0;  // when the engine is told the time next
+  std::atomic<TimeNs> told_time_{0};
   LivedTime lived_;
 };
 

@@ -30,12 +30,25 @@ bool MultiGetPage::look_up(WorkerEngine& engine, const Shard& shard, const Strin
 
 absl::Status MultiGetPage::read_missing(ShardDb& db, const StringList& keys) {
   from_disk.resize(in_memory.size());
+  unread_from = in_memory.size();
+  size_t total = 0;
+  for (const MemoryTier::Lookup& lookup : in_memory) total += lookup.value.bytes().size();
   size_t i = 0;
   for (const std::string_view key : keys) {
     const size_t at = i++;
     if (in_memory[at].found != MemoryTier::Found::kMiss) continue;
+    if (total >= kBatchBytesMax) {
+      unread_from = at;
+      break;
+    }
     absl::Status got = db.get(key, from_disk[at]);
     if (!got.ok() && !absl::IsNotFound(got)) return got;
+    total += from_disk[at].bytes().size();
+    if (total > kBatchBytesMax) {
+      from_disk[at].reset();
+      unread_from = at;
+      break;
+    }
   }
   return absl::OkStatus();
 }
@@ -51,7 +64,8 @@ void MultiGetPage::build(uint64_t now_ms) {
     const bool is_miss = in_memory[i].found == MemoryTier::Found::kMiss;
     const PinnedValue& value = is_miss && !from_disk.empty() ? from_disk[i] : in_memory[i].value;
     MultiGetEntry entry;
-    entry.status = is_miss && wishes.memory_only ? KvStatus::kResourceExhausted : KvStatus::kNotFound;
+    const bool is_unread = is_miss && (wishes.memory_only || i >= unread_from);
+    entry.status = is_unread ? KvStatus::kResourceExhausted : KvStatus::kNotFound;
     if (value.version() != 0 && !is_expired(value.expires_at(), now_ms)) {
       entry.status = KvStatus::kOk;
       entry.version = value.version();
@@ -97,13 +111,24 @@ ByteSpan MultiGetPage::finish(const ReplyHead& head) {
 }
 
 void PendingRequest::run() {
-  if (method == Method::kScan) {
+  if (is_late()) {
+    status = absl::DeadlineExceededError("the deadline passed while the request waited for a reader");
+  } else if (method == Method::kScan) {
     run_scan();
   } else {
     status = multi_get.read_missing(shard->shard->db(), keys);
     if (status.ok()) multi_get.build(now_ms);
   }
   service->read_done(*this);
+}
+
+size_t PendingRequest::result_bytes() const {
+  switch (method) {
+    case Method::kGet: return fetch.value.bytes().size();
+    case Method::kMultiGet: return multi_get.bytes.size();
+    case Method::kScan: return page->size();
+    default: return 0;
+  }
 }
 
 void PendingRequest::run_scan() {
@@ -113,6 +138,8 @@ void PendingRequest::run_scan() {
     return;
   }
   range->now_ms = now_ms;
+  const auto stop = [this] { return is_late(); };
+  range->stop.emplace(stop);
   if (page == nullptr) page = std::make_unique<ScanReplyBuilder>(scan.rows_max, scan.bytes_max);
   page->reset(scan.rows_max, scan.bytes_max, scan.wants_marks);
   const auto end = shard->shard->db().scan(*range, [this](const ScanRow& row) {
@@ -139,6 +166,7 @@ PendingRequest* PendingRequestPool::acquire() {
 
 void PendingRequestPool::release(PendingRequest& pending) {
   pending.request.reset();
+  pending.share.reset();
   pending.fetch.value.reset();
   pending.status = absl::OkStatus();
   std::string& reply_bytes = pending.multi_get.bytes;

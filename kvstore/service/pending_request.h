@@ -14,6 +14,7 @@
 #ifndef SKUA_KVSTORE_SERVICE_PENDING_REQUEST_H_
 #define SKUA_KVSTORE_SERVICE_PENDING_REQUEST_H_
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -27,6 +28,7 @@
 #include "kvstore/shard/worker_engine.h"
 #include "kvstore/storage/reader_pool.h"
 #include "kvstore/types/pinned_value.h"
+#include "rpc/base/clock.h"
 #include "rpc/endpoint.h"
 
 namespace skua::kv {
@@ -53,16 +55,18 @@ struct MultiGetPage {
   std::vector<MemoryTier::Lookup> in_memory;
   std::vector<PinnedValue> from_disk;  // empty if memory has all
   std::vector<MultiGetEntry> entries;
+  size_t unread_from = 0;  // set by read_missing(): keys from this index on that memory lacks were not read
   std::string bytes;
   MultiGetWishes wishes;
 
   /// Looks up all keys in memory. False: a key must be read from the database, or the values are more than
   /// kMultiGetPollingBytesMax together. Then a reader thread builds the reply.
   bool look_up(WorkerEngine& engine, const Shard& shard, const StringList& keys);
-  /// Reads the keys that memory does not have. Thread: a reader. Errors: the database's.
+  /// Reads the keys that memory does not have, until all values together reach kBatchBytesMax. A value that does not
+  /// fit is dropped. build() makes the keys from there on RESOURCE_EXHAUSTED. Thread: a reader. Errors: the database's.
   absl::Status read_missing(ShardDb& db, const StringList& keys);
-  /// Copies the values into the reply. A key that has expired at `now_ms` is absent. With MultiGetWishes::memory_only
-  /// for what look_up() has found, whatever it said.
+  /// Copies the values into the reply. A key that has expired at `now_ms` is absent. With memory_only this may be
+  /// called whatever look_up() returned; keys that memory lacks become RESOURCE_EXHAUSTED.
   void build(uint64_t now_ms);
   /// Offers the values that were read to memory, and releases all values.
   void let_go(Shard& shard, const StringList& keys);
@@ -77,8 +81,12 @@ class PendingRequest final : public ReadJob {
  public:
   PendingRequest() { write.context = this; }
 
-  /// Does the read of a MULTI_GET or SCAN and gives the request back to its service. Thread: a reader.
+  /// Does the read of a MULTI_GET or SCAN and gives the request back to its service. `status` is DEADLINE_EXCEEDED if
+  /// the deadline has passed, or passes during a SCAN. Thread: a reader.
   void run() override;
+
+  /// Bytes that the result of a read holds.
+  [[nodiscard]] size_t result_bytes() const;
 
   RequestService* service = nullptr;
   PendingRequest* next = nullptr;  // in the pool's free list
@@ -87,16 +95,19 @@ class PendingRequest final : public ReadJob {
   Method method = Method::kGet;
   rpc::Lease request;
   rpc::ReplyToken reply;
+  rpc::Lease share;  // of the caller's memory, for a result that waits for other replicas
 
-  WriteOp write;                         // mutations
-  std::vector<Mutation> batch;           // BATCH
-  FetchOp fetch{.context = this};        // GET
-  GetWishes wishes;                      // GET
-  uint64_t now_ms = 0;                   // MULTI_GET, SCAN: rows that have expired by then are absent
-  AppliedWait applied{.context = this};  // SCAN
-  StringList keys;                       // MULTI_GET
-  ScanRequest scan;                      // SCAN
-  rpc::SessionId session;                // SCAN: the caller's, whose quota pays for what the page reads
+  WriteOp write;                              // mutations
+  std::vector<Mutation> batch;                // BATCH
+  FetchOp fetch{.context = this};             // GET
+  GetWishes wishes;                           // GET
+  uint64_t now_ms = 0;                        // MULTI_GET, SCAN: rows that have expired by then are absent
+  TimeNs deadline_ns = kTimeNever;            // MULTI_GET, SCAN: the caller's, by the endpoint's clock
+  const std::atomic<TimeNs>* time = nullptr;  // MULTI_GET, SCAN: that clock's (HeldShards::told_time())
+  AppliedWait applied{.context = this};       // SCAN
+  StringList keys;                            // MULTI_GET
+  ScanRequest scan;                           // SCAN
+  rpc::SessionId session;                     // SCAN: the caller's, whose quota pays for what the page reads
   // Filled by a reader thread:
   absl::Status status;
   MultiGetPage multi_get;
@@ -105,6 +116,7 @@ class PendingRequest final : public ReadJob {
 
  private:
   void run_scan();
+  [[nodiscard]] bool is_late() const { return deadline_ns <= time->load(std::memory_order_relaxed); }
 };
 
 /// Recycles pending requests. Thread: the worker's.

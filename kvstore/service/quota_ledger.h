@@ -35,7 +35,7 @@ class QuotaAccount {
  public:
   QuotaAccount(const NodeQuota& quota, uint32_t workers, TimeNs now);
 
-  /// The quota of the client in a newer list. Rates that are as before go on from where they are.
+  /// The quota of the client in a newer list. A rate that did not change keeps its bucket.
   void follow(const NodeQuota& quota, uint32_t workers, TimeNs now);
 
   /// A request of so many bytes. nullopt: it is counted and may be served.

@@ -45,7 +45,7 @@ absl::StatusOr<SessionPlace> SessionPlace::take(std::shared_ptr<const Quotas> qu
   const NodeQuota* const quota = quotas->find(principal);
   if (quota == nullptr) return SessionPlace();
   const uint32_t sessions_max = quota->limits.sessions;
-  // Of two workers that take the last place at once, one sees the other. Who is refused takes none, not for a moment.
+  // The compare-and-swap lets only one of two workers take the last place. A refused caller never raises the count.
   uint32_t taken = quota->sessions.load(std::memory_order_relaxed);
   do {
     if (sessions_max != 0 && taken >= sessions_max) {

@@ -64,7 +64,7 @@ class Quotas {
   /// By principal.
   [[nodiscard]] const std::map<std::string, NodeQuota>& all() const { return quotas_; }
   [[nodiscard]] bool empty() const { return quotas_.empty(); }
-  /// Among so many each rate is shared.
+  /// The number of workers that share each rate.
   [[nodiscard]] uint32_t workers() const { return workers_; }
 
  private:
@@ -81,7 +81,7 @@ class SessionPlace {
   /// RESOURCE_EXHAUSTED: the client has as many sessions as it may.
   [[nodiscard]] static absl::StatusOr<SessionPlace> take(std::shared_ptr<const Quotas> quotas,
                                                          const std::string& principal);
-  /// For a session that stands: also beyond the limit.
+  /// For a session that is open already. It counts even if the client is above its limit.
   [[nodiscard]] static SessionPlace keep(std::shared_ptr<const Quotas> quotas, const std::string& principal);
 
   [[nodiscard]] bool is_counted() const { return quota_ != nullptr; }

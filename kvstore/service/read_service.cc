@@ -316,12 +316,18 @@ void ReadService::on_multi_get(IncomingCall&& call) {
   if (pending == nullptr) return;
   pending->keys = request->keys;
   pending->multi_get.wishes = request->wishes;
-  pending->now_ms = shards_.engine().now_ms();
+  tell_time(*pending, call.deadline_ns);
   const bool has_all = pending->multi_get.look_up(shards_.engine(), *shard->shard, request->keys);
   if (!has_all && !request->wishes.memory_only) return submit(*pending);
   pending->multi_get.build(pending->now_ms);
   pending->multi_get.release();  // the reply has copies, and may wait for other replicas
   admission_.answer_when_fresh(*pending);
+}
+
+void ReadService::tell_time(PendingRequest& pending, TimeNs deadline_ns) const {
+  pending.now_ms = shards_.engine().now_ms();
+  pending.deadline_ns = deadline_ns;
+  pending.time = &shards_.told_time();
 }
 
 void ReadService::on_scan(IncomingCall&& call) {
@@ -336,7 +342,7 @@ void ReadService::on_scan(IncomingCall&& call) {
   if (pending == nullptr) return;
   pending->scan = *request;
   pending->session = call.session;
-  pending->now_ms = shards_.engine().now_ms();
+  tell_time(*pending, call.deadline_ns);
   admission_.await_result();
   if (shard->shard->reads().is_applied(pending->applied)) applied(pending->applied);
 }
@@ -357,7 +363,10 @@ void ReadService::submit(PendingRequest& pending) {
 void ReadService::read_done(PendingRequest& pending) {
   const bool posted = mailbox_->post_waiting([this, &pending] {
     admission_.got_result();
+    if (absl::IsDeadlineExceeded(pending.status)) return admission_.fail_late(pending);
     if (!pending.status.ok()) return admission_.fail(pending, pending.status);
+    // The reply has copies, and may wait for other replicas.
+    if (pending.method == Method::kMultiGet) pending.multi_get.let_go(*pending.shard->shard, pending.keys);
     admission_.answer_when_fresh(pending);
   });
   SKUA_CHECK(posted, "the reader pool stops before the endpoint goes");
@@ -371,7 +380,6 @@ void ReadService::send_page(PendingRequest& pending) {
   const ReplyHead head = replies_.head_of(shard, KvStatus::kOk);
   ByteSpan bytes;
   if (method == Method::kMultiGet) {
-    pending.multi_get.let_go(*shard.shard, pending.keys);
     bytes = pending.multi_get.finish(head);
   } else {
     bytes = pending.page->finish(head, pending.has_more);

@@ -81,6 +81,7 @@ class ReadService final : public RequestService {
   [[nodiscard]] rpc::MessagePtr reply_head(const HeldShard& shard, uint64_t version, size_t bytes,
                                            const GetExtras& extras);
   [[nodiscard]] rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value, const GetExtras& extras);
+  void tell_time(PendingRequest& pending, TimeNs deadline_ns) const;
   void submit(PendingRequest& pending);
   void send_page(PendingRequest& pending);
 

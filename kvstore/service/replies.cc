@@ -22,14 +22,20 @@ void Replies::error(rpc::ReplyToken& reply, Method method, const HeldShard& shar
   error(reply, method, shard, from_status_code(why.code()), std_view(why.message()));
 }
 
-ReplyPage* Replies::take_page(rpc::ReplyToken& reply, Method method, const HeldShard& shard, size_t bytes) {
-  if (bytes <= kShortReplyBytesMax) return &short_pages_.acquire();
+std::optional<rpc::Lease> Replies::reserve(rpc::ReplyToken& reply, Method method, const HeldShard& shard,
+                                           size_t bytes) {
   std::optional<rpc::Lease> share = reply.reserve(bytes);
   if (!share.has_value()) {
     error(reply, method, shard, KvStatus::kResourceExhausted,
           "replies that this client has not taken yet use up its memory here; ask for less at a time");
-    return nullptr;
   }
+  return share;
+}
+
+ReplyPage* Replies::take_page(rpc::ReplyToken& reply, Method method, const HeldShard& shard, size_t bytes) {
+  if (bytes <= kShortReplyBytesMax) return &short_pages_.acquire();
+  std::optional<rpc::Lease> share = reserve(reply, method, shard, bytes);
+  if (!share.has_value()) return nullptr;
   ReplyPage& page = pages_.acquire();
   page.share = *std::move(share);
   return &page;

@@ -53,14 +53,18 @@ class Replies {
     error(reply, method, head_of(shard, status, 0, text));
   }
   void error(rpc::ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why);
-  /// As error(), but the reply does not count for a quota: clients that are refused because they have used theirs up
-  /// try again, and would never have done with it.
+  /// As error(), but the reply does not count for a quota. A client over its quota tries again. If its refusals counted
+  /// too, it would never get below its quota.
   void error_uncounted(rpc::ReplyToken& reply, Method method, const ReplyHead& head) {
     send_uncounted(reply, method, head.status, error_message(head));
   }
 
-  /// A page for a reply of so many bytes, with their share of the caller's memory. Null: earlier replies that the
-  /// caller has not taken yet use up that memory, and the request was answered.
+  /// A share of the caller's memory, until the lease ends. nullopt: earlier replies that the caller has not taken yet
+  /// use up that memory, and the request was answered.
+  [[nodiscard]] std::optional<rpc::Lease> reserve(rpc::ReplyToken& reply, Method method, const HeldShard& shard,
+                                                  size_t bytes);
+  /// A page for a reply of so many bytes, with their share of the caller's memory. Null: as reserve(). A short reply
+  /// needs no share.
   [[nodiscard]] ReplyPage* take_page(rpc::ReplyToken& reply, Method method, const HeldShard& shard, size_t bytes);
 
  private:

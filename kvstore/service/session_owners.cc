@@ -23,7 +23,7 @@ absl::StatusOr<SessionPlace> SessionOwners::admit(const std::string& owner) {
 void SessionOwners::add(rpc::SessionId session, const std::string& owner, SessionPlace place) {
   if (seats_.size() <= session.index) seats_.resize(session.index + size_t{1});
   if (owner.empty()) {
-    // The session before it at this index had perhaps more rights.
+    // An earlier session at this index may have had more rights, so its entries are cleared.
     if (!owner_of(session).empty()) return;
     seats_[session.index] = {};
     by_index_.erase(session.index);

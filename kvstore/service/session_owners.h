@@ -9,8 +9,9 @@
 //               `-------> ShardServer::set_quotas() -- set_quotas() ------> accounts of sessions
 //   request ------------> Admission ------------------ may(), account() --> served, or refused
 //
-// All of them come to the worker's thread, so none of an identity's sessions slips through: it is added before the list
-// comes, and closed, or it is refused by the list. A session has its row and its account before its first request.
+// The worker's thread runs all of these calls. So a session is either added before the list of revoked identities
+// comes, and closed then, or it is refused because of the list. A session has its row and its account before its first
+// request.
 //
 // Sessions that end are forgotten from time to time: those that count for a quota once a second, the others when there
 // are at least twice as many entries as sessions, and a few. Thread: the worker's.
@@ -43,7 +44,7 @@ class SessionOwners {
   /// list. RESOURCE_EXHAUSTED: it has as many sessions as its quota says.
   [[nodiscard]] absl::StatusOr<SessionPlace> admit(const std::string& owner);
 
-  /// `owner` has opened this session. One that has an owner already, because its offer came again, keeps it.
+  /// `owner` has opened this session. If the same offer comes again, the session keeps its owner.
   void add(rpc::SessionId session, const std::string& owner, SessionPlace place = {});
 
   /// Replaces the list. Returns the sessions of those on it, and forgets them.

@@ -35,7 +35,8 @@ void append(std::string& out, std::span<const WorkerStats> workers, std::span<co
   }
 }
 
-/// Zeros are shown, too: without them a rate knows nothing of the first answers. Numbers that mean nothing are not.
+/// Counters at 0 are shown, because Prometheus computes rates from the value before the first answer. Numbers that are
+/// no KvStatus are left out.
 bool is_status(size_t number) {
   const auto status = static_cast<KvStatus>(number);
   return status == KvStatus::kUnknown || absl::string_view(status_name(status)) != "UNKNOWN";

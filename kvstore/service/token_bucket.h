@@ -44,7 +44,7 @@ class TokenBucket {
     fill(now);
     return level_ >= parts_of(tokens);
   }
-  /// Takes tokens, also such as are not there: then the bucket is below zero until they have come.
+  /// Takes the tokens even if the bucket has fewer. Its level is negative then, until it refills.
   void take(uint64_t tokens) {
     if (rate_ == 0) return;
     if (__builtin_sub_overflow(level_, parts_of(tokens), &level_)) level_ = kLevelMin;

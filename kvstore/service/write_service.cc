@@ -99,7 +99,7 @@ void WriteService::start(PendingRequest& pending, const RequestId& id, Durabilit
 void WriteService::write_done(WriteOp& op) {
   PendingRequest& pending = *static_cast<PendingRequest*>(op.context);
   admission_.got_result();
-  // A write that the state of the shard refused is a read of that state, so it must be as fresh as a read. The same is
+  // A refusal because of the shard's state tells the client that state, so it must be as fresh as a read. The same is
   // true if an earlier attempt was refused: perhaps no client was told of that refusal, because the state was not the
   // newest.
   if (tells_of_state(op)) return admission_.answer_when_fresh(pending);

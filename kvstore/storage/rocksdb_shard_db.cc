@@ -204,7 +204,10 @@ class RocksdbShardDb final : public ShardDb {
       if (range.start_exclusive && it->Valid() && to_view(it->key()) == range.start) it->Next();
     }
     ScanEnd ended{.has_more = false, .index = meta->last_index};
-    for (; it->Valid(); it->Next()) {
+    for (size_t row_count = 1; it->Valid(); it->Next(), ++row_count) {
+      if (row_count % kRowsBetweenStops == 0 && range.stop.has_value() && (*range.stop)()) {
+        return absl::DeadlineExceededError("the scan was stopped");
+      }
       if (is_internal_key(it->key())) {
         it->Seek(internal_keys_end());
         if (!it->Valid()) break;

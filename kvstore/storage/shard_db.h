@@ -29,12 +29,17 @@
 
 namespace skua::kv {
 
+inline constexpr size_t kRowsBetweenStops = 256;
+
 /// Which keys a scan visits, in byte order.
 struct KeyRange {
   std::string_view start{};      ///< empty: from the first key
   bool start_exclusive = false;  ///< begin after `start`
   std::string_view end{};        ///< exclusive; empty: to the last key
   uint64_t now_ms = 0;           ///< unix time; rows that have expired by then are not visited
+  /// Asked every kRowsBetweenStops rows, and rows that are not visited count. True ends the scan with
+  /// DEADLINE_EXCEEDED.
+  std::optional<absl::FunctionRef<bool()>> stop = std::nullopt;
 };
 
 /// The range of a SCAN request, with its resume token applied. INVALID_ARGUMENT if the token was not made by this

@@ -1,19 +1,29 @@
 // A GET in steady state takes no memory from the heap on the client's thread: operations, calls, messages and callbacks
-// are recycled. And a result for which there is no memory is an error.
+// are recycled. Recycled operations keep no large buffers. And a result for which there is no memory is an error.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "kvstore/client/batch.h"
+#include "kvstore/client/batch_operation.h"
 #include "kvstore/client/client.h"
+#include "kvstore/client/client_limits.h"
+#include "kvstore/client/multi_get_operation.h"
 #include "tests/kvstore/client/threaded_cluster.h"
 
 namespace {
 
 thread_local size_t allocation_count = 0;
+/// Bytes that the thread has allocated and not freed.
+thread_local int64_t live_bytes = 0;
 /// Allocations of so many bytes fail, on threads that have set it.
 thread_local size_t refused_bytes = SIZE_MAX;
 
@@ -22,7 +32,13 @@ void* counted(size_t bytes) {
   if (bytes >= refused_bytes) throw std::bad_alloc();
   void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) std::abort();
+  live_bytes += static_cast<int64_t>(::malloc_usable_size(memory));
   return memory;
+}
+
+void freed(void* memory) {
+  live_bytes -= static_cast<int64_t>(::malloc_usable_size(memory));
+  std::free(memory);
 }
 
 }  // namespace
@@ -34,16 +50,16 @@ void* operator new[](size_t bytes) {
   return counted(bytes);
 }
 void operator delete(void* memory) noexcept {
-  std::free(memory);
+  freed(memory);
 }
 void operator delete[](void* memory) noexcept {
-  std::free(memory);
+  freed(memory);
 }
 void operator delete(void* memory, size_t /*bytes*/) noexcept {
-  std::free(memory);
+  freed(memory);
 }
 void operator delete[](void* memory, size_t /*bytes*/) noexcept {
-  std::free(memory);
+  freed(memory);
 }
 
 namespace skua::kv {
@@ -101,6 +117,37 @@ TEST(Get, AllocatesNothingInSteadyState) {
   const size_t allocated = allocation_count - before;
   EXPECT_EQ(found, 1000 * kInFlight);
   EXPECT_EQ(allocated, 0u);
+}
+
+/// What an operation that `accept` has filled holds: first while it is used, then in its pool.
+template <typename Kind, typename Accept>
+std::pair<int64_t, int64_t> held_bytes(const Accept& accept) {
+  OperationPool<Kind> pool;
+  const int64_t before = live_bytes;
+  Kind& operation = pool.take();
+  EXPECT_TRUE(accept(operation).ok());
+  const int64_t used = live_bytes - before;
+  operation.drop();
+  return {used, live_bytes - before};
+}
+
+TEST(OperationPool, KeepsNoLargeBuffers) {
+  const std::string value(size_t{1} << 20, 'v');
+  Batch batch;
+  for (int i = 0; i < 4; ++i) batch.put("key", value);
+  const auto [batch_used, batch_kept] = held_bytes<BatchOperation>([&](BatchOperation& operation) {
+    return operation.accept(BatchCall{"t", batch, {}}, {});
+  });
+  EXPECT_GT(batch_used, 4 << 20) << "allocations are not counted";
+  EXPECT_LT(batch_kept, static_cast<int64_t>(kOperationBytesKept));
+
+  const std::string key(kKeyBytesMax, 'k');
+  const std::vector<std::string_view> keys(kBatchOpsMax, key);
+  const auto [keys_used, keys_kept] = held_bytes<MultiGetOperation>([&](MultiGetOperation& operation) {
+    return operation.accept(MultiGetCall{"t", keys, {}}, {});
+  });
+  EXPECT_GT(keys_used, 1 << 20) << "allocations are not counted";
+  EXPECT_LT(keys_kept, static_cast<int64_t>(kOperationBytesKept));
 }
 
 TEST(BlockingClient, AResultWithoutMemoryIsAnError) {

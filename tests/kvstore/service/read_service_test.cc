@@ -92,6 +92,22 @@ TEST_F(LargeValuesServerTest, MultiGet_LeavesOutWhatGoesOverTheLimit) {
   EXPECT_EQ(reply->entries.next()->status, KvStatus::kResourceExhausted);
 }
 
+TEST_F(LargeValuesServerTest, MultiGet_FromTheDisk_LeavesOutWhatIsBehindTheLimit) {
+  const std::string half(kBatchBytesMax / 2, 'h');
+  for (const char* key : {"a", "b", "c"}) ASSERT_EQ(put(key, half).status(), KvStatus::kOk);
+  serve_again();
+  const Answer answer = world_->ask(Method::kMultiGet, encoded_multi_get(kRoute, {"before", "a", "b", "c", "behind"}));
+  auto reply = decode_multi_get_reply(as_byte_span(answer.bytes));
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->entries.next()->status, KvStatus::kNotFound);
+  EXPECT_EQ(reply->entries.next()->value.size(), half.size());
+  EXPECT_EQ(reply->entries.next()->value.size(), half.size());
+  EXPECT_EQ(reply->entries.next()->status, KvStatus::kResourceExhausted);
+  EXPECT_EQ(reply->entries.next()->status, KvStatus::kResourceExhausted) << "nobody has looked";
+  world_->wait_for([&] { return get("c").value() == half; });  // alone, as soon as the first reply is released
+  EXPECT_EQ(get("behind").status(), KvStatus::kNotFound);
+}
+
 TEST_F(RocksdbServerTest, Scan_PageByPage) {
   std::map<std::string, std::string> twin;
   for (int i = 0; i < 100; ++i) {

@@ -194,6 +194,25 @@ TEST_F(RocksdbShardDbTest, Scan_RangesAndPages) {
   EXPECT_TRUE(end->has_more);
 }
 
+TEST_F(RocksdbShardDbTest, Scan_StopsAmongRowsThatHaveExpired) {
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < 4 * kRowsBetweenStops; ++i) keys.push_back("key" + std::to_string(i));
+  std::vector<AppliedEffect> effects;
+  for (const std::string& key : keys) effects.push_back({key, as_byte_span("v"), effects.size() + 1, 5});
+  ASSERT_TRUE(db_->apply(effects, effects.size()).ok());
+  int asked = 0;
+  const auto stop = [&] { return ++asked == 2; };
+  KeyRange range{.now_ms = 5, .stop = stop};
+  const auto no_row = [](const ScanRow&) { return false; };
+  EXPECT_TRUE(absl::IsDeadlineExceeded(db_->scan(range, no_row).status()));
+  EXPECT_EQ(asked, 2);
+  const auto never = [] { return false; };
+  range.stop.emplace(never);
+  const auto end = db_->scan(range, no_row);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_FALSE(end->has_more);
+}
+
 TEST(ScanRangeTest, ScanRange_RefusesForeignTokens) {
   ScanRequest request;
   request.resume_token = "made up";
