@@ -131,7 +131,7 @@ TEST(WorkerEngine, Write_BeyondTheBoundsIsRefused) {
 /// The bound is of what writes hold: a few bytes to append make a record of the whole value.
 TEST(WorkerEngine, Write_SmallOnesThatMakeLargeRecordsAreBounded) {
   WorkerEngine::Options options = small_engine_options();
-  options.unfinished_bytes_max = 17 << 10;
+  options.unfinished_bytes_max = 11 << 10;
   World world(70, options);
   world.start();
   world.put(0, "key0", std::string(5 << 10, 'x'));
@@ -140,10 +140,10 @@ TEST(WorkerEngine, Write_SmallOnesThatMakeLargeRecordsAreBounded) {
   EXPECT_LE(world.engine().counters().unfinished_bytes, options.unfinished_bytes_max);
   world.gate.open();
   world.wait_for_answers();
-  EXPECT_EQ(world.counts[KvStatus::kOk], 1U + 3U);
-  EXPECT_EQ(world.counts[KvStatus::kResourceExhausted], 7U);
+  EXPECT_EQ(world.counts[KvStatus::kOk], 1U + 2U);
+  EXPECT_EQ(world.counts[KvStatus::kResourceExhausted], 8U);
   EXPECT_EQ(world.engine().counters().unfinished_bytes, 0U);
-  EXPECT_EQ(world.put(0, "key1", std::string(20 << 10, 'x')).status, KvStatus::kOk) << "one alone may have any size";
+  EXPECT_EQ(world.put(0, "key1", std::string(15 << 10, 'x')).status, KvStatus::kOk) << "one alone may have any size";
   world.check_all();
 }
 
