@@ -1,5 +1,6 @@
 #include "control/core/cluster_progress.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,16 @@ uint32_t count_shards(TableId table, const ClusterState& state, const Predicate&
     if (is_so(it->second)) ++count;
   }
   return count;
+}
+
+/// Which nodes have an older copy of a shard of which no member is there, for people; empty: none that is known of.
+std::string older_copies(const ViewContext& context, const ShardRecord& record) {
+  const auto is_there = [&](const Replica& member) {
+    return context.valid(member) && context.serves(record, member.node_uuid);
+  };
+  if (record.former.empty() || std::ranges::any_of(members_of(record), is_there)) return {};
+  return absl::StrCat("; if no member ever comes back, recover it from an older copy (skuactl shard recover), on ",
+                      few_of(record.former));
 }
 
 }  // namespace
@@ -53,7 +64,8 @@ std::vector<std::string> shard_troubles(const ViewContext& context, size_t max) 
     const std::string trouble = shard_trouble(context, record);
     const auto table = context.state.tables.find(key.first);
     if (trouble.empty() || table == context.state.tables.end()) continue;
-    troubles.push_back(absl::StrCat(shard_name(table->second.name, key.second), " is not served: ", trouble));
+    troubles.push_back(absl::StrCat(shard_name(table->second.name, key.second), " is not served: ", trouble,
+                                    older_copies(context, record)));
   }
   return troubles;
 }
@@ -125,6 +137,8 @@ std::vector<std::string> hints(const ViewContext& context, size_t max) {
     const NodeStatus& status = context.status(uuid);
     const DurationNs silent = context.now - status.heard_ns;
     if (!context.gone(uuid) || silent < kForgottenNodeNs || context.state.replica_count(uuid) != 0) continue;
+    const auto needs = [&, &id = uuid](const auto& shard) { return may_be_needed(context, shard.second, id); };
+    if (std::ranges::any_of(context.state.shards, needs)) continue;
     hints.push_back(absl::StrCat("node ", uuid, " has not been heard of for ", rough_time(silent),
                                  " and holds nothing: start it again, or skuactl node remove ", uuid));
   }

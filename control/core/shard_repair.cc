@@ -119,11 +119,22 @@ ShardRecord with_former(const ViewContext& context, const ShardRecord& before, S
   if (member_count(after) >= context.wanted_replicas(after)) return after;
   former = before.former;
   for (const Replica& member : members_of(before)) former.push_back(member.node_uuid);
+  for (const Learner& learner : before.learners) {
+    const std::string& uuid = learner.replica.node_uuid;
+    const bool removed = !primary_works(context, before) && find_learner(after, uuid) == nullptr;
+    // In front, because it has less than those that were members.
+    if (removed && std::ranges::find(former, uuid) == former.end()) former.insert(former.begin(), uuid);
+  }
   std::erase_if(former, [&](const std::string& uuid) {
     return find_member(after, uuid) != nullptr || context.node(uuid) == nullptr;
   });
   if (former.size() > kReplicasMax) former.erase(former.begin(), former.end() - kReplicasMax);
   return after;
+}
+
+bool may_be_needed(const ViewContext& context, const ShardRecord& record, const std::string& uuid) {
+  const bool former = std::ranges::find(record.former, uuid) != record.former.end();
+  return (former || find_learner(record, uuid) != nullptr) && !primary_works(context, record);
 }
 
 ShardRecord recovered_from(const ViewContext& context, const ShardRecord& record, const Replica& replica) {
