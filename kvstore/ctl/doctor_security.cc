@@ -117,6 +117,13 @@ void examine_programs(const SecurityPlan& plan, Findings& out) {
                    "mend the files of --cert, --key and --ca, as the findings below say",
                    "with files that cannot be used, the control plane is not asked");
   }
+  const bool nobody = absl::IsUnavailable(plan.refusal) || absl::IsDeadlineExceeded(plan.refusal);
+  if (!plan.refusal.ok() && !nobody) {
+    return out.add("cluster", Verdict::kFailure, absl::StrCat("the control plane refuses: ", plan.refusal.message()),
+                   "give the --cert, --key and --ca of an identity that this cluster lets in (skuactl cert show); an "
+                   "administrator sees who is revoked with skuactl cert revoked, and issues a new certificate",
+                   "programs with these files get the same answer");
+  }
   const std::vector<ProgramSeen>& programs = plan.programs;
   if (programs.empty()) return;
   constexpr size_t kNamesMax = 4;
