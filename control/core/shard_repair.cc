@@ -146,12 +146,15 @@ ShardRecord recovered_from(const ViewContext& context, const ShardRecord& record
 NextRecord remove_lost_backups(const ViewContext& context, const ShardRecord& record) {
   // Without a working primary the view stays, so that people see which members there were.
   if (!primary_works(context, record)) return std::nullopt;
+  const std::string& primary = record.primary->node_uuid;
   std::set<std::string> lost;
   for (const Replica& backup : record.backups) {
-    if (!context.valid(backup) || context.stopped(backup.node_uuid)) lost.insert(backup.node_uuid);
+    const std::string& uuid = backup.node_uuid;
+    const bool outlived = context.heard(primary) || context.status(primary).heard_ns > context.status(uuid).heard_ns;
+    if (!context.valid(backup) || (context.stopped(uuid) && outlived)) lost.insert(uuid);
   }
   if (lost.empty()) return std::nullopt;
-  return view(context, record, record.primary->node_uuid, lost);
+  return view(context, record, primary, lost);
 }
 
 std::optional<std::string> next_leader(const ViewContext& context, const ReplicaLoads& loads, const ShardRecord& record,

@@ -46,7 +46,9 @@ using NextRecord = std::optional<ShardRecord>;
 /// The record after a recovery: this replica goes on alone, in a new fork, with the data that its node has.
 [[nodiscard]] ShardRecord recovered_from(const ViewContext& context, const ShardRecord& record, const Replica& replica);
 
-/// Removes backups whose storage was lost or whose node has stopped.
+/// Removes backups whose storage was lost or whose node has stopped. One that stopped stays until the primary is known
+/// to have outlived it: otherwise a primary that is dead, but not suspected yet, would remove the only member that can
+/// lead.
 [[nodiscard]] NextRecord remove_lost_backups(const ViewContext& context, const ShardRecord& record);
 
 /// The member that should lead when the primary's node stops soon: one that does not stop itself and is not to leave.
