@@ -24,6 +24,15 @@ uint32_t count_shards(TableId table, const ClusterState& state, const Predicate&
   return count;
 }
 
+/// Whether the shard has a backup that could lead if it is alive, which this process, having just started, does not know.
+bool awaits_member(const ViewContext& context, const ShardRecord& record) {
+  return primary_works(context, record) && std::ranges::any_of(record.backups, [&](const Replica& backup) {
+           const std::string& uuid = backup.node_uuid;
+           return context.status(uuid).liveness == Liveness::kUnknown && context.valid(backup) &&
+                  context.replicates(uuid) && !context.unwanted(record, uuid);
+         });
+}
+
 /// Which nodes have an older copy of a shard of which no member is there, for people; empty: none that is known of.
 std::string older_copies(const ViewContext& context, const ShardRecord& record) {
   const auto is_there = [&](const Replica& member) {
@@ -80,8 +89,8 @@ YieldProgress yield_progress(const ViewContext& context, const std::string& uuid
     if (!record.primary || find_member(record, uuid) == nullptr) continue;
     const std::string& primary = record.primary->node_uuid;
     if (primary != uuid) {
-      progress.lags = progress.lags || (lags(primary) && context.alive(primary));
-    } else if (next_leader(context, no_load, record, false)) {
+      progress.lags = progress.lags || (lags(primary) && !context.gone(primary));
+    } else if (next_leader(context, no_load, record, false) || awaits_member(context, record)) {
       // A member that is late with a heartbeat counts: the node waits until the member is heard, or is suspected.
       ++progress.left;
     }

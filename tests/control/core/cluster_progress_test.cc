@@ -62,6 +62,23 @@ TEST(Hints, DoNotNameWhoMayHaveTheOnlyCopyOfAShard) {
   EXPECT_THAT(hints(cluster.core.context(), 8), ElementsAre(HasSubstr("skuactl node remove " + test_uuid(b))));
 }
 
+/// After a start nothing is known of nodes that have not spoken yet. They may be alive, and lead a moment later.
+TEST(YieldProgress, CountsMembersThatHaveNotSpokenSinceTheControlPlaneStarted) {
+  const ReplicatedCluster before(2, 2);
+  const uint64_t p = before.primary();
+  const uint64_t b = before.backup(0);
+  ReplicatedCluster after(before, eager_views());
+  NodeHeartbeat stops_soon{after.node(p).uuid, after.node(p).incarnation, after.node(p).instance, after.revision()};
+  stops_soon.yielding = true;
+  ASSERT_TRUE(after.step(stops_soon).status.ok());
+  EXPECT_EQ(yield_progress(after.core.context(), test_uuid(p)).left, 1u);
+  after.settle();
+  EXPECT_EQ(after.primary(), p);
+  after.advance(4 * kSecond);
+  ASSERT_TRUE(after.step(stops_soon).status.ok());
+  EXPECT_EQ(yield_progress(after.core.context(), test_uuid(p)).left, 0u) << "node " << b << " is suspected";
+}
+
 TEST(DrainProgress, SaysThatANodeThatDoesNotRunMustBeStarted) {
   TestCluster cluster;
   ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
