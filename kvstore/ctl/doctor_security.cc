@@ -119,10 +119,11 @@ void examine_programs(const SecurityPlan& plan, Findings& out) {
   }
   const bool nobody = absl::IsUnavailable(plan.refusal) || absl::IsDeadlineExceeded(plan.refusal);
   if (!plan.refusal.ok() && !nobody) {
-    return out.add("cluster", Verdict::kFailure, absl::StrCat("the control plane refuses: ", plan.refusal.message()),
-                   "give the --cert, --key and --ca of an identity that this cluster lets in (skuactl cert show); an "
-                   "administrator sees who is revoked with skuactl cert revoked, and issues a new certificate",
-                   "programs with these files get the same answer");
+    return out.add("cluster", Verdict::kFailure,
+                   absl::StrCat("no status from the control plane: ", plan.refusal.message()),
+                   "give --control-address, --cert, --key and --ca of the cluster (skuactl cert show FILE says whose "
+                   "they are); an administrator sees with skuactl cert revoked who is not let in",
+                   "programs with these files and this address get the same answer");
   }
   const std::vector<ProgramSeen>& programs = plan.programs;
   if (programs.empty()) return;
