@@ -154,6 +154,10 @@ absl::StatusOr<CreatedTable> AdminClient::create_table(const CreateTableOptions&
   absl::Status status =
       impl_->call<v1::Tables>(&v1::Tables::Stub::CreateTable, request, reply, options.wait_ready_ms * kMillisecond);
   if (!status.ok()) return status;
+  if (options.read_anywhere && !reply.table().read_anywhere()) {  // a control plane of an earlier build
+    return absl::AlreadyExistsError(absl::StrCat("table ", options.name, " exists, without read_anywhere. Use it, ",
+                                                 "choose another name, or drop it first"));
+  }
   if (options.hash_tags && !reply.table().hash_tags()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the control plane is of a build before hash tags, and has made table ", options.name,

@@ -69,6 +69,19 @@ Decision changed(ShardRecord record, const ClusterState& state) {
   return decision;
 }
 
+/// An error if the node may have the only copy that is left of a shard.
+absl::Status check_not_needed(const NodeInfo& node, const ViewContext& context) {
+  for (const auto& [key, record] : context.state.shards) {
+    const auto table = context.state.tables.find(key.first);
+    if (table == context.state.tables.end() || !may_be_needed(context, record, node.uuid)) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        describe_node(node), " may have a copy of ", shard_name(table->second.name, key.second),
+        ", which nobody serves. Bring a member of the shard back first, or start this node and recover the "
+        "shard from it (skuactl shard recover), or use force to give the copy up"));
+  }
+  return absl::OkStatus();
+}
+
 Decision set_draining(const std::string& uuid, bool draining, const ClusterState& state) {
   const auto registered = state.nodes.find(uuid);
   if (registered == state.nodes.end()) return refused(no_such_node(uuid, state));
@@ -94,6 +107,9 @@ Decision decide(const NodeLeave& event, const ViewContext& context) {
   }
   if (!by_itself && context.alive(event.uuid)) {
     return refused_precondition(absl::StrCat(describe_node(node), " is alive. Stop its process first, then remove it"));
+  }
+  if (auto needed = event.force ? absl::OkStatus() : check_not_needed(node, context); !needed.ok()) {
+    return refused(std::move(needed));
   }
   Changes changes = next_changes(context.state);
   std::set<std::string> tables;
@@ -213,10 +229,10 @@ Decision decide(const ForceRecover& event, const ViewContext& context) {
     }
   }
   const Learner* learner = find_learner(*record, event.node);
-  const Replica* replica = learner != nullptr ? &learner->replica : find_member(*record, event.node);
-  if (replica == nullptr) {
+  const Replica* part = learner != nullptr ? &learner->replica : find_member(*record, event.node);
+  if (part == nullptr && !may_be_needed(context, *record, event.node)) {
     return refused_precondition(absl::StrCat("node ", event.node, " is neither a member nor a learner of ", what,
-                                             " and has nothing of it. Choose one of those"));
+                                             ", nor was it one lately. Choose one of those"));
   }
   if (!context.alive(event.node)) {
     return refused_precondition(absl::StrCat("node ", event.node, " is not alive. Start it, then recover from it"));
@@ -227,7 +243,8 @@ Decision decide(const ForceRecover& event, const ViewContext& context) {
                      ", so nothing can go on from it. Mend what its trouble in the status names, "
                      "choose another node, or drop the table"));
   }
-  return changed(with_former(context, *record, recovered_from(context, *record, *replica)), context.state);
+  const Replica replica = part != nullptr ? *part : replica_on(node->second, ReplicaLoads(context.state));
+  return changed(with_former(context, *record, recovered_from(context, *record, replica)), context.state);
 }
 
 }  // namespace skua::control

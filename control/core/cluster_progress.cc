@@ -1,5 +1,6 @@
 #include "control/core/cluster_progress.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,25 @@ uint32_t count_shards(TableId table, const ClusterState& state, const Predicate&
     if (is_so(it->second)) ++count;
   }
   return count;
+}
+
+/// Whether the shard has a backup that could lead if it is alive, which this process, having just started, does not know.
+bool awaits_member(const ViewContext& context, const ShardRecord& record) {
+  return primary_works(context, record) && std::ranges::any_of(record.backups, [&](const Replica& backup) {
+           const std::string& uuid = backup.node_uuid;
+           return context.status(uuid).liveness == Liveness::kUnknown && context.valid(backup) &&
+                  context.replicates(uuid) && !context.unwanted(record, uuid);
+         });
+}
+
+/// Which nodes have an older copy of a shard of which no member is there, for people; empty: none that is known of.
+std::string older_copies(const ViewContext& context, const ShardRecord& record) {
+  const auto is_there = [&](const Replica& member) {
+    return context.valid(member) && context.serves(record, member.node_uuid);
+  };
+  if (record.former.empty() || std::ranges::any_of(members_of(record), is_there)) return {};
+  return absl::StrCat("; if no member ever comes back, recover it from an older copy (skuactl shard recover), on ",
+                      few_of(record.former));
 }
 
 }  // namespace
@@ -53,7 +73,8 @@ std::vector<std::string> shard_troubles(const ViewContext& context, size_t max) 
     const std::string trouble = shard_trouble(context, record);
     const auto table = context.state.tables.find(key.first);
     if (trouble.empty() || table == context.state.tables.end()) continue;
-    troubles.push_back(absl::StrCat(shard_name(table->second.name, key.second), " is not served: ", trouble));
+    troubles.push_back(absl::StrCat(shard_name(table->second.name, key.second), " is not served: ", trouble,
+                                    older_copies(context, record)));
   }
   return troubles;
 }
@@ -68,8 +89,8 @@ YieldProgress yield_progress(const ViewContext& context, const std::string& uuid
     if (!record.primary || find_member(record, uuid) == nullptr) continue;
     const std::string& primary = record.primary->node_uuid;
     if (primary != uuid) {
-      progress.lags = progress.lags || (lags(primary) && context.alive(primary));
-    } else if (next_leader(context, no_load, record, false)) {
+      progress.lags = progress.lags || (lags(primary) && !context.gone(primary));
+    } else if (next_leader(context, no_load, record, false) || awaits_member(context, record)) {
       // A member that is late with a heartbeat counts: the node waits until the member is heard, or is suspected.
       ++progress.left;
     }
@@ -125,6 +146,8 @@ std::vector<std::string> hints(const ViewContext& context, size_t max) {
     const NodeStatus& status = context.status(uuid);
     const DurationNs silent = context.now - status.heard_ns;
     if (!context.gone(uuid) || silent < kForgottenNodeNs || context.state.replica_count(uuid) != 0) continue;
+    const auto needs = [&, &id = uuid](const auto& shard) { return may_be_needed(context, shard.second, id); };
+    if (std::ranges::any_of(context.state.shards, needs)) continue;
     hints.push_back(absl::StrCat("node ", uuid, " has not been heard of for ", rough_time(silent),
                                  " and holds nothing: start it again, or skuactl node remove ", uuid));
   }

@@ -30,7 +30,8 @@ namespace skua::control {
 
 /// What is left of handing over the leads of a node that stops soon.
 struct YieldProgress {
-  /// Shards that it leads and a member that is alive could lead (next_leader).
+  /// Shards that it leads and that a member could lead which is alive (next_leader), or of which this process does not
+  /// know yet whether it is.
   size_t left = 0;
   /// The node, or the primary of a shard of which it is a member, does not serve by the newest map yet.
   bool lags = false;

@@ -116,7 +116,8 @@ struct ShardRecord {
   /// Members (node uuids) that are removed as soon as enough other members are there: a move under way.
   std::vector<std::string> leaving = {};
   /// Nodes that were members since the shard last had all its members, and are none now, in the order in which they
-  /// left. They may become learners before others. Only advice (with_former() in shard_repair.h).
+  /// left; and learners that were removed while nobody served the shard. They may become learners before others, and an
+  /// operator can recover the shard from them (with_former() in shard_repair.h).
   std::vector<std::string> former = {};
   /// +1 for every change of the record, so that the records of one epoch have an order.
   uint64_t change = 0;

@@ -119,11 +119,22 @@ ShardRecord with_former(const ViewContext& context, const ShardRecord& before, S
   if (member_count(after) >= context.wanted_replicas(after)) return after;
   former = before.former;
   for (const Replica& member : members_of(before)) former.push_back(member.node_uuid);
+  for (const Learner& learner : before.learners) {
+    const std::string& uuid = learner.replica.node_uuid;
+    const bool removed = !primary_works(context, before) && find_learner(after, uuid) == nullptr;
+    // In front, because it has less than those that were members.
+    if (removed && std::ranges::find(former, uuid) == former.end()) former.insert(former.begin(), uuid);
+  }
   std::erase_if(former, [&](const std::string& uuid) {
     return find_member(after, uuid) != nullptr || context.node(uuid) == nullptr;
   });
   if (former.size() > kReplicasMax) former.erase(former.begin(), former.end() - kReplicasMax);
   return after;
+}
+
+bool may_be_needed(const ViewContext& context, const ShardRecord& record, const std::string& uuid) {
+  const bool former = std::ranges::find(record.former, uuid) != record.former.end();
+  return (former || find_learner(record, uuid) != nullptr) && !primary_works(context, record);
 }
 
 ShardRecord recovered_from(const ViewContext& context, const ShardRecord& record, const Replica& replica) {
@@ -135,12 +146,15 @@ ShardRecord recovered_from(const ViewContext& context, const ShardRecord& record
 NextRecord remove_lost_backups(const ViewContext& context, const ShardRecord& record) {
   // Without a working primary the view stays, so that people see which members there were.
   if (!primary_works(context, record)) return std::nullopt;
+  const std::string& primary = record.primary->node_uuid;
   std::set<std::string> lost;
   for (const Replica& backup : record.backups) {
-    if (!context.valid(backup) || context.stopped(backup.node_uuid)) lost.insert(backup.node_uuid);
+    const std::string& uuid = backup.node_uuid;
+    const bool outlived = context.heard(primary) || context.status(primary).heard_ns > context.status(uuid).heard_ns;
+    if (!context.valid(backup) || (context.stopped(uuid) && outlived)) lost.insert(uuid);
   }
   if (lost.empty()) return std::nullopt;
-  return view(context, record, record.primary->node_uuid, lost);
+  return view(context, record, primary, lost);
 }
 
 std::optional<std::string> next_leader(const ViewContext& context, const ReplicaLoads& loads, const ShardRecord& record,

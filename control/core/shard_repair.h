@@ -35,13 +35,20 @@ using NextRecord = std::optional<ShardRecord>;
 [[nodiscard]] NextRecord go_on_after_doubt(const ViewContext& context, const ShardRecord& record);
 
 /// `after`, which is to follow `before`, with its list of former members. The list is empty if the shard has all its
-/// members. A control process that has just started knows nothing else of the past.
+/// members. A control process that has just started knows nothing else of the past. A learner that is removed while
+/// nobody serves the shard is noted there, too: it may have the only copy that is left.
 [[nodiscard]] ShardRecord with_former(const ViewContext& context, const ShardRecord& before, ShardRecord after);
+
+/// Whether nobody serves the shard and this node, which is no member, may have a copy of it: a learner or a former
+/// member. Such a node keeps its data, so an operator can recover the shard from it.
+[[nodiscard]] bool may_be_needed(const ViewContext& context, const ShardRecord& record, const std::string& uuid);
 
 /// The record after a recovery: this replica goes on alone, in a new fork, with the data that its node has.
 [[nodiscard]] ShardRecord recovered_from(const ViewContext& context, const ShardRecord& record, const Replica& replica);
 
-/// Removes backups whose storage was lost or whose node has stopped.
+/// Removes backups whose storage was lost or whose node has stopped. One that stopped stays until the primary is known
+/// to have outlived it: otherwise a primary that is dead, but not suspected yet, would remove the only member that can
+/// lead.
 [[nodiscard]] NextRecord remove_lost_backups(const ViewContext& context, const ShardRecord& record);
 
 /// The member that should lead when the primary's node stops soon: one that does not stop itself and is not to leave.

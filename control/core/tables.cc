@@ -30,7 +30,7 @@ Decision existing_table(const CreateTable& event, const Table& existing) {
   const auto agrees = [](uint32_t wish, uint32_t is) { return wish == 0 || wish == is; };
   if (event.if_not_exists && agrees(event.shard_count, existing.shard_count) &&
       agrees(event.replicas, existing.replicas) && agrees(event.min_insync, existing.min_insync) &&
-      (!event.hash_tags || existing.hash_tags)) {
+      (!event.hash_tags || existing.hash_tags) && (!event.read_anywhere || existing.read_anywhere)) {
     Decision decision;
     decision.table = existing;
     return decision;
@@ -39,6 +39,7 @@ Decision existing_table(const CreateTable& event, const Table& existing) {
       absl::StrCat("table ", event.name, " exists with ", count_of(existing.shard_count, "shard"),
                    existing.replicas == 1 ? std::string() : absl::StrCat(" of ", existing.replicas, " replicas"),
                    event.hash_tags && !existing.hash_tags ? ", without hash tags" : "",
+                   event.read_anywhere && !existing.read_anywhere ? ", without read_anywhere" : "",
                    ". Use it, choose another name, or drop it first")));
 }
 

@@ -15,7 +15,7 @@
 //   the primary is lost   its storage was lost, it restarted, or it stopped: another live member leads. A restarted
 //                         primary leads again if no other member can. If no member can lead, the view stays, and
 //                         the first member that returns with its storage will lead
-//   backups are lost      removed
+//   backups are lost      removed; one that stopped, when the primary is known to have outlived it
 //   primary stops soon    (it says so in its heartbeats) another live member leads, of the manager's choice; it stays a
 //   (heartbeats)          member. A node can only give its own leads away by this. They come back by balance alone,
 //                         whose pace bounds how often a node that says so again and again moves them

@@ -3,7 +3,8 @@
 //     event      when                                                           on the disk
 //     start      the program has started                                        at once
 //     stop       it ends, by itself                                             at once
-//     call       a call that changes the cluster ended (access.h: `audited`)    before the answer goes out, if it changed something
+//     call       a call that changes the cluster ended (access.h: `audited`)    if it changed something, before the
+//                                                                               answer goes out
 //     refused    a call ended with PERMISSION_DENIED or UNAUTHENTICATED, or     soon
 //                a connection was refused because of its certificate
 //     left_out   of a source that is silent now, lines were left out            soon

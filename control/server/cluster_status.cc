@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/core/cluster_limits.h"
 #include "control/core/cluster_progress.h"
+#include "control/core/text.h"
 #include "control/proto/convert.h"
 #include "control/server/controller_limits.h"
 
@@ -96,6 +97,13 @@ void StatusDesk::fill_all(const ClusterCore& core, TimeNs now, v1::GetStatusRepl
     if (const std::string trouble = own(); !trouble.empty()) {
       reply.add_troubles(absl::StrCat("the control plane: ", trouble));
     }
+  }
+  if (const std::string words = controller_.store_trouble(); !words.empty()) {
+    reply.add_troubles(
+        absl::StrCat("the control plane: its metadata store takes no changes: ", cut_text(words, kTroubleBytesMax),
+                     ". Until it does, views stay as they are, nodes cannot register, and a node that dies holds up "
+                     "its shards. Make "
+                     "room on the disk of the store or mend it; with etcd, see that most of its members run"));
   }
   for (const std::string& trouble : core.stranger_troubles()) reply.add_troubles(trouble);
   for (const std::string& trouble : shard_troubles(core.context(), kTroublesShownMax)) reply.add_troubles(trouble);

@@ -323,7 +323,9 @@ void Controller::tick() {
       if (tick_failed_) decision.status = absl::OkStatus();
       decision.changes = {};
     }
+    if (tick_failed_ != failed) ++generation_;
     tick_failed_ = failed;
+    if (!failed && look_again_ == kTimeNever) store_trouble_.clear();
     note(Tick{}, decision);
     if (failed || decision.changes.empty()) return;
   }
@@ -369,6 +371,8 @@ absl::Status Controller::commit(Decision& decision, bool& retry) {
     if (committed.status().code() == absl::StatusCode::kInvalidArgument) {  // beyond the store's limits: not stored
       return absl::ResourceExhaustedError(committed.status().message());
     }
+    store_trouble_ = std::string(committed.status().message());
+    ++generation_;
     return absl::UnavailableError(
         absl::StrCat("the change may or may not have been stored: ", std::string(committed.status().message()),
                      ". Look at the result before trying again"));
@@ -382,6 +386,7 @@ absl::Status Controller::commit(Decision& decision, bool& retry) {
     decision.liveness_changes.push_back(std::move(change));
   }
   changed_ = true;
+  store_trouble_.clear();
   publish_state(!changes.put_nodes.empty() || !changes.delete_nodes.empty());
   return absl::OkStatus();
 }
@@ -395,6 +400,7 @@ absl::Status Controller::reload() {
     next_reload_ = clock_.now_ns() + kReloadInterval;
     reload_trouble_ = absl::UnavailableError(
         absl::StrCat("the metadata store cannot be read: ", std::string(state.status().message())));
+    store_trouble_ = std::string(state.status().message());
     return reload_trouble_;
   }
   must_reload_ = false;

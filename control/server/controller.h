@@ -112,6 +112,12 @@ class Controller {
   /// Whether the metadata store failed at the last tick. Thread: the control thread only, that is from inside a QueryFn.
   [[nodiscard]] bool has_store_trouble() const { return tick_failed_; }
 
+  /// What the metadata store said when it failed at the last tick or did not store a change lately; empty if it did not
+  /// fail. Thread: the control thread only.
+  [[nodiscard]] std::string store_trouble() const {
+    return tick_failed_ || look_again_ != kTimeNever ? store_trouble_ : std::string();
+  }
+
   /// When the control thread last went on: it does so between two commands, and at each tick. Thread: any. Waits for
   /// nothing.
   [[nodiscard]] TimeNs last_step_ns() const { return last_step_ns_.load(std::memory_order_relaxed); }
@@ -167,6 +173,8 @@ class Controller {
   bool changed_ = false;
   /// The last tick could not reach the store; said once.
   bool tick_failed_ = false;
+  /// The store's last words, while its trouble lasts.
+  std::string store_trouble_;
   TimeNs next_tick_reload_ = 0;
   /// The store could not be read: until when it is not asked again, and what commands are told until then.
   TimeNs next_reload_ = 0;

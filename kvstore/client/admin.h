@@ -38,7 +38,7 @@ struct NewTable {
   /// Cannot be changed later. 0: a few for each worker of the cluster.
   uint32_t shard_count = 0;
   /// If a table of this name exists, return it instead of ALREADY_EXISTS, provided that it agrees with shard_count,
-  /// replicas and min_insync, where these are not 0. read_anywhere is not compared.
+  /// replicas and min_insync, where these are not 0, and has read_anywhere and hash tags if these are wanted.
   bool if_not_exists = false;
   /// Each shard is on this many nodes, 1 to 5. 0: one, or the number that an existing table has.
   uint32_t replicas = 0;
@@ -47,7 +47,7 @@ struct NewTable {
   /// Backups answer reads, too. These reads are linearizable like those of the primary.
   bool read_anywhere = false;
   /// The part of a key in braces, {like-this}, decides which shard has the key: keys with one tag can be written
-  /// together. Cannot be changed later. With if_not_exists the table must have hash tags, too.
+  /// together. Cannot be changed later.
   bool hash_tags = false;
   /// Return when all owners of the table's shards serve them, but after this time at the latest. 0: do not wait. At
   /// most one hour.

@@ -49,33 +49,33 @@ int report(const std::vector<Finding>& findings, bool json) {
   return failed ? app::kExitFailure : app::kExitOk;
 }
 
-/// Nothing if no control plane answers at once: the doctor is for this machine. Errors: nobody can be asked with these
-/// credentials.
-absl::StatusOr<std::vector<ProgramSeen>> programs_of_cluster(const Globals& globals) {
+/// Enters the programs into the plan, or why they are not known. Nothing if no control plane answers at once: the doctor
+/// is for this machine.
+void ask_cluster(const Globals& globals, SecurityPlan& plan) {
   constexpr DurationNs kPatienceNs = 300 * kMillisecond;
   const absl::StatusOr<control::CredentialsPtr> credentials = control::Credentials::load(globals.credential_files);
-  if (!credentials.ok()) return credentials.status();
+  plan.unasked = credentials.status();
+  if (!credentials.ok()) return;
   control::AdminClient admin(globals.control_address, kPatienceNs, *credentials);
   const absl::StatusOr<control::ClusterStatus> status = admin.status();
-  std::vector<ProgramSeen> programs;
-  if (!status.ok()) return programs;
-  programs = {{"the control plane", status->security}};
+  if (!status.ok()) {
+    plan.refusal = status.status();
+    return;
+  }
+  plan.programs = {{"the control plane", status->security}};
   for (const control::ClusterStatus::Node& node : status->nodes) {
-    programs.push_back(
+    plan.programs.push_back(
         {absl::StrCat("node ", short_uuid(*status, node.info.uuid), " (", printable(node.info.grpc_address), ")"),
          node.security});
   }
-  return programs;
 }
 
 int doctor(const Globals& globals, const DoctorOptions& given) {
-  const absl::StatusOr<std::vector<ProgramSeen>> programs = programs_of_cluster(globals);
   DoctorOptions options = given;
   options.security = {.files = globals.credential_files,
                       .now_s = std::time(nullptr),
-                      .has_fast_cipher = rpc::has_aead_library(rpc::AeadLibrary::kIpsecMb),
-                      .programs = programs.value_or(std::vector<ProgramSeen>()),
-                      .unasked = programs.status()};
+                      .has_fast_cipher = rpc::has_aead_library(rpc::AeadLibrary::kIpsecMb)};
+  ask_cluster(globals, options.security);
   options.dpdk.wanted = globals.transport == TransportKind::kDpdk;
   options.dpdk.devices = globals.dpdk.devices;
   options.dpdk.huge_pages = globals.dpdk.huge_pages;

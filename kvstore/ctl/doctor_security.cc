@@ -117,6 +117,14 @@ void examine_programs(const SecurityPlan& plan, Findings& out) {
                    "mend the files of --cert, --key and --ca, as the findings below say",
                    "with files that cannot be used, the control plane is not asked");
   }
+  const bool nobody = absl::IsUnavailable(plan.refusal) || absl::IsDeadlineExceeded(plan.refusal);
+  if (!plan.refusal.ok() && !nobody) {
+    return out.add("cluster", Verdict::kFailure,
+                   absl::StrCat("no status from the control plane: ", plan.refusal.message()),
+                   "give --control-address, --cert, --key and --ca of the cluster (skuactl cert show FILE says whose "
+                   "they are); an administrator sees with skuactl cert revoked who is not let in",
+                   "programs with these files and this address get the same answer");
+  }
   const std::vector<ProgramSeen>& programs = plan.programs;
   if (programs.empty()) return;
   constexpr size_t kNamesMax = 4;

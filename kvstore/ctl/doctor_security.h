@@ -30,6 +30,8 @@ struct SecurityPlan {
   std::vector<ProgramSeen> programs = {};
   /// Not OK: no control plane was asked, because the files cannot be used.
   absl::Status unasked{};
+  /// What the control plane said instead of its status. UNAVAILABLE and DEADLINE_EXCEEDED mean that nobody is there.
+  absl::Status refusal{};
 };
 
 [[nodiscard]] std::vector<Finding> examine_security(const SecurityPlan& plan);

@@ -26,7 +26,8 @@ namespace skua::kv::ctl {
 /// control plane. globals.timeout_ns includes that time.
 std::unique_ptr<Client> open_client(const Globals& globals, const std::string& table);
 
-/// What `call` returns for such a client, which has left the cluster by then: so must() may follow.
+/// Runs `call` with such a client, destroys the client, and returns the result. So the caller may call must(), which
+/// ends the process.
 template <typename Call>
 auto with_client(const Globals& globals, const std::string& table, const Call& call) {
   const std::unique_ptr<Client> client = open_client(globals, table);
@@ -51,7 +52,7 @@ AsyncSession open_async_client(const Globals& globals, const std::string& table)
 /// If the time ran out, the failure with a hint: "; a large table needs a longer --timeout". `what`: a large table.
 [[nodiscard]] absl::Status with_timeout_hint(const absl::Status& status, std::string_view what);
 
-/// A command that waits for the cluster looks at it so often.
+/// The interval between two looks of a command that waits for the cluster.
 inline constexpr DurationNs kLookPause = 200 * kMillisecond;
 
 /// A client of the control plane that `globals` names. Ends the program if its credentials cannot be used.

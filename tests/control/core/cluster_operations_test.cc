@@ -302,5 +302,61 @@ TEST(ForceRecover, OtherMembersBecomeLearnersAgainAlsoAfterARestart) {
   EXPECT_NE(find_learner(after.record(), test_uuid(p)), nullptr);
 }
 
+TEST(ForceRecover, GoesOnFromAFormerMember) {
+  ReplicatedCluster cluster(3, 2);
+  const uint64_t p = cluster.primary();
+  const uint64_t b = cluster.backup(0);
+  const uint64_t outsider = cluster.outsider();
+  cluster.silence(outsider);
+  cluster.pass(4 * kSecond);
+  cluster.say_goodbye(b);
+  ASSERT_EQ(cluster.members(), std::set{p});
+  cluster.restart(p, true);
+  cluster.restart(b);
+  cluster.restart(outsider);
+  cluster.pass(60 * kSecond);
+  ASSERT_THAT(cluster.record().learners, IsEmpty()) << "its data stay as they are";
+  EXPECT_THAT(message_of(cluster.step(ForceRecover{"t", 0, test_uuid(outsider)}).status), HasSubstr("neither"));
+  ASSERT_TRUE(cluster.step(ForceRecover{"t", 0, test_uuid(b)}).status.ok());
+  EXPECT_EQ(cluster.members(), std::set{b});
+  EXPECT_EQ(cluster.record().fork, 1u);
+  cluster.settle();
+  cluster.let_learners_join();
+  EXPECT_EQ(cluster.members(), (std::set{b, p})) << "whose data were lost learns again";
+}
+
+TEST(ForceRecover, GoesOnFromALearnerThatWasGoneForLong) {
+  ReplicatedCluster cluster(3, 2);
+  const uint64_t p = cluster.primary();
+  const uint64_t b = cluster.backup(0);
+  const uint64_t learner = cluster.outsider();
+  cluster.say_goodbye(b);
+  ASSERT_NE(find_learner(cluster.record(), test_uuid(learner)), nullptr);
+  cluster.silence(p);
+  cluster.silence(learner);
+  cluster.pass(60 * kSecond);
+  EXPECT_THAT(cluster.record().learners, IsEmpty()) << "so that other shards may have learners";
+  EXPECT_EQ(cluster.record().former, (std::vector{test_uuid(learner), test_uuid(b)}));
+  EXPECT_THAT(message_of(cluster.step(ForceRecover{"t", 0, test_uuid(learner)}).status), HasSubstr("not alive"));
+  cluster.restart(learner);
+  ASSERT_TRUE(cluster.step(ForceRecover{"t", 0, test_uuid(learner)}).status.ok());
+  EXPECT_EQ(cluster.members(), std::set{learner});
+}
+
+TEST(NodeLeave, IsRefusedWhileTheNodeMayHaveTheOnlyCopyOfAShard) {
+  ReplicatedCluster cluster(2, 2);
+  const uint64_t p = cluster.primary();
+  const uint64_t b = cluster.backup(0);
+  cluster.say_goodbye(b);
+  cluster.silence(p);
+  cluster.pass(4 * kSecond);
+  const auto refusal = cluster.step(NodeLeave{test_uuid(b), "", false}).status;
+  EXPECT_EQ(refusal.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(message_of(refusal),
+              AllOf(HasSubstr("shard 0 of table t"), HasSubstr("skuactl shard recover"), HasSubstr("use force")));
+  cluster.restart(p);
+  EXPECT_TRUE(cluster.step(NodeLeave{test_uuid(b), "", false}).status.ok());
+}
+
 }  // namespace
 }  // namespace skua::control

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "control/core/cluster_limits.h"
-#include "tests/control/core/core_fixture.h"
+#include "tests/control/core/replicated_cluster.h"
 
 namespace skua::control {
 namespace {
@@ -46,6 +46,37 @@ TEST(Hints, NameNodesThatAreGoneAndHoldNothing) {
                                 HasSubstr("skuactl node remove " + test_uuid(3)))))
       << "node 1 holds shards, node 2 is alive";
   EXPECT_THAT(hints(cluster.core.context(), 0), IsEmpty());
+}
+
+TEST(Hints, DoNotNameWhoMayHaveTheOnlyCopyOfAShard) {
+  ReplicatedCluster cluster(2, 2);
+  const uint64_t p = cluster.primary();
+  const uint64_t b = cluster.backup(0);
+  cluster.say_goodbye(b);
+  cluster.silence(p);
+  cluster.pass(2 * kForgottenNodeNs);
+  EXPECT_THAT(hints(cluster.core.context(), 8), IsEmpty());
+  EXPECT_THAT(shard_troubles(cluster.core.context(), 8),
+              ElementsAre(AllOf(HasSubstr("skuactl shard recover"), HasSubstr(test_uuid(b)))));
+  cluster.restart(p);
+  EXPECT_THAT(hints(cluster.core.context(), 8), ElementsAre(HasSubstr("skuactl node remove " + test_uuid(b))));
+}
+
+/// After a start nothing is known of nodes that have not spoken yet. They may be alive, and lead a moment later.
+TEST(YieldProgress, CountsMembersThatHaveNotSpokenSinceTheControlPlaneStarted) {
+  const ReplicatedCluster before(2, 2);
+  const uint64_t p = before.primary();
+  const uint64_t b = before.backup(0);
+  ReplicatedCluster after(before, eager_views());
+  NodeHeartbeat stops_soon{after.node(p).uuid, after.node(p).incarnation, after.node(p).instance, after.revision()};
+  stops_soon.yielding = true;
+  ASSERT_TRUE(after.step(stops_soon).status.ok());
+  EXPECT_EQ(yield_progress(after.core.context(), test_uuid(p)).left, 1u);
+  after.settle();
+  EXPECT_EQ(after.primary(), p);
+  after.advance(4 * kSecond);
+  ASSERT_TRUE(after.step(stops_soon).status.ok());
+  EXPECT_EQ(yield_progress(after.core.context(), test_uuid(p)).left, 0u) << "node " << b << " is suspected";
 }
 
 TEST(DrainProgress, SaysThatANodeThatDoesNotRunMustBeStarted) {

@@ -79,6 +79,22 @@ TEST(CreateTable, HashTagsAreKeptAndWanted) {
   EXPECT_THAT(refused.message(), HasSubstr("without hash tags"));
 }
 
+TEST(CreateTable, ReadAnywhereIsWantedOfAnExistingTable) {
+  TestCluster cluster;
+  for (uint64_t n = 1; n <= 2; ++n) ASSERT_TRUE(cluster.register_node(test_node(n)).ok());
+  CreateTable wanted{"t", 3, true, 2};
+  ASSERT_TRUE(cluster.step(wanted).status.ok());
+  wanted.read_anywhere = true;
+  const absl::Status refused = cluster.step(wanted).status;
+  EXPECT_EQ(refused.code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(refused.message(), HasSubstr("without read_anywhere"));
+  wanted.name = "anywhere";
+  ASSERT_TRUE(cluster.step(wanted).status.ok());
+  EXPECT_TRUE(cluster.step(wanted).status.ok()) << "it is there, as wanted";
+  wanted.read_anywhere = false;
+  EXPECT_TRUE(cluster.step(wanted).status.ok()) << "nothing was said of it";
+}
+
 TEST(CreateTable, BadNamesAndSizesAreRefused) {
   TestCluster cluster;
   ASSERT_TRUE(cluster.register_node(test_node(1)).ok());

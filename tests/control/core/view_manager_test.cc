@@ -192,6 +192,22 @@ TEST(LostStorage, APrimaryIsReplacedAndRemoved) {
   EXPECT_EQ(cluster.record().fork, 0u);
 }
 
+TEST(StoppedBackup, IsRemovedOnlyIfThePrimaryOutlivedIt) {
+  ReplicatedCluster cluster(2, 2);
+  const uint64_t p = cluster.primary();
+  const uint64_t b = cluster.backup(0);
+  cluster.silence(p);
+  cluster.pass(2 * kSecond);
+  cluster.say_goodbye(b);
+  EXPECT_EQ(cluster.members(), (Numbers{p, b})) << "the primary is late, and may be dead";
+  ReplicatedCluster dead = cluster;
+  dead.pass(60 * kSecond);
+  EXPECT_EQ(dead.members(), (Numbers{p, b}));
+  cluster.silent.erase(test_uuid(p));
+  cluster.pass(500 * kMillisecond);
+  EXPECT_EQ(cluster.members(), Numbers{p});
+}
+
 TEST(LostStorage, OfAllMembersWaitsForAnOperator) {
   ReplicatedCluster cluster(2, 2);
   const uint64_t p = cluster.primary();

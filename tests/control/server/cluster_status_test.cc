@@ -1,5 +1,6 @@
 #include "control/server/cluster_status.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
@@ -59,6 +60,19 @@ TEST_F(StatusDeskTest, TablesAreThoseAfterTheLastChange) {
   EXPECT_EQ(ask(&StatusDesk::ask_tables)->tables_size(), 1);
   ASSERT_TRUE(step(CreateTable{"u", 1, false}).ok());
   EXPECT_EQ(ask(&StatusDesk::ask_tables)->tables_size(), 2);
+}
+
+TEST_F(StatusDeskTest, SaysThatTheStoreTakesNoChanges) {
+  EXPECT_EQ(ask(&StatusDesk::ask)->troubles_size(), 0);
+  store_.fail_transactions(absl::ResourceExhaustedError("no space left on device"));
+  ASSERT_FALSE(step(CreateTable{"u", 1, false}).ok());
+  const StatusMessage failing = ask(&StatusDesk::ask);
+  ASSERT_EQ(failing->troubles_size(), 1);
+  EXPECT_THAT(failing->troubles(0), testing::AllOf(testing::HasSubstr("takes no changes: no space left on device"),
+                                                   testing::HasSubstr("Make")));
+  store_.fail_transactions(absl::OkStatus());
+  ASSERT_TRUE(step(CreateTable{"u", 1, false}).ok());
+  EXPECT_EQ(ask(&StatusDesk::ask)->troubles_size(), 0);
 }
 
 }  // namespace

@@ -134,6 +134,17 @@ TEST_F(DoctorSecurityTest, ClusterThatCannotBeAskedIsNamed) {
   EXPECT_NE(find("cluster").detail.find("the key is open"), std::string::npos) << find("cluster").detail;
 }
 
+TEST_F(DoctorSecurityTest, RefusalOfTheControlPlaneIsAFailure) {
+  plan_.refusal = absl::PermissionDeniedError("client/shop is revoked");
+  EXPECT_EQ(find("cluster").verdict, Verdict::kFailure);
+  EXPECT_NE(find("cluster").detail.find("client/shop is revoked"), std::string::npos) << find("cluster").detail;
+  EXPECT_NE(find("cluster").remedy.find("skuactl cert"), std::string::npos) << find("cluster").remedy;
+  for (const absl::Status& nobody : {absl::UnavailableError("refused"), absl::DeadlineExceededError("late")}) {
+    plan_.refusal = nobody;
+    EXPECT_EQ(find("cluster").name, "") << nobody;
+  }
+}
+
 TEST_F(DoctorSecurityTest, FileThatIsMissingIsNamed) {
   issue(kNow - kDay, kNow + 90 * kDay);
   plan_.files.authorities = folder_.path() + "/nowhere.pem";
