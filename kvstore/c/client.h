@@ -64,16 +64,16 @@ namespace skua::c {
 [[nodiscard]] absl::Status check_process(const skua_client* client);
 /// INVALID_ARGUMENT: null, made before fork(), or no blocking client.
 [[nodiscard]] absl::Status check_blocking(const skua_client* client);
-/// INVALID_ARGUMENT: null, made before fork(), no polled client, another thread than the owner's, or between begin_wait
-/// and end_wait.
-/// CANCELLED: the client is closing. For submitting operations, also from callbacks.
+/// Whether the program may submit operations now, also from callbacks. INVALID_ARGUMENT: null, made before fork(), no
+/// polled client, another thread than the owner's, inside a release function, or between begin_wait and end_wait.
+/// CANCELLED: the client is closing.
 [[nodiscard]] inline absl::Status check_submit(const skua_client* client);
-/// check_submit() is OK. Most calls are right, and need no more than this.
+/// True if check_submit() would be OK. A fast check for the usual case.
 [[nodiscard]] inline bool may_submit(const skua_client* client) noexcept;
-/// The same as check_submit(), and INVALID_ARGUMENT inside of callbacks. For polling and waiting.
+/// Whether the program may poll or wait now: the same as check_submit(), and INVALID_ARGUMENT inside callbacks.
 [[nodiscard]] absl::Status check_poll(const skua_client* client);
 
-/// What is wrong with submitting, in full. OK if nothing is.
+/// The slow part of check_submit(): the reason in full, or OK.
 [[nodiscard]] absl::Status why_no_submit(const skua_client* client);
 
 inline bool may_submit(const skua_client* client) noexcept {

@@ -44,13 +44,14 @@
 namespace skua::kv::gateway {
 
 inline constexpr size_t kCommandsMax = 1024;
-/// The command with which they become more is taken.
+/// The command that exceeds the limit is still taken.
 inline constexpr size_t kCommandBytesMax = size_t{32} << 20;
 inline constexpr size_t kHoldingCommandsMax = 4;
 inline constexpr size_t kReplyBytesMax = size_t{32} << 20;
 /// A client that has not authenticated is read only while fewer bytes of replies wait for it.
 inline constexpr size_t kStrangerReplyBytesMax = size_t{16} << 10;
-/// What a reply is taken for before there was one: 32 commands run side by side then. After 54 small replies all may.
+/// The assumed size of a reply before the first one. With 1 MiB, 32 commands may run at a time; after 54 small replies
+/// the estimate is so low that all 1,024 may.
 inline constexpr size_t kExpectedReplyBytesAtFirst = size_t{1} << 20;
 
 /// Thread: one, that of `gateway`.
@@ -125,7 +126,7 @@ class ClientConnection {
   [[nodiscard]] bool has_room_for(const CommandRun& run) const;
   /// Bytes of replies that the client has not taken.
   [[nodiscard]] size_t reply_bytes() const { return done_bytes_ + output_.size(); }
-  /// Bytes that become free without further input. What MULTI has queued does not.
+  /// Bytes that become free without further input. Commands that MULTI has queued are not counted: they wait for EXEC.
   [[nodiscard]] size_t busy_bytes() const { return command_bytes_ + reply_bytes(); }
 
   GatewayContext& gateway_;

@@ -37,8 +37,7 @@ class OpenAppends {
  public:
   explicit OpenAppends(PeerLinks& links) : links_(links) {}
 
-  /// Beyond a limit the Append is answered at once, without content: the AppendReply that it waits for goes as a message
-  /// of its own.
+  /// Beyond a limit the Append is answered at once, without content. Then its AppendReply goes as a message of its own.
   void add(const RemoteReplica& sender, OpenAppend&& append);
   /// Answers the Appends that `reply` covers. True: a response carried `reply`, so it needs no message.
   [[nodiscard]] bool answer(const RemoteReplica& sender, const ReplicaEnvelope& envelope, const AppendReply& reply);
