@@ -18,7 +18,7 @@
 
 namespace skua::c {
 
-/// Where a polled client is. Everything but kIdle forbids something.
+/// What a polled client is doing. Each state but kIdle forbids some calls.
 enum class Activity : uint8_t {
   kIdle,
   kPolling,    ///< callbacks may be running: they may submit, and nothing else
@@ -51,7 +51,7 @@ struct skua_client {
 
 namespace skua::c {
 
-/// A client over what the tests made.
+/// A client of the C library over one of the C++ library.
 [[nodiscard]] std::unique_ptr<skua_client> make_blocking(std::unique_ptr<kv::Client> client);
 [[nodiscard]] std::unique_ptr<skua_client> make_polled(std::unique_ptr<kv::AsyncClient> client, int64_t timeout_ns);
 

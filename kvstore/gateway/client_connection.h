@@ -1,13 +1,13 @@
 // ClientConnection: one client's connection without its socket. Bytes in, requests to the store out; results in, bytes
-// out. Pure: time is an argument, and who carries bytes and requests is somebody else.
+// out. Pure: time is an argument, and the caller carries bytes and requests.
 //
 //   receive(bytes) --> WireProtocol -> commands --> Hazards --> handlers --> take_requests()
 //                                        |                        ^                |
 //                                        |                        |            the store
 //   output() <-- replies, in the order of their commands <--------+-- complete() <-+
 //
-// Commands run side by side where that makes no difference (hazards.h). Their replies wait in a ring until those before
-// them are out. SETs that come together are one command in here (command_burst.h).
+// Commands that do not depend on each other run side by side (hazards.h). Their replies wait in a ring, and leave in
+// the order of the commands. SETs that come together run as one command (command_burst.h).
 //
 // Who may do what. is_denied() is the one place where a client's rights are looked at: dispatch() asks it for each
 // command that the protocol knows, also for those that MULTI queues, and once more for these when EXEC comes. If the
@@ -19,10 +19,10 @@
 // thread hold more than GatewayContext::held_bytes_max together, a connection is read only while it holds nothing.
 //
 // Commands that were read already start only if the replies that are expected of those that run have room, too; the
-// latest replies tell what to expect. A read whose reply has no room nevertheless is forgotten, and carried out again
-// later; its hazards hold until then. A write cannot be carried out again. So of the commands that hold values while
-// they run (MGET, SETRANGE, and writes that give the old value) kHoldingCommandsMax run at a time, and only while half
-// of the room for replies is free.
+// latest replies tell what to expect. If the reply of a read has no room nevertheless, it is dropped, and the read
+// is carried out again later; its hazards hold until then. A write cannot be carried out again. So of the commands
+// that hold values while they run (MGET, SETRANGE, and writes that give the old value) kHoldingCommandsMax run at a
+// time, and only while half of the room for replies is free.
 #ifndef SKUA_KVSTORE_GATEWAY_CLIENT_CONNECTION_H_
 #define SKUA_KVSTORE_GATEWAY_CLIENT_CONNECTION_H_
 
@@ -71,7 +71,7 @@ class ClientConnection {
   [[nodiscard]] bool may_work_long(const StoreTicket& ticket) const;
   /// The result of a request that take_requests() gave. Each ticket once, in any order.
   void complete(const StoreTicket& ticket, StoreResult&& result, int64_t now_us);
-  /// The first `bytes` of output() are with the client.
+  /// The client has taken the first `bytes` of output().
   void sent(size_t bytes, int64_t now_us);
   /// The client takes nothing for now.
   void blocked() { output_.unpin_excess(); }
@@ -141,7 +141,7 @@ class ClientConnection {
   uint64_t first_number_ = 0;
   /// The last of the ring, which takes further commands and is not among the hazards. Null: none. Only in receive().
   CommandRun* burst_ = nullptr;
-  /// Commands that wait for nothing but their start.
+  /// Commands that no hazard holds back any more, and that have not started.
   std::deque<CommandRun*> ready_;
   std::vector<HazardNode*> unblocked_;
   /// A command that waits for the verdict on a password: nothing is read until it is there. Null: none does.
