@@ -1,6 +1,7 @@
 // LogThrottle: no kind of line fills the disk, whoever makes it come again and again.
 //
-//    kind: the line up to its first digit, quote, '=' or ':', or 40 bytes     "client refused address=..." -> "client refused address"
+//    kind: the line up to its first digit, quote, '=' or ':', or 40 bytes
+//          "client refused address=..." -> "client refused address"
 //    each kind: a bucket of `burst` lines that fills at `per_second`
 //    empty: the line is left out, and counted; the next one of the kind that is written says how many were
 //

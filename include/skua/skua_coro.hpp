@@ -10,15 +10,16 @@
 //   auto client = skua::PolledClient::create({{"control-address", "10.0.0.1:7400"}});
 //   auto moved = skua::run(*client, rename(*client, "ada", "ada-lovelace"));
 //
-// A task begins when it is awaited, started or run. Its client's poll() resumes it: all tasks of a client run on the client's
-// thread, one at a time. In an event loop, start() the tasks and do with the client what skua.h says at skua_wait_fd().
+// A task begins when it is awaited, started or run. Its client's poll() resumes it: all tasks of a client run on the
+// client's thread, one at a time. In an event loop, start() the tasks and do with the client what skua.h says at
+// skua_wait_fd().
 //
-// Write a coroutine as a function with parameters by value, never as a lambda with captures: what a capture or a reference
-// points to may be gone while the coroutine still runs. Arguments of an awaited operation may be temporaries; but GCC 12 refuses
-// a list in braces there: give multi_get() a vector with a name.
+// Write a coroutine as a function with parameters by value, never as a lambda with captures: what a capture or a
+// reference points to may be gone while the coroutine still runs. Arguments of an awaited operation may be temporaries;
+// but GCC 12 refuses a list in braces there: give multi_get() a vector with a name.
 //
-// A task that has begun must have ended before it is destroyed; else the program is ended. PolledClient::close() ends what
-// tasks wait for, with SKUA_CANCELLED. An exception that leaves a coroutine ends the program.
+// A task that has begun must have ended before it is destroyed; else the program is ended. PolledClient::close() ends
+// what tasks wait for, with SKUA_CANCELLED. An exception that leaves a coroutine ends the program.
 #ifndef SKUA_INCLUDE_SKUA_SKUA_CORO_HPP_
 #define SKUA_INCLUDE_SKUA_SKUA_CORO_HPP_
 
@@ -158,9 +159,9 @@ inline Result<Written> result_of<Written>(const skua_result* raw, bool) {
   return {written_of(raw), std::move(status)};
 }
 
-/// The awaitable of one operation, which awaiting it submits. If the client refuses it, the refusal is the result. It is a
-/// callback's context, and so stays where it is: in the frame of the coroutine that awaits it. `submit` calls a
-/// skua_async_...() with the callback, its context and the skua_error.
+/// The awaitable of one operation. Awaiting it submits the operation. If the client refuses the operation, the refusal
+/// is the result. The awaitable is a callback's context, so it stays in the frame of the coroutine that awaits it.
+/// `submit` calls a skua_async_...() with the callback, its context and the skua_error.
 template <typename T, bool is_write, typename Submit>
 class [[nodiscard]] Operation {
  public:
@@ -199,8 +200,9 @@ auto operation(Submit submit) {
 
 }  // namespace detail
 
-/// A view of a PolledClient, whose operations are awaited. May be copied; must not outlive the client, which must stay where it
-/// is. An operation begins when it is awaited: what its arguments point to must live until then. Thread: the client's.
+/// A view of a PolledClient, whose operations are awaited. May be copied; must not outlive the client, which must stay
+/// where it is. An operation begins when it is awaited: what its arguments point to must live until then. Thread: the
+/// client's.
 class CoroClient {
  public:
   CoroClient(PolledClient& client) noexcept : client_(client.handle()) {}

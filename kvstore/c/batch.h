@@ -8,7 +8,8 @@
 
 struct skua_batch {
   skua::kv::Batch batch;
-  /// The first operation whose parameters made no sense. Further ones are ignored, as kv::Batch does for its own limits.
+  /// The first operation whose parameters made no sense. Further operations are ignored, as kv::Batch does for its own
+  /// limits.
   absl::Status refused;
 
   [[nodiscard]] const absl::Status& status() const { return refused.ok() ? batch.status() : refused; }

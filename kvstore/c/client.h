@@ -18,7 +18,7 @@
 
 namespace skua::c {
 
-/// Where a polled client is. Everything but kIdle forbids something.
+/// What a polled client is doing. Each state but kIdle forbids some calls.
 enum class Activity : uint8_t {
   kIdle,
   kPolling,    ///< callbacks may be running: they may submit, and nothing else
@@ -51,7 +51,7 @@ struct skua_client {
 
 namespace skua::c {
 
-/// A client over what the tests made.
+/// A client of the C library over one of the C++ library.
 [[nodiscard]] std::unique_ptr<skua_client> make_blocking(std::unique_ptr<kv::Client> client);
 [[nodiscard]] std::unique_ptr<skua_client> make_polled(std::unique_ptr<kv::AsyncClient> client, int64_t timeout_ns);
 
@@ -64,16 +64,16 @@ namespace skua::c {
 [[nodiscard]] absl::Status check_process(const skua_client* client);
 /// INVALID_ARGUMENT: null, made before fork(), or no blocking client.
 [[nodiscard]] absl::Status check_blocking(const skua_client* client);
-/// INVALID_ARGUMENT: null, made before fork(), no polled client, another thread than the owner's, or between begin_wait
-/// and end_wait.
-/// CANCELLED: the client is closing. For submitting operations, also from callbacks.
+/// Whether the program may submit operations now, also from callbacks. INVALID_ARGUMENT: null, made before fork(), no
+/// polled client, another thread than the owner's, inside a release function, or between begin_wait and end_wait.
+/// CANCELLED: the client is closing.
 [[nodiscard]] inline absl::Status check_submit(const skua_client* client);
-/// check_submit() is OK. Most calls are right, and need no more than this.
+/// True if check_submit() would be OK. A fast check for the usual case.
 [[nodiscard]] inline bool may_submit(const skua_client* client) noexcept;
-/// The same as check_submit(), and INVALID_ARGUMENT inside of callbacks. For polling and waiting.
+/// Whether the program may poll or wait now: the same as check_submit(), and INVALID_ARGUMENT inside callbacks.
 [[nodiscard]] absl::Status check_poll(const skua_client* client);
 
-/// What is wrong with submitting, in full. OK if nothing is.
+/// The slow part of check_submit(): the reason in full, or OK.
 [[nodiscard]] absl::Status why_no_submit(const skua_client* client);
 
 inline bool may_submit(const skua_client* client) noexcept {

@@ -9,8 +9,8 @@ namespace skua::c {
 namespace internal {
 
 extern std::atomic<uint32_t> forks;
-// In memory of threads that every thread has: found by one instruction, also from a shared library. glibc keeps some
-// such memory free for libraries that come later, as a module of Python does; these are 8 bytes of it.
+// Static thread-local memory: one instruction finds the number, also in a shared library. glibc reserves a little of
+// this memory for libraries that are loaded later, for example as a module of Python. The number takes 8 bytes of it.
 [[gnu::tls_model("initial-exec")]] extern thread_local constinit uint64_t thread_number;  // 0: none yet
 [[nodiscard]] uint64_t draw_thread_number() noexcept;
 
@@ -23,7 +23,7 @@ extern std::atomic<uint32_t> forks;
   return internal::thread_number != 0 ? internal::thread_number : internal::draw_thread_number();
 }
 
-/// `number` is the calling thread's: a number that some thread has, so not 0.
+/// True if `number` is the calling thread's. `number` belongs to some thread, so it is not 0.
 [[nodiscard]] inline bool is_this_thread(uint64_t number) noexcept {
   return internal::thread_number == number;
 }

@@ -15,8 +15,8 @@
 
 namespace skua::c {
 
-// Each writes to `to` what `given` says, or the defaults if `given` is null. INVALID_ARGUMENT names what makes no
-// sense. Views in `to` point to what views in `given` point to.
+// Each writes to `to` what `given` says, or the defaults if `given` is null. INVALID_ARGUMENT names the wrong
+// parameter. Views in `to` point to what views in `given` point to.
 
 /// `names` gets the names of fields that `to` points to.
 [[nodiscard]] absl::Status read(const skua_read_options* given, kv::ReadOptions& to,

@@ -31,7 +31,7 @@ struct ResultEntry {
   kv::Token token;
 };
 
-/// What few programs ask for.
+/// The parts of an answer that few programs ask for.
 struct ResultAnswer {
   uint64_t version = 0;
   kv::Token token;
@@ -67,7 +67,7 @@ struct ResultFields {
   };
 };
 
-/// What failures, and results of several keys, have besides.
+/// The further parts of failures and of results of several keys.
 struct ResultDetails {
   std::string text;
   std::vector<ResultEntry> entries;

@@ -22,7 +22,7 @@ class ChosenFields {
   /// Nothing: `row` is not a row. Takes time for the row's fields and the names, not for the bytes of values.
   [[nodiscard]] static std::optional<ChosenFields> of(ByteSpan row, const StringList& names);
 
-  /// Of the fields together, which are a row in the order of the whole row.
+  /// The number of bytes of all chosen fields. They form a row in the order of the original row.
   [[nodiscard]] size_t byte_count() const { return byte_count_; }
   /// The fields, if the row has them in one part; empty if there is none. Nothing: they must be put together.
   [[nodiscard]] std::optional<ByteSpan> one_part() const;

@@ -16,7 +16,7 @@
 //                                                    40 { u8 status, 7 zeros, i64 value } per result
 //
 //    entry                                           barrier
-//     0 u64 4   8 u64 epoch   16 u64 commit_index     0 u32 5   4 u32 size   8 bytes (kvstore/replication/epoch_history.h)
+//     0 u64 4   8 u64 epoch   16 u64 commit_index     0 u32 5   4 u32 size   8 bytes (replication/epoch_history.h)
 #ifndef SKUA_KVSTORE_CODEC_EFFECT_H_
 #define SKUA_KVSTORE_CODEC_EFFECT_H_
 

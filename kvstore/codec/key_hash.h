@@ -7,7 +7,7 @@
 //
 // So writes of keys with one tag can be one batch, which is atomic in one shard. The rule is that of Redis Cluster.
 //
-// A node finds keys in its memory by another hash, which is nobody else's business (KeyHasher).
+// A node finds keys in its memory with a second, seeded hash, which clients must not know (KeyHasher).
 #ifndef SKUA_KVSTORE_CODEC_KEY_HASH_H_
 #define SKUA_KVSTORE_CODEC_KEY_HASH_H_
 
@@ -26,8 +26,8 @@ struct HashedKey {
   uint64_t hash;
 };
 
-/// Hashes keys for the tables in a node's memory: XXH3 in 64 bits with a seed. Whoever does not know the seed cannot
-/// choose many keys with one hash, whose lookups would take as long as a list of them all is. A value.
+/// Hashes keys for the tables in a node's memory: XXH3 in 64 bits with a seed. Without the seed nobody can choose many
+/// keys with the same hash, which would make lookups linear. A value.
 class KeyHasher {
  public:
   /// 0: the hash is key_hash(), which everybody knows; for simulations and tests, which must repeat.

@@ -143,12 +143,12 @@ void ClientConnection::dispatch(CommandArguments& words, int64_t now_us) {
   }
   CommandRun& run = add_run(*found.spec, words);
   if (found.spec->has(kLocal) || found.spec->has(kPrepares)) {
-    // It acts when it comes: the commands after it find the database, the protocol and the transaction that it chose.
+    // The command acts at once: it sets the database, the protocol and the transaction of the commands after it.
     start_at_once(run, now_us);
     if (run.state() == CommandRun::State::kDone) return;
   }
   if (run.state() == CommandRun::State::kRunning) {
-    // It asks whether a password is right, and has no keys.
+    // This command waits for a password check. It has no keys, so it has no hazards.
     ++running_count_;
     authentication_ = &run;
     return;
@@ -279,7 +279,7 @@ void ClientConnection::take_requests(std::vector<IssuedRequest>& out) {
 }
 
 void ClientConnection::advance(int64_t now_us) {
-  // What is popped may give the next command its turn.
+  // Removing a finished command may let the next one start.
   do {
     start_ready(now_us);
   } while (pop_done() && !ready_.empty());
@@ -302,7 +302,8 @@ CommandRun* ClientConnection::take_ready() {
   if (ready_.empty()) return nullptr;
   auto next = ready_.begin();
   if (!has_room_for(**next)) {
-    // Replies that are done may wait for the first command: that one goes on alone, as soon as the client takes.
+    // Finished replies may wait for the first command. The first command runs alone then, when the client has taken
+    // replies.
     const bool has_room = reply_bytes() < kReplyBytesMax || output_.empty();
     if (running_count_ > 0 || !has_room) return nullptr;
     next = std::find(ready_.begin(), ready_.end(), ring_.front().get());

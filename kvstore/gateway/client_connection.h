@@ -1,13 +1,13 @@
 // ClientConnection: one client's connection without its socket. Bytes in, requests to the store out; results in, bytes
-// out. Pure: time is an argument, and who carries bytes and requests is somebody else.
+// out. Pure: time is an argument, and the caller carries bytes and requests.
 //
 //   receive(bytes) --> WireProtocol -> commands --> Hazards --> handlers --> take_requests()
 //                                        |                        ^                |
 //                                        |                        |            the store
 //   output() <-- replies, in the order of their commands <--------+-- complete() <-+
 //
-// Commands run side by side where that makes no difference (hazards.h). Their replies wait in a ring until those before
-// them are out. SETs that come together are one command in here (command_burst.h).
+// Commands that do not depend on each other run side by side (hazards.h). Their replies wait in a ring, and leave in
+// the order of the commands. SETs that come together run as one command (command_burst.h).
 //
 // Who may do what. is_denied() is the one place where a client's rights are looked at: dispatch() asks it for each
 // command that the protocol knows, also for those that MULTI queues, and once more for these when EXEC comes. If the
@@ -19,10 +19,10 @@
 // thread hold more than GatewayContext::held_bytes_max together, a connection is read only while it holds nothing.
 //
 // Commands that were read already start only if the replies that are expected of those that run have room, too; the
-// latest replies tell what to expect. A read whose reply has no room nevertheless is forgotten, and carried out again
-// later; its hazards hold until then. A write cannot be carried out again. So of the commands that hold values while
-// they run (MGET, SETRANGE, and writes that give the old value) kHoldingCommandsMax run at a time, and only while half
-// of the room for replies is free.
+// latest replies tell what to expect. If the reply of a read has no room nevertheless, it is dropped, and the read
+// is carried out again later; its hazards hold until then. A write cannot be carried out again. So of the commands
+// that hold values while they run (MGET, SETRANGE, and writes that give the old value) kHoldingCommandsMax run at a
+// time, and only while half of the room for replies is free.
 #ifndef SKUA_KVSTORE_GATEWAY_CLIENT_CONNECTION_H_
 #define SKUA_KVSTORE_GATEWAY_CLIENT_CONNECTION_H_
 
@@ -44,13 +44,14 @@
 namespace skua::kv::gateway {
 
 inline constexpr size_t kCommandsMax = 1024;
-/// The command with which they become more is taken.
+/// The command that exceeds the limit is still taken.
 inline constexpr size_t kCommandBytesMax = size_t{32} << 20;
 inline constexpr size_t kHoldingCommandsMax = 4;
 inline constexpr size_t kReplyBytesMax = size_t{32} << 20;
 /// A client that has not authenticated is read only while fewer bytes of replies wait for it.
 inline constexpr size_t kStrangerReplyBytesMax = size_t{16} << 10;
-/// What a reply is taken for before there was one: 32 commands run side by side then. After 54 small replies all may.
+/// The assumed size of a reply before the first one. With 1 MiB, 32 commands may run at a time; after 54 small replies
+/// the estimate is so low that all 1,024 may.
 inline constexpr size_t kExpectedReplyBytesAtFirst = size_t{1} << 20;
 
 /// Thread: one, that of `gateway`.
@@ -70,7 +71,7 @@ class ClientConnection {
   [[nodiscard]] bool may_work_long(const StoreTicket& ticket) const;
   /// The result of a request that take_requests() gave. Each ticket once, in any order.
   void complete(const StoreTicket& ticket, StoreResult&& result, int64_t now_us);
-  /// The first `bytes` of output() are with the client.
+  /// The client has taken the first `bytes` of output().
   void sent(size_t bytes, int64_t now_us);
   /// The client takes nothing for now.
   void blocked() { output_.unpin_excess(); }
@@ -125,7 +126,7 @@ class ClientConnection {
   [[nodiscard]] bool has_room_for(const CommandRun& run) const;
   /// Bytes of replies that the client has not taken.
   [[nodiscard]] size_t reply_bytes() const { return done_bytes_ + output_.size(); }
-  /// Bytes that become free without further input. What MULTI has queued does not.
+  /// Bytes that become free without further input. Commands that MULTI has queued are not counted: they wait for EXEC.
   [[nodiscard]] size_t busy_bytes() const { return command_bytes_ + reply_bytes(); }
 
   GatewayContext& gateway_;
@@ -140,7 +141,7 @@ class ClientConnection {
   uint64_t first_number_ = 0;
   /// The last of the ring, which takes further commands and is not among the hazards. Null: none. Only in receive().
   CommandRun* burst_ = nullptr;
-  /// Commands that wait for nothing but their start.
+  /// Commands that no hazard holds back any more, and that have not started.
   std::deque<CommandRun*> ready_;
   std::vector<HazardNode*> unblocked_;
   /// A command that waits for the verdict on a password: nothing is read until it is there. Null: none does.

@@ -14,7 +14,7 @@ enum class ClientProtocol : uint8_t { kResp, kMemcached };
 
 /// For one connection.
 [[nodiscard]] std::unique_ptr<WireProtocol> make_wire_protocol(ClientProtocol protocol);
-/// What a client gets that finds no place.
+/// The error for a client beyond --connections-max.
 [[nodiscard]] std::string_view too_many_clients(ClientProtocol protocol);
 
 }  // namespace skua::kv::gateway

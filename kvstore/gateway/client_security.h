@@ -10,7 +10,10 @@
 //   accepted -- TLS? --> handshake -- in kHandshakeMs --> encrypted
 //                                                           | users file? and no certificate of a user
 //                                                           v
-//                                                     unauthenticated -- right password, in --authentication-timeout --> admitted
+//                                                     unauthenticated
+//                                                           | right password, in --authentication-timeout
+//                                                           v
+//                                                        admitted
 //
 // A connection counts for --connections-max from the moment when it is accepted, and holds few bytes until it is
 // admitted: OpenSSL's state, and parts of small commands (resp_parser.h). Commands are refused until then, but for

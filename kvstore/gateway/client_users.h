@@ -5,7 +5,7 @@
 //   report    $scrypt$ln=14,r=8,p=1$...    cache=read users=read
 //   app-7     certificate                  *=read,write
 //
-// One user a line; words are parted by blanks; a line that begins with # says nothing. `certificate` instead of a
+// Each line has one user. Blanks separate words. Lines that begin with # are comments. `certificate` instead of a
 // hash: the user has no password and comes with a certificate (client_certificate.h). A grant is TABLE=RIGHTS; `*` is
 // every table that the gateway serves and that has no grant of its own in the line. Tables that the gateway does not
 // serve are left out: several gateways may share a file.

@@ -1,4 +1,5 @@
-// Bursts: SETs that one connection sends together are one command for all but their client.
+// Bursts: SETs that one connection sends together run as one command. The client does not see it: each SET has its own
+// reply.
 //
 //    SET a 1   SET b 2   SET a 3   GET c   SET d 4
 //    '------ burst ----'   |         |       |          a key comes once in a burst, and any other command ends it
@@ -22,10 +23,10 @@ namespace skua::kv::gateway {
 /// The words of so many small SETs fit into memory that a run keeps for later commands.
 inline constexpr size_t kBurstCommandsMax = 32;
 
-/// The bursts that a command is part of, alone or with others. Null: it is a command of its own.
+/// The burst command that this command may become part of; null: it runs by itself.
 [[nodiscard]] const CommandSpec* burst_of(const CommandSpec& spec, const CommandArguments& words);
 
-/// How many commands the words are. `spec`: a burst.
+/// The number of commands in the burst's words.
 [[nodiscard]] inline size_t burst_size(const CommandArguments& words) {
   return (words.size() - 1) / 2;
 }

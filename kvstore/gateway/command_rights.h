@@ -18,8 +18,8 @@ namespace skua::kv::gateway {
 enum class Denial : uint8_t {
   kNone,
   kNoUser,        ///< the client has not authenticated
-  kNoRight,       ///< its user has not the rights
-  kRightWasLost,  ///< EXEC: its user has the rights no more that a queued command needs
+  kNoRight,       ///< its user lacks a right
+  kRightWasLost,  ///< EXEC: its user has lost a right that a queued command needs
 };
 
 }  // namespace skua::kv::gateway

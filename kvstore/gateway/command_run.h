@@ -34,7 +34,7 @@ namespace skua::kv::gateway {
 inline constexpr size_t kRequestsPerCommandMax = 128;
 /// Bytes of a reply that has values of many keys, and of the values that a command of many keys holds for its reply.
 inline constexpr size_t kManyValuesBytesMax = size_t{64} << 20;
-/// A command that others keep from writing, because they change its key all the time, gives up after this time.
+/// A command that reads its key and then writes it gives up after this time, if others change the key every time.
 inline constexpr int64_t kContestMsMax = 5000;
 
 /// Names one request of a connection, until it is completed.
@@ -64,7 +64,7 @@ class CommandRun : public HazardNode {
   [[nodiscard]] std::string_view arg(size_t index) const { return words_[index]; }
   [[nodiscard]] const CommandSpec& spec() const { return *spec_; }
   [[nodiscard]] const CommandArguments& words() const { return words_; }
-  /// Of a burst: how many commands it is.
+  /// How many commands of the client this is: above 1 only for a burst.
   [[nodiscard]] size_t command_count() const { return spec_->has(kBurst) ? burst_size(words_) : 1; }
   /// The database that was selected when the command came.
   [[nodiscard]] uint32_t database() const { return database_; }
@@ -103,7 +103,7 @@ class CommandRun : public HazardNode {
 
   // --- For the connection
 
-  /// What the run needs while it lives; all must outlive it, but for `words`, which are taken.
+  /// What the run uses. All must outlive the run, except `words`: begin() takes them over.
   struct Beginning {
     uint64_t number;
     const CommandSpec* spec;

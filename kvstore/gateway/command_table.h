@@ -31,7 +31,7 @@ enum CommandFlag : uint32_t {
   kReads = 1,               ///< its keys
   kWrites = 2,              ///< its keys
   kFast = 4,                ///< takes as long for a large table as for a small one
-  kLocal = 8,               ///< asks nothing of the store: it is carried out when its turn to be read comes
+  kLocal = 8,               ///< needs no request to the store; runs as soon as it is read
   kWholeTable = 16,         ///< waits for all commands before it, and all after it wait
   kHoldsValues = 32,        ///< holds values of any size until its other requests are answered; see holds_values()
   kPrepares = 64,           ///< begins when it comes, and waits for its turn then (CommandRun::turn)
@@ -61,7 +61,7 @@ struct CommandSpec {
   int first_key;
   int last_key;
   int key_step;
-  /// Null: OneRequest does for all words; or the command has subcommands, and is none by itself.
+  /// Null: one_request handles all forms, or only subcommands can run.
   CommandHandler handler;
   const OneRequest* one_request = nullptr;  ///< comes before the handler; may be null
 

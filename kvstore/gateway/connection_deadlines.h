@@ -1,5 +1,5 @@
-// ConnectionDeadlines: which connections have had their time. All have the same time, so the order of their coming is
-// that of their deadlines. Pure: time is an argument.
+// ConnectionDeadlines: which connections have passed their deadline. All have the same time limit, so deadlines come in
+// the order of add(). Pure: time is an argument.
 #ifndef SKUA_KVSTORE_GATEWAY_CONNECTION_DEADLINES_H_
 #define SKUA_KVSTORE_GATEWAY_CONNECTION_DEADLINES_H_
 
@@ -9,7 +9,7 @@
 
 namespace skua::kv::gateway {
 
-/// Does not hear of connections that end before; whoever takes an id looks whether there still is such a connection.
+/// Connections that end earlier stay in the list. So the caller of take_due() checks whether the connection is there.
 class ConnectionDeadlines {
  public:
   explicit ConnectionDeadlines(int64_t time_ms) : time_ms_(time_ms) {}

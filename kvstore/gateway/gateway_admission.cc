@@ -54,8 +54,8 @@ bool GatewayThread::begin_admission(Connection& connection) {
   return true;
 }
 
-/// A connection that is not admitted has --authentication-timeout: a new one, one after RESET, and one whose user is gone
-/// and that does not take its last replies.
+/// A connection that is not admitted has --authentication-timeout: a new one, one after RESET, and one whose user is
+/// gone and that does not take its last replies.
 void GatewayThread::note_admission(Connection& connection) {
   const bool is_admitted = connection.client.is_admitted();
   if (is_admitted == connection.was_admitted) return;

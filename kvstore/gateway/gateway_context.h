@@ -19,8 +19,8 @@
 
 namespace skua::kv::gateway {
 
-/// Tells the operator of something: what, about whom (a client's address, a file), and details. is_trouble: it is not as
-/// it should be.
+/// Tells the operator of something: what, about whom (a client's address, a file), and details. is_trouble: something
+/// is wrong.
 using ReportFn =
     std::function<void(bool is_trouble, std::string_view what, std::string_view about, std::string_view details)>;
 
@@ -85,7 +85,8 @@ struct GatewayContext {
   ~GatewayContext();
 
   GatewayIdentity& identity;
-  /// Null: there is no users file, and whoever connects may do everything. Null once is null for ever.
+  /// Null: there is no users file, and whoever connects may do everything. A gateway that started
+  /// without a users file never gets one.
   std::shared_ptr<const UserTable> users;
   FramePool frames;
   /// For further commands. At most kSpareRunsMax.

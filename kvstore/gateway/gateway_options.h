@@ -19,12 +19,12 @@ namespace skua::kv::gateway {
 
 inline constexpr const char* kProgram = "skua-gateway";
 
-/// What is inherited is bound to options as it is, but for `entrances`, `databases`, `skua_version`, the client's
-/// operations_max and the times: gateway_options() makes these of what stands here.
+/// Inherited fields are bound to options directly, except `entrances`, `databases`, `skua_version`, the client's
+/// operations_max and the times: gateway_options() computes these from the fields below.
 struct ProgramOptions : GatewayOptions {
   /// Empty: Redis's protocol is not spoken; the same for memcached's.
   std::string listen_address = "127.0.0.1:6379";
-  /// What the program calls the option of that.
+  /// The name of the option for listen_address.
   std::string_view listen_option = "--listen-address";
   std::string memcached_address;
   /// Negative: the lowest number of `tables`.
@@ -33,7 +33,7 @@ struct ProgramOptions : GatewayOptions {
   std::vector<std::string> tables;
   DurationNs timeout_ns = 5 * kSecond;
   bool allows_everybody = false;
-  /// People type passwords.
+  /// Long enough for people who type a password.
   DurationNs authentication_timeout_ns = 60 * kSecond;
   /// Nothing is served: the program reads a password and prints its hash.
   bool hashes_password = false;

@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -110,6 +111,11 @@ OwnedFd accept_one(const OwnedFd& listener) {
     set_option(socket.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
   }
   return socket;
+}
+
+bool watch_input(int epoll, int fd, uint64_t event) {
+  epoll_event watched{.events = EPOLLIN, .data = {.u64 = event}};
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &watched) == 0;
 }
 
 std::string remote_address(const OwnedFd& socket) {

@@ -29,6 +29,9 @@ namespace skua::kv::gateway {
 [[nodiscard]] std::string remote_address(const OwnedFd& socket);
 [[nodiscard]] std::string local_address(const OwnedFd& socket);
 
+/// Adds `fd` to what `epoll` watches for input, and tells by `event`. False: epoll has no memory for it.
+[[nodiscard]] bool watch_input(int epoll, int fd, uint64_t event);
+
 /// How far a read or a write came.
 struct Transferred {
   size_t bytes = 0;

@@ -26,8 +26,6 @@ constexpr size_t kReadBytes = 64 * 1024;
 constexpr int kReadsPerTurn = 4;
 /// Connections of one entrance that are accepted before others have their turn.
 constexpr int kAcceptsPerTurn = 64;
-/// When no descriptor is left: how long to wait before the next try.
-constexpr int64_t kAcceptAgainMs = 100;
 /// How long commands may take to end when the gateway stops.
 constexpr int64_t kStopMs = 5000;
 
@@ -42,6 +40,12 @@ int wait_for_events(int epoll, std::span<epoll_event> events, DurationNs wait_ns
   // Kernels before 5.11 have no epoll_pwait2, and some containers forbid it; epoll_wait counts in milliseconds.
   const DurationNs wait_ms = (wait_ns + kMillisecond - 1) / kMillisecond;
   return epoll_wait(epoll, events.data(), events_max, static_cast<int>(wait_ms));
+}
+
+/// The client need not hear of it.
+void refuse(const OwnedFd& socket, ClientProtocol protocol) {
+  const std::string_view text = too_many_clients(protocol);
+  static_cast<void>(write_some(socket, {&text, 1}));
 }
 
 }  // namespace
@@ -90,24 +94,13 @@ GatewayThread::~GatewayThread() {
   client_.reset();
 }
 
-bool GatewayThread::watch_input(int fd, uint64_t event) const {
-  epoll_event watched{.events = EPOLLIN, .data = {.u64 = event}};
-  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &watched) == 0;
-}
-
-bool GatewayThread::watch_listeners() const {
-  for (size_t i = 0; i < entrances_.size(); ++i) {
-    if (!watch_input(entrances_[i].listener.get(), kFirstListenerEvent + i)) return false;
-  }
-  return true;
-}
-
 absl::Status GatewayThread::watch_own() {
   if (!epoll_.is_open() || !wake_event_.is_open()) {
     return absl::ResourceExhaustedError("no file descriptor is left: raise the limit of open files (ulimit -n)");
   }
-  const bool is_watched =
-      watch_input(client_->wait_fd(), kClientEvent) && watch_input(wake_event_.get(), kWakeEvent) && watch_listeners();
+  const bool is_watched = watch_input(epoll_.get(), client_->wait_fd(), kClientEvent) &&
+                          watch_input(epoll_.get(), wake_event_.get(), kWakeEvent) &&
+                          entrances_.watch(epoll_.get(), kFirstListenerEvent);
   return is_watched ? absl::OkStatus() : absl::ResourceExhaustedError("epoll watches nothing: no memory is left");
 }
 
@@ -121,28 +114,20 @@ void GatewayThread::begin(HostWait* wait) {
 bool GatewayThread::turn() {
   if (next_event_ == event_count_) gather_events();
   turn_us_ = time_of_day_us();
-  begin_share();
+  share_.begin();
   handle_events();
   if (!ready_to_shake_.empty()) shake_some_hands();
   store_.flush_puts();  // before poll(), which sends
-  if (accept_again_ms_ != 0 && monotonic_ms() >= accept_again_ms_) resume_accepting();
+  if (entrances_.resume_ms() != 0) entrances_.resume(monotonic_ms());
   if (!handshakes_.empty() || !authentications_.empty()) end_late_connections();
-  begin_share();
+  share_.begin();
   defers_results_ = false;
   finish_late_results();
   client_->poll();
-  begin_share();
+  share_.begin();
   work_off_dirty();
   store_.flush_puts();  // the next sleep() sends
   return !may_end();
-}
-
-void GatewayThread::begin_share() {
-  share_end_ns_ = SteadyClock().now_ns() + kShareNs;
-}
-
-bool GatewayThread::is_late() const {
-  return SteadyClock().now_ns() >= share_end_ns_;
 }
 
 void GatewayThread::wake() {
@@ -183,8 +168,7 @@ void GatewayThread::wake_up() {
 void GatewayThread::begin_stop() {
   if (stop_by_ms_ != 0) return;
   stop_by_ms_ = monotonic_ms() + kStopMs;
-  accept_again_ms_ = 0;
-  entrances_.clear();  // epoll forgets them
+  entrances_.close();
   for (Slot& slot : slots_) {
     if (slot.connection == nullptr) continue;
     slot.connection->has_ended = true;
@@ -207,7 +191,7 @@ void GatewayThread::gather_events() {
 /// False: epoll has no memory for it now. The loop must not sleep then: it would not hear of the host's work.
 bool GatewayThread::watches_host() {
   if (is_host_watched_) return true;
-  is_host_watched_ = watch_input(host_->fd(), kHostEvent);
+  is_host_watched_ = watch_input(epoll_.get(), host_->fd(), kHostEvent);
   if (!is_host_watched_ && identity_.report) {
     identity_.report(true, "the worker cannot sleep, and polls instead", "epoll", "no memory is left for a watch");
   }
@@ -232,7 +216,8 @@ int GatewayThread::sleep() {
 DurationNs GatewayThread::longest_sleep() const {
   if (!ready_to_shake_.empty()) return 0;
   int64_t first_ms = INT64_MAX;
-  for (const int64_t wake_ms : {accept_again_ms_, stop_by_ms_, handshakes_.next_ms(), authentications_.next_ms()}) {
+  for (const int64_t wake_ms :
+       {entrances_.resume_ms(), stop_by_ms_, handshakes_.next_ms(), authentications_.next_ms()}) {
     if (wake_ms != 0) first_ms = std::min(first_ms, wake_ms);
   }
   return first_ms == INT64_MAX ? kTimeNever : std::max<int64_t>(first_ms - monotonic_ms(), 0) * kMillisecond;
@@ -241,14 +226,13 @@ DurationNs GatewayThread::longest_sleep() const {
 /// Those that are left over come first in the next turn. epoll must not be asked before: it would tell of the same ones
 /// again, in the same order, and a client that sends without pause would be the first each time.
 void GatewayThread::handle_events() {
-  while (next_event_ < event_count_ && !is_late()) handle(events_[next_event_++]);
+  while (next_event_ < event_count_ && !share_.is_over()) handle(events_[next_event_++]);
 }
 
 void GatewayThread::handle(const epoll_event& event) {
   if (event.data.u64 == kClientEvent || event.data.u64 == kHostEvent) return;  // the next poll() sees what it is
   if (event.data.u64 == kWakeEvent) return wake_up();
-  const uint64_t entrance = event.data.u64 - kFirstListenerEvent;
-  if (entrance < entrances_.size()) return accept_some(entrances_[entrance]);
+  if (const Entrance* const entrance = entrances_.find(event.data.u64)) return accept_some(*entrance);
   Connection* const connection = find(event.data.u64);
   if (connection == nullptr) return;
   if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) return close(*connection);
@@ -265,40 +249,16 @@ void GatewayThread::handle(const epoll_event& event) {
 /// epoll tells again of those that are left over.
 void GatewayThread::accept_some(const Entrance& entrance) {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    OwnedFd socket = accept_one(entrance.listener);
-    if (!socket.is_open()) {
-      const bool is_short = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-      if (is_short) pause_accepting();
-      return;
-    }
+    OwnedFd socket = entrances_.accept(entrance, monotonic_ms());
+    if (!socket.is_open()) return;
     identity_.connections_received.fetch_add(1, std::memory_order_relaxed);
     if (identity_.connections_now.load(std::memory_order_relaxed) >= identity_.connections_max) {
-      refuse(socket, entrance);
+      identity_.connections_refused.fetch_add(1, std::memory_order_relaxed);
+      if (tls_ == nullptr) refuse(socket, entrance.protocol);  // with TLS the client would not understand
     } else {
       add_connection(std::move(socket), entrance);
     }
   }
-}
-
-void GatewayThread::refuse(const OwnedFd& socket, const Entrance& entrance) {
-  identity_.connections_refused.fetch_add(1, std::memory_order_relaxed);
-  if (tls_ != nullptr) return;  // it would not understand
-  // Whether the client hears of it or not.
-  const std::string_view text = too_many_clients(entrance.protocol);
-  static_cast<void>(write_some(socket, {&text, 1}));
-}
-
-/// Connections wait in the kernel until descriptors are free again.
-void GatewayThread::pause_accepting() {
-  accept_again_ms_ = monotonic_ms() + kAcceptAgainMs;
-  for (const Entrance& entrance : entrances_) {
-    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, entrance.listener.get(), nullptr);
-  }
-}
-
-void GatewayThread::resume_accepting() {
-  accept_again_ms_ = 0;
-  if (!watch_listeners()) pause_accepting();
 }
 
 void GatewayThread::add_connection(OwnedFd socket, const Entrance& entrance) {
@@ -308,7 +268,7 @@ void GatewayThread::add_connection(OwnedFd socket, const Entrance& entrance) {
   }
   const uint32_t slot = free_slots_.back();
   const uint64_t id = uint64_t{slots_[slot].generation} << 32 | slot;
-  if (!watch_input(socket.get(), id)) return;
+  if (!watch_input(epoll_.get(), socket.get(), id)) return;
   free_slots_.pop_back();
   ClientSession session{.id = identity_.next_client_id.fetch_add(1, std::memory_order_relaxed),
                         .remote = remote_address(socket),
@@ -361,7 +321,7 @@ void GatewayThread::finish_result(uint64_t id, const StoreTicket& ticket, StoreR
   const bool may_take_long = result.scan != nullptr || connection->client.may_work_long(ticket);
   connection->client.complete(ticket, std::move(result), turn_us_);
   if (!std::exchange(connection->is_dirty, true)) dirty_.push_back(id);
-  if (may_take_long) defers_results_ = is_late();
+  if (may_take_long) defers_results_ = share_.is_over();
 }
 
 void GatewayThread::finish_late_results() {
@@ -379,7 +339,7 @@ void GatewayThread::work_off_dirty() {
     next_dirty_ = 0;
     dirty_now_.swap(dirty_);
   }
-  while (next_dirty_ < dirty_now_.size() && !is_late()) {
+  while (next_dirty_ < dirty_now_.size() && !share_.is_over()) {
     Connection* const connection = find(dirty_now_[next_dirty_++]);
     if (connection == nullptr) continue;
     connection->is_dirty = false;
@@ -463,7 +423,7 @@ void GatewayThread::watch(Connection& connection) {
       (reads && !waits ? uint32_t{EPOLLIN} : 0) | (connection.is_blocked || waits ? uint32_t{EPOLLOUT} : 0);
   // A client whose password is checked is not read, and it may go away.
   if (connection.check != 0 && !connection.check_is_last) events |= EPOLLRDHUP;
-  // Whose handshake waits for its turn is not told of again and again.
+  // While a handshake waits for its turn epoll does not watch the connection, or it would report it in each turn.
   if (ready_to_shake_.contains(connection.id)) events = 0;
   if (events == connection.events) return;
   connection.events = events;

@@ -38,6 +38,7 @@
 #include "kvstore/gateway/client_protocol.h"
 #include "kvstore/gateway/client_security.h"
 #include "kvstore/gateway/connection_deadlines.h"
+#include "kvstore/gateway/entrances.h"
 #include "kvstore/gateway/fair_queue.h"
 #include "kvstore/gateway/gateway_context.h"
 #include "kvstore/gateway/gateway_sockets.h"
@@ -58,15 +59,21 @@ inline constexpr int64_t kHandshakeMs = 5000;
       .count();
 }
 
-/// A way in: an address, what is spoken there, and the database that clients begin with.
-struct Entrance {
-  OwnedFd listener;
-  ClientProtocol protocol = ClientProtocol::kResp;
-  uint32_t database = 0;
-};
+[[nodiscard]] inline int64_t monotonic_ms() {
+  return SteadyClock().now_ns() / kMillisecond;
+}
 
-/// How long a turn begins with further events; the same for results, and for connections.
+/// In one turn: the time after which no further event is begun. Results and connections have the same time each.
 inline constexpr DurationNs kShareNs = kMillisecond;
+
+class TurnShare {
+ public:
+  void begin() { end_ns_ = SteadyClock().now_ns() + kShareNs; }
+  [[nodiscard]] bool is_over() const { return SteadyClock().now_ns() >= end_ns_; }
+
+ private:
+  TimeNs end_ns_ = 0;
+};
 
 /// Made and destroyed on any thread. stop() may be called on any thread; after that, turns go on until commands that
 /// were read are answered, for at most kStopMs, and all connections end.
@@ -95,7 +102,7 @@ class GatewayThread final : public HostedLoop {
     Connection(GatewayContext& context, OwnedFd fd_arg, uint64_t id_arg, ClientSession session, ClientProtocol protocol)
         : fd(std::move(fd_arg)), id(id_arg), client(context, std::move(session), make_wire_protocol(protocol)) {}
     OwnedFd fd;
-    std::unique_ptr<TlsStream> tls;  // null: the client speaks without. It goes before fd
+    std::unique_ptr<TlsStream> tls;  // null: the client speaks without TLS; destroyed before fd
     const uint64_t id;               // (generation, slot)
     ClientConnection client;
     std::string unread;       // input that the connection did not want yet
@@ -126,12 +133,7 @@ class GatewayThread final : public HostedLoop {
   GatewayThread(GatewayIdentity& identity, std::unique_ptr<AsyncClient> client, std::vector<Entrance> entrances,
                 ClientSecurity security, PasswordChecker* passwords);
 
-  [[nodiscard]] static int64_t monotonic_ms() { return SteadyClock().now_ns() / kMillisecond; }
   [[nodiscard]] absl::Status watch_own();
-  [[nodiscard]] bool watch_input(int fd, uint64_t event) const;
-  [[nodiscard]] bool watch_listeners() const;
-  void begin_share();
-  [[nodiscard]] bool is_late() const;
   void gather_events();
   [[nodiscard]] bool watches_host();
   [[nodiscard]] int sleep();
@@ -144,10 +146,7 @@ class GatewayThread final : public HostedLoop {
   [[nodiscard]] bool may_end() const;
 
   void accept_some(const Entrance& entrance);
-  void refuse(const OwnedFd& socket, const Entrance& entrance);
   void add_connection(OwnedFd socket, const Entrance& entrance);
-  void pause_accepting();
-  void resume_accepting();
 
   // gateway_admission.cc: until a client is admitted
   [[nodiscard]] bool begin_admission(Connection& connection);
@@ -191,7 +190,7 @@ class GatewayThread final : public HostedLoop {
   ConnectionDeadlines handshakes_{kHandshakeMs};
   FairQueue<uint64_t> ready_to_shake_;  // connections whose TLS handshake could go on
   ConnectionDeadlines authentications_{identity_.authentication_timeout.count()};
-  std::vector<Entrance> entrances_;
+  Entrances entrances_;
   std::unique_ptr<AsyncClient> client_;
   StoreClient store_;
 
@@ -207,9 +206,8 @@ class GatewayThread final : public HostedLoop {
   std::array<epoll_event, 256> events_;
   size_t event_count_ = 0;
   size_t next_event_ = 0;  // in events_
-  TimeNs share_end_ns_ = 0;
+  TurnShare share_;
   bool defers_results_ = false;  // their share of the turn is over
-  int64_t accept_again_ms_ = 0;  // 0: it accepts
   int64_t turn_us_ = 0;          // time of day when the turn began, or when the wait in it ended
   int64_t stop_by_ms_ = 0;       // 0: it was not told to stop
 };

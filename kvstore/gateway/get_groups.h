@@ -35,7 +35,7 @@ inline constexpr size_t kGroupKeyBytesMax = size_t{64} << 10;
 inline constexpr size_t kGetsInGroupsMax = size_t{1} << 14;
 /// Groups are of no use for larger values: alone they go from the answer to the client's socket without a copy.
 inline constexpr size_t kGroupedGetValueBytesMax = 1024;
-/// So many GETs of a table go alone after a group that was of no use.
+/// After a group that was of no use, this many GETs of its table go alone.
 inline constexpr uint32_t kGetsAlone = 1024;
 
 /// Thread: the AsyncClient's.

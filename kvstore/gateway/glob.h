@@ -14,7 +14,7 @@ inline constexpr size_t kMatchStepsMax = size_t{64} << 20;
 /// Takes at most pattern.size() * text.size() steps.
 [[nodiscard]] bool glob_matches(std::string_view pattern, std::string_view text);
 
-/// What every text that matches begins with. May be shorter than it could be.
+/// A prefix that all matching texts have: the pattern up to its first special character.
 [[nodiscard]] std::string glob_prefix(std::string_view pattern);
 
 /// The first text behind all that begin with `prefix`, in the order of bytes. Empty: there is none.

@@ -2,7 +2,7 @@
 // one field: a hash whose last field goes is removed. (Another client may store a row without fields. That is a hash of
 // 0 fields here.) Rows keep their fields in the order in which they came, as Redis does for small hashes.
 //
-// This is what setting fields makes of a row. Pure. Rows are marked ones: the store has checked them.
+// Computes the row after fields were set. Pure. Rows are marked ones: the store has checked them.
 #ifndef SKUA_KVSTORE_GATEWAY_HASH_FIELDS_H_
 #define SKUA_KVSTORE_GATEWAY_HASH_FIELDS_H_
 

@@ -11,10 +11,9 @@
 // command over a whole table waits for all before it, and all after it wait for that command. Everything else goes on
 // side by side.
 //
-// A look at keys costs time, and is left out where it makes no difference: for reads while no write is under way, and
-// for a command of any kind while no other one is under way. Such commands are kept apart, and their keys are entered
-// after all when a command comes that has to look at them. So clients pay nothing that only read, or that wait for the
-// answers to all that they have sent before they go on.
+// Looking at keys costs time. It is left out for reads while no write runs, and for a command that is alone. The keys
+// are entered later, when a command comes that needs them. So a client that only reads, or that waits for each answer,
+// pays nothing.
 //
 // Keys are known by their hashes. Two keys with the same hash wait for each other without need, which does no harm.
 #ifndef SKUA_KVSTORE_GATEWAY_HAZARDS_H_
@@ -59,14 +58,12 @@ class Hazards {
  public:
   /// Adds a command behind all that were added. It may start now if blocker_count is 0.
   void add(HazardNode& node);
-  /// The command is done. Appends those that waited for nothing else to `ready`, in the order of their adding as far as
-  /// they wait for the same.
+  /// The command is done. Appends those that waited for nothing else to `ready`. Commands that waited for the same
+  /// command come in the order of add().
   void finish(HazardNode& node, std::vector<HazardNode*>& ready);
 
   [[nodiscard]] size_t unfinished_count() const { return unfinished_.size() + apart_.size(); }
   [[nodiscard]] size_t key_count() const { return keys_.size(); }
-  /// Keys that there is memory for.
-  [[nodiscard]] size_t key_capacity() const { return keys_.capacity(); }
 
  private:
   struct KeyUse {

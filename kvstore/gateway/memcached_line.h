@@ -1,4 +1,4 @@
-// MemcachedLine: the words of one line, and what the line says about a block that follows. Pure.
+// A line of memcached's text protocol: its words, and what it says about a block that follows (BlockLine). Pure.
 #ifndef SKUA_KVSTORE_GATEWAY_MEMCACHED_LINE_H_
 #define SKUA_KVSTORE_GATEWAY_MEMCACHED_LINE_H_
 

@@ -53,8 +53,8 @@ class PasswordChecker {
   /// Names a check that waits. Never 0, and never given again.
   using CheckId = uint64_t;
   struct Answer {
-    std::optional<Verdict> verdict;  ///< nothing: `later` is called with it
-    CheckId waits = 0;               ///< then: names the check
+    std::optional<Verdict> verdict;  ///< nullopt: `later` will get the verdict
+    CheckId waits = 0;               ///< if there is no verdict yet: the id of the check
   };
 
   PasswordChecker() = default;

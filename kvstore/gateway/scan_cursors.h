@@ -1,5 +1,5 @@
 // ScanCursors: Redis's cursors are numbers, and a scan of the store goes on at a key. The table says which number
-// stands for which key. It has room for so many; the cursor that was not used for longest goes first. Each connection
+// stands for which key. The table is bounded: the least recently used cursor goes first. Each connection
 // has a share of the room: a client that begins scan after scan forgets its own cursors, and not those of others.
 #ifndef SKUA_KVSTORE_GATEWAY_SCAN_CURSORS_H_
 #define SKUA_KVSTORE_GATEWAY_SCAN_CURSORS_H_

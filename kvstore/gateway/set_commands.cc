@@ -205,7 +205,7 @@ CommandTask msetnx(CommandRun& run) {
     if (!reply_failure(run, done)) run.reply().integer(done.ok() ? 1 : 0);
     co_return;
   }
-  // EXEC makes one batch of all commands. Here they only see what they would write: one key after the other will do.
+  // Inside EXEC all commands become one batch. This code only computes the reply, so the keys may be read one by one.
   for (const StoreRequest& put : puts) {
     const StoreResult old = co_await run.store({.kind = Kind::kGet, .key = put.key, .drops_value = true});
     if (reply_failure(run, old)) co_return;

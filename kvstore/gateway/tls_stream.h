@@ -1,4 +1,5 @@
-// TLS of the gateway's clients: TlsContext is what the gateway shows and whom it believes, TlsStream one connection.
+// TLS of the gateway's clients: TlsContext has the gateway's certificate and the authorities that it trusts, TlsStream
+// is one connection.
 // OpenSSL, on sockets that do not block. Nothing else of the gateway knows OpenSSL's TLS.
 //
 //   accepted socket --> TlsStream: handshake() until kDone --> read(), write(), as of a plain socket

@@ -197,6 +197,53 @@ app::OperatorPages pages_of(const Shown& shown) {
   return {.is_alive = is_alive, .readiness = readiness, .metrics = metrics};
 }
 
+/// From the start of the node to its end: the exit code.
+int run_node(const SkuadOptions& config, const app::Logger& logger, app::StopSignal& stop,
+             app::ServiceReporter& reporter, app::DataDirIdentity& identity, NodeOptions options) {
+  const auto security = static_cast<const NodeSecurity&>(options);
+  std::promise<absl::Status> fatal;
+  bool told_to_stop = false;
+  absl::Status told;
+  options.wait_for_room = [&](const absl::Status& why) {
+    told_to_stop = !pause_for_room(logger, stop, why, told);
+    return !told_to_stop;
+  };
+  options.adopt_cluster = [&](const std::string& cluster_id) {
+    return app::adopt_cluster(config.data_dir, identity, cluster_id);
+  };
+  options.on_fatal = [&](const absl::Status& why) {
+    fatal.set_value(why);
+    stop.request_stop();
+  };
+  options.log = node_log(logger.with_component("node"));
+  Shown shown;
+  std::unique_ptr<app::HttpServer> http = value_or_fail(app::serve_pages(config.http, pages_of(shown)));
+  auto node = Node::start(std::move(options));
+  if (told_to_stop) return stopped(logger, absl::OkStatus());
+  const std::unique_ptr<Node> started = value_or_fail(std::move(node));
+  shown.node = started.get();
+  std::unique_ptr<gateway::GatewayStarter> gateway =
+      start_gateway(config, security.credentials, *started, logger.with_component("gateway"));
+  shown.gateway = gateway.get();
+  auto renewer = renewer_of(config, security.credentials, logger.with_component("node"));
+  logger.info("started", {{"node", identity.node_uuid},
+                          {"incarnation", started->incarnation()},
+                          {"grpc_address", started->grpc_address()},
+                          {"http_address", http == nullptr ? "none" : http->address()},
+                          {"data_dir", config.data_dir},
+                          {"workers", config.workers},
+                          {"version", app::version()}});
+  reporter.ready(app::service_probe(pages_of(shown)));
+  const absl::Status why = wait_for_end(config, security.admission, logger, stop, fatal.get_future());
+  reporter.stopping();
+  if (why.ok()) yield(*started, config.yield_timeout, logger);
+  http.reset();     // its pages ask the node and the gateway
+  gateway.reset();  // its clients get the answers that the node can give yet
+  renewer.reset();  // its thread uses gRPC, and stopped() may end the process
+  started->stop();
+  return stopped(logger, why);
+}
+
 int serve(const SkuadOptions& config, app::StopSignal& stop) {
   const app::Logger logger(config.log);
   app::ServiceReporter reporter(app::Notifier::from_environment());
@@ -224,8 +271,6 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   const NodeSecurity security = security_with(config, std::move(credentials));
   log_start(config, security.admission, logger, data.identity, memory);
 
-  std::promise<absl::Status> fatal;
-  bool told_to_stop = false;
   NodeOptions options = node_options(config, memory, disk_bytes);
   options.make_transport = transport_factory(config, network, logger);
   options.node_uuid = data.identity.node_uuid;
@@ -233,45 +278,7 @@ int serve(const SkuadOptions& config, app::StopSignal& stop) {
   static_cast<NodeSecurity&>(options) = security;
   options.cluster_id = data.identity.cluster_id;
   if (security.credentials != nullptr) options.cluster_id = security.credentials->self().cluster_id;
-  absl::Status told;
-  options.wait_for_room = [&](const absl::Status& why) {
-    told_to_stop = !pause_for_room(logger, stop, why, told);
-    return !told_to_stop;
-  };
-  options.adopt_cluster = [&](const std::string& cluster_id) {
-    return app::adopt_cluster(config.data_dir, data.identity, cluster_id);
-  };
-  options.on_fatal = [&](const absl::Status& why) {
-    fatal.set_value(why);
-    stop.request_stop();
-  };
-  options.log = node_log(logger.with_component("node"));
-  Shown shown;
-  std::unique_ptr<app::HttpServer> http = value_or_fail(app::serve_pages(config.http, pages_of(shown)));
-  auto node = Node::start(std::move(options));
-  if (told_to_stop) return stopped(logger, absl::OkStatus());
-  const std::unique_ptr<Node> started = value_or_fail(std::move(node));
-  shown.node = started.get();
-  std::unique_ptr<gateway::GatewayStarter> gateway =
-      start_gateway(config, security.credentials, *started, logger.with_component("gateway"));
-  shown.gateway = gateway.get();
-  auto renewer = renewer_of(config, security.credentials, logger.with_component("node"));
-  logger.info("started", {{"node", data.identity.node_uuid},
-                          {"incarnation", started->incarnation()},
-                          {"grpc_address", started->grpc_address()},
-                          {"http_address", http == nullptr ? "none" : http->address()},
-                          {"data_dir", config.data_dir},
-                          {"workers", config.workers},
-                          {"version", app::version()}});
-  reporter.ready(app::service_probe(pages_of(shown)));
-  const absl::Status why = wait_for_end(config, security.admission, logger, stop, fatal.get_future());
-  reporter.stopping();
-  if (why.ok()) yield(*started, config.yield_timeout, logger);
-  http.reset();     // its pages ask the node and the gateway
-  gateway.reset();  // its clients get the answers that the node can give yet
-  renewer.reset();  // its thread uses gRPC, and stopped() may end the process
-  started->stop();
-  return stopped(logger, why);
+  return run_node(config, logger, stop, reporter, data.identity, std::move(options));
 }
 
 int run(int argc, const char* const* argv) {

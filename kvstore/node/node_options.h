@@ -30,7 +30,7 @@ namespace skua::kv {
 using TransportFactory =
     std::function<absl::StatusOr<std::unique_ptr<rpc::Transport>>(uint32_t worker, const rpc::EndpointIdentity& self)>;
 
-/// What operators say of a node, and the node takes as it is, but for sizes and identities in `log_files`.
+/// Settings of the operator that the node uses unchanged. Exception: sizes and identities in `log_files`.
 struct NodeSettings {
   /// Exists when the node starts. The caller holds its lock for as long as the node lives.
   std::string data_dir;

@@ -1,6 +1,6 @@
 // What nodes learn to do from version to version, as bits. A node says which it knows in its answer to Describe
-// (control/proto/bootstrap.proto), before the first packet of a session. So a client can refuse what a node of before
-// would refuse as malformed, and say what to upgrade. Nodes of before these bits say 0.
+// (control/proto/bootstrap.proto), before the first packet of a session. So a client can refuse a request that an older
+// node would call malformed, and say what to upgrade. Nodes older than these bits say 0.
 //
 // A bit is never used again for something else. What all nodes know that this build works with needs no bit.
 #ifndef SKUA_KVSTORE_TYPES_FEATURES_H_

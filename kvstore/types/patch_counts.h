@@ -1,5 +1,5 @@
-// What a PATCH that edits a row did to it (Mutation::edits_row). It fits the number that a shard keeps of a write that
-// must happen once, so a repetition is told the same.
+// What a PATCH that edits a row did to it (Mutation::edits_row). The counts fit into the int64 that a shard stores with
+// the result of a write (word()). So a repetition gets the same counts.
 #ifndef SKUA_KVSTORE_TYPES_PATCH_COUNTS_H_
 #define SKUA_KVSTORE_TYPES_PATCH_COUNTS_H_
 
@@ -15,7 +15,7 @@ struct PatchCounts {
   [[nodiscard]] int64_t word() const {
     return static_cast<int64_t>(uint64_t{added} | uint64_t{removed} << 16 | uint64_t{left} << 32);
   }
-  /// Any word is one, because it comes from a peer.
+  /// Accepts any word, because words come from peers.
   [[nodiscard]] static PatchCounts of_word(int64_t word) {
     const auto bits = static_cast<uint64_t>(word);
     return {static_cast<uint16_t>(bits), static_cast<uint16_t>(bits >> 16), static_cast<uint16_t>(bits >> 32)};

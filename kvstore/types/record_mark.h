@@ -10,8 +10,8 @@
 // lacks it gives NOT_A_ROW. An APPEND to a record with `row` gives IS_A_ROW: its bytes could be anything. (An ADD to a
 // row is NOT_A_NUMBER.)
 //
-// Records of before had no mark, and most have none. So an empty mark is never encoded, and a record without one has
-// the bytes that it always had. A mark that is not empty is one word behind what is there already, and a bit says so:
+// Older versions wrote no marks, and most records have none. So an empty mark is never encoded, and a record without a
+// mark has the same bytes as before. A mark that is not empty is a word behind the other fields, and a bit says so:
 //
 //    0 u32 tag    4 u32 flags (1: row; else 0)
 //

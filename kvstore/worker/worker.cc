@@ -142,7 +142,7 @@ absl::StatusOr<T> Worker::ask(std::function<T()> question) {
   try {
     return answer.get();
   } catch (const std::future_error&) {
-    // The question went with its mailbox.
+    // The mailbox was destroyed with the question in it.
     return absl::UnavailableError(absl::StrCat("worker ", options_.index, " has stopped"));
   }
 }
@@ -172,7 +172,7 @@ void Worker::set_denied(std::vector<std::string> denied) {
   post([this, nodes = std::move(nodes),
         denied = std::set<std::string>(denied.begin(), denied.end())](ShardServer& server) {
     for (const rpc::SessionId session : server.owners().deny(denied)) endpoint_->close(session);
-    // What other nodes opened ends here, too, and what this one opened to them.
+    // The loop closed the sessions that revoked identities opened. shut_out() ends the links to revoked nodes.
     if (replication_ != nullptr) replication_->shut_out(nodes);
   });
 }

@@ -71,8 +71,8 @@ class Worker final : public WorkerCommands {
   /// Tells peers how to reach the endpoint.
   [[nodiscard]] const rpc::Descriptor& descriptor() const { return descriptor_; }
 
-  // WorkerCommands. Each call does what ShardServer's method does, later, on the worker's thread, in the order of the
-  // calls. A call waits for room in the mailbox. After stop() the calls do nothing.
+  // WorkerCommands. The calls take effect later, on the worker's thread, in their order. A call waits for room in the
+  // mailbox. After stop() the calls do nothing.
   void expect(ShardId id, uint64_t epoch) override {
     post([id, epoch](ShardServer& server) { server.shards().expect(id, epoch); });
   }
@@ -98,7 +98,7 @@ class Worker final : public WorkerCommands {
     post([revision](ShardServer& server) { server.set_map_revision(revision); });
   }
 
-  /// Like ShardServer's methods. Also UNAVAILABLE if the worker stops or does not answer within kWorkerAnswerTimeoutNs.
+  /// Like HeldShards' methods. Also UNAVAILABLE if the worker stops or does not answer within kWorkerAnswerTimeoutNs.
   absl::StatusOr<uint64_t> hold_entries(ShardId id);
   /// The epoch of an entry in the log of the shard's replica; 0: not known (any more), or the worker did not answer.
   uint64_t epoch_of(ShardId id, uint64_t index);

@@ -26,7 +26,8 @@ struct ReplicaPlace {
 /// The places of a shard's replicas, by node.
 using ReplicaPlaces = std::map<NodeId, ReplicaPlace>;
 
-/// Thread: any but the worker's. Calls take effect later, in their order. ShardServer says what each call does.
+/// Thread: any but the worker's. Calls take effect later, in their order. HeldShards says what they do; of set_peers()
+/// WorkerReplication does, and of set_map_revision() ShardServer.
 class WorkerCommands {
  public:
   virtual ~WorkerCommands() = default;

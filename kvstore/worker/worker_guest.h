@@ -1,8 +1,8 @@
 // WorkerGuest: another event loop on a worker's thread (rpc/base/hosted_loop.h). Worker and loop have turns one after
 // the other, and sleep together, in the loop's turn.
 //
-// The worker does not spin before it sleeps: then it would keep the loop waiting. Worker and loop that are never to
-// sleep (`busy` polling) poll in turn.
+// With a hosted loop the worker never spins, because the loop could not run meanwhile. With `busy` polling neither
+// sleeps: worker and loop poll in turn.
 #ifndef SKUA_KVSTORE_WORKER_WORKER_GUEST_H_
 #define SKUA_KVSTORE_WORKER_WORKER_GUEST_H_
 

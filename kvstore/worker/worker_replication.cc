@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,13 +13,21 @@ namespace {
 /// The timeout of a request for a piece of a snapshot or for entries that follow it.
 constexpr DurationNs kFetchChunkTimeoutNs = 10 * kSecond;
 
-/// Open Appends of one peer and shard. A further one is answered at once, without content; the AppendReply that it
-/// waits for goes as a message of its own.
-constexpr size_t kOpenAppendsMax = 64;
 constexpr DurationNs kLostAgainNs = 60 * kSecond;
 constexpr DurationNs kEventsTickNs = 100 * kMillisecond;
 /// The longest sleep while copies run: they decide themselves when their next requests are due.
 constexpr DurationNs kCopyWaitNs = kMillisecond;
+
+/// Runs `work` on the thread, and then `done` on the worker's.
+bool run_on(TaskRunner& thread, std::shared_ptr<rpc::Mailbox> mailbox, SnapshotCopyHost::Work work,
+            SnapshotCopyHost::Worked done) {
+  return thread.submit([mailbox = std::move(mailbox), work = std::move(work), done = std::move(done)]() mutable {
+    absl::Status status = work();
+    // post_waiting() returns false if the worker is gone. Its copies are gone with it.
+    static_cast<void>(
+        mailbox->post_waiting([done = std::move(done), status = std::move(status)]() mutable { done(status); }));
+  });
+}
 
 }  // namespace
 
@@ -31,6 +38,7 @@ void WorkerReplication::start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap,
   server_ = &server;
   copying_ = copying;
   links_ = std::make_unique<PeerLinks>(endpoint, bootstrap, *this, options);
+  open_appends_ = std::make_unique<OpenAppends>(*links_);
   service_ =
       std::make_unique<SnapshotService>(endpoint, *links_, readers, *copying.source,
                                         [this](ShardId shard, PeerAddress from) { return may_have_data(shard, from); });
@@ -44,7 +52,7 @@ DurationNs WorkerReplication::tick() {
   const TimeNs links_due = links_->tick();
   if (now >= next_tick_ns_) {
     next_tick_ns_ = now + kEventsTickNs;
-    end_vain_appends();
+    open_appends_->end_vain(server_->shards());
     events_.tick();
   }
   DurationNs wait = std::min(kEventsTickNs, std::max<DurationNs>(links_due - now, 0));
@@ -68,7 +76,7 @@ void WorkerReplication::drain() {
 }
 
 void WorkerReplication::stop() {
-  end_appends([](const RemoteReplica&) { return true; });
+  open_appends_->end([](const RemoteReplica&) { return true; });
   links_->close_all();
 }
 
@@ -94,7 +102,7 @@ void WorkerReplication::shut_out(std::set<NodeId> nodes) {
 
 void WorkerReplication::forget(ShardId shard) {
   places_.erase(shard);
-  end_appends([shard](const RemoteReplica& sender) { return sender.shard == shard; });
+  open_appends_->end([shard](const RemoteReplica& sender) { return sender.shard == shard; });
 }
 
 const ReplicaPlace* WorkerReplication::place_of(ShardId shard, NodeId node) const {
@@ -122,8 +130,10 @@ absl::Status WorkerReplication::may_have_data(ShardId shard, PeerAddress peer) c
 
 void WorkerReplication::send(ShardId shard, NodeId to, const ReplicaMessage& message) {
   const RemoteReplica receiver{shard, to};
-  if (const auto* reply = std::get_if<AppendReply>(&message); reply != nullptr && answer_appends(receiver, *reply))
+  if (const auto* reply = std::get_if<AppendReply>(&message);
+      reply != nullptr && open_appends_->answer(receiver, envelope(shard), *reply)) {
     return;
+  }
   rpc::MessagePtr frame;
   if (is_append(message)) {  // an Append without entries
     AppendBuilder& builder = links_->append_builder();
@@ -139,50 +149,6 @@ void WorkerReplication::send(ShardId shard, NodeId to, const ReplicaMessage& mes
   }
   const ReplicaPlace* const place = place_of(shard, to);
   if (place != nullptr) static_cast<void>(links_->send({to, place->worker}, std::move(frame)));
-}
-
-/// Answers the open Appends that `reply` covers. True: a response carried `reply`, so it needs no message.
-bool WorkerReplication::answer_appends(const RemoteReplica& sender, const AppendReply& reply) {
-  const auto open = open_appends_.find(sender);
-  if (open == open_appends_.end()) return false;
-  std::deque<OpenAppend>& appends = open->second;
-  bool carried = false;
-  while (!appends.empty() && appends.front().is_reached(reply.levels)) {
-    rpc::ReplyToken token = std::move(appends.front().reply);
-    appends.pop_front();
-    // The last Append carries the reply: it has waited least, and the levels cover all of them.
-    const bool last = appends.empty() || !appends.front().is_reached(reply.levels);
-    rpc::MessagePtr frame = last ? links_->make_frame(envelope(sender.shard), reply) : links_->make_message();
-    carried = carried || last;
-    token.reply(frame ? std::move(frame) : links_->make_message());
-  }
-  return carried;
-}
-
-/// Answers all open Appends of these senders, without content.
-void WorkerReplication::end_appends(absl::FunctionRef<bool(const RemoteReplica&)> of) {
-  for (auto& [sender, appends] : open_appends_) {
-    if (!of(sender)) continue;
-    for (OpenAppend& append : appends) append.reply.reply(links_->make_message());
-    appends.clear();
-  }
-}
-
-/// Ends Appends that no AppendReply will answer: their sender does not lead the shard; they are of another epoch (a new
-/// epoch's primary learns the end of the log by a TailReport); or the log does not have their entries.
-void WorkerReplication::end_vain_appends() {
-  for (auto it = open_appends_.begin(); it != open_appends_.end();) {
-    auto& [sender, appends] = *it;
-    const Replica* const replica = server_->shards().replica(sender.shard);
-    const bool follows = replica != nullptr && replica->view().primary == sender.node;
-    const uint64_t last = follows ? replica->last_index() : 0;
-    std::erase_if(appends, [&](OpenAppend& append) {
-      if (follows && append.last <= last && append.epoch == replica->view().epoch) return false;
-      append.reply.reply(links_->make_message());
-      return true;
-    });
-    it = appends.empty() ? open_appends_.erase(it) : std::next(it);
-  }
 }
 
 size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& append,
@@ -260,13 +226,12 @@ void WorkerReplication::serve_tail(rpc::IncomingCall&& call) {
   for (; added < tail_.size(); ++added) tail_[added]->unpin();
 }
 
-bool WorkerReplication::run_on(TaskRunner& thread, Work work, Worked done) {
-  return thread.submit([mailbox = mailbox_, work = std::move(work), done = std::move(done)]() mutable {
-    absl::Status status = work();
-    // post_waiting() returns false if the worker is gone. Its copies are gone with it.
-    static_cast<void>(
-        mailbox->post_waiting([done = std::move(done), status = std::move(status)]() mutable { done(status); }));
-  });
+bool WorkerReplication::on_disk(Work work, Worked done) {
+  return run_on(*copying_.disk, mailbox_, std::move(work), std::move(done));
+}
+
+bool WorkerReplication::on_builder(Work work, Worked done) {
+  return run_on(*copying_.builder, mailbox_, std::move(work), std::move(done));
 }
 
 std::optional<ReplicaPosition> WorkerReplication::position(ShardId shard) {
@@ -319,11 +284,10 @@ void WorkerReplication::on_peer_message(PeerMessage&& message) {
   if (!message.reply) return;
   // The sender's node shows why (PeerLinks::refusals()).
   if (absl::IsInvalidArgument(taken)) return message.reply.fail(taken);
-  std::deque<OpenAppend>* const appends = taken.ok() && !entries_.empty() ? &open_appends_[answering_] : nullptr;
-  if (appends != nullptr && appends->size() < kOpenAppendsMax) {
+  if (taken.ok() && !entries_.empty()) {
     const bool syncs =
         std::ranges::any_of(entries_, [](const ReplicaEntry& entry) { return is_synced(entry.durability); });
-    appends->push_back({last, epoch, syncs, std::move(message.reply)});
+    open_appends_->add(answering_, {last, epoch, syncs, std::move(message.reply)});
   } else {
     message.reply.reply(links_->make_message());
   }
@@ -332,7 +296,7 @@ void WorkerReplication::on_peer_message(PeerMessage&& message) {
 void WorkerReplication::on_peer_failed(PeerAddress peer, const absl::Status& why) {
   tell_lost(peer.node, why);
   // The peer's Appends are lost with its session, or will not be answered any more. Their senders send them again.
-  end_appends([peer](const RemoteReplica& sender) { return sender.node == peer.node; });
+  open_appends_->end([peer](const RemoteReplica& sender) { return sender.node == peer.node; });
   server_->shards().on_link(peer.node, &Replica::peer_failed);
 }
 

@@ -14,9 +14,7 @@
 #ifndef SKUA_KVSTORE_WORKER_WORKER_REPLICATION_H_
 #define SKUA_KVSTORE_WORKER_WORKER_REPLICATION_H_
 
-#include <compare>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,13 +24,13 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "kvstore/peers/peer_links.h"
 #include "kvstore/service/shard_server.h"
 #include "kvstore/snapshot/snapshot_copy.h"
 #include "kvstore/snapshot/snapshot_source.h"
 #include "kvstore/types/node_log.h"
 #include "kvstore/types/task_thread.h"
+#include "kvstore/worker/open_appends.h"
 #include "kvstore/worker/worker_commands.h"
 
 namespace skua::kv {
@@ -95,24 +93,6 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   [[nodiscard]] std::vector<std::string> refusals() const { return links_->refusals(); }
 
  private:
-  /// An Append from a primary. It is answered when its entries are as safe as each of them asks for.
-  struct OpenAppend {
-    uint64_t last = 0;
-    uint64_t epoch = 0;
-    bool syncs = true;
-    rpc::ReplyToken reply;
-
-    [[nodiscard]] bool is_reached(const LogLevels& levels) const {
-      return last <= (syncs ? levels.durable : levels.written);
-    }
-  };
-  /// A peer's replica of a shard.
-  struct RemoteReplica {
-    ShardId shard{};
-    NodeId node = 0;
-    friend auto operator<=>(const RemoteReplica&, const RemoteReplica&) = default;
-  };
-
   // ReplicaHost
   void send(ShardId shard, NodeId to, const ReplicaMessage& message) override;
   size_t send_entries(ShardId shard, NodeId to, const Append& append, std::span<Entry* const> entries) override;
@@ -138,10 +118,8 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   // SnapshotCopyHost
   bool fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) override;
   bool fetch_tail(ShardId shard, NodeId from, const FetchTail& what, Fetched done) override;
-  bool on_disk(Work work, Worked done) override { return run_on(*copying_.disk, std::move(work), std::move(done)); }
-  bool on_builder(Work work, Worked done) override {
-    return run_on(*copying_.builder, std::move(work), std::move(done));
-  }
+  bool on_disk(Work work, Worked done) override;
+  bool on_builder(Work work, Worked done) override;
   std::optional<ReplicaPosition> position(ShardId shard) override;
   SnapshotFit fit(ShardId shard, EntryId end) override;
   absl::StatusOr<std::unique_ptr<ShardCopy>> build(ShardId shard, const std::string& path,
@@ -161,13 +139,9 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   [[nodiscard]] const ReplicaPlace* place_of(ShardId shard, NodeId node) const;
   [[nodiscard]] absl::Status may_have_data(ShardId shard, PeerAddress peer) const;
   bool ask(ShardId shard, NodeId from, Method method, ByteSpan request, Fetched done);
-  bool run_on(TaskRunner& thread, Work work, Worked done);
   void serve_tail(rpc::IncomingCall&& call);
   void tell_copies(TimeNs now);
   void tell_lost(NodeId node, const absl::Status& why);
-  [[nodiscard]] bool answer_appends(const RemoteReplica& sender, const AppendReply& reply);
-  void end_vain_appends();
-  void end_appends(absl::FunctionRef<bool(const RemoteReplica&)> of);
 
   const ReplicaId self_;
   const ReplicationEvents events_;
@@ -181,7 +155,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   std::unique_ptr<SnapshotCopies> copies_;
   std::map<NodeId, PeerInfo> peers_;
   std::map<ShardId, ReplicaPlaces> places_;
-  std::map<RemoteReplica, std::deque<OpenAppend>> open_appends_;
+  std::unique_ptr<OpenAppends> open_appends_;
   // The sender of the message that is being handled, and the token for an immediate answer; null: none, or used.
   RemoteReplica answering_{};
   rpc::ReplyToken* answer_ = nullptr;

@@ -4,7 +4,7 @@
   arrows     an #include "..." or a third-party <...> that arrows.txt does not list
   cycle      folders of arrows.txt that may, through others, include themselves
   guard      a header whose guard is not SKUA_<PATH>_H_
-  length     a source file of more than 800 lines
+  length     a source file of more than 500 lines; of more than 800 in tests/ and LONG_FILES
   secrets    a program that sets `simulation_seed`, from which whoever knows it can guess the numbers that sessions are kept apart by
   unfinished a marker that says "later" (UNFINISHED below): finish it, or write it where readers look
 
@@ -16,7 +16,10 @@ import os
 import re
 import sys
 
-LINES_MAX = 800
+LINES_MAX = 500
+TEST_LINES_MAX = 800
+# Product sources that were longer when the limit came. Take a file out when it is shorter; add none.
+LONG_FILES = {'rpc/protocol/session_caller.cc'}
 SOURCE_SUFFIXES = ('.h', '.cc')
 TEXT_SUFFIXES = SOURCE_SUFFIXES + ('.py', '.sh', '.proto', '.cmake', '.md', '.txt', '.toml')
 SKIPPED_FOLDERS = {'build', 'cmake', 'third_party'}
@@ -156,8 +159,9 @@ def check_tree(root):
                 yield f'{file}:{number}: unfinished: {line.strip()}'
         if not name.endswith(SOURCE_SUFFIXES):
             continue
-        if len(lines) > LINES_MAX:
-            yield f'{file}:{LINES_MAX + 1}: length: {len(lines)} lines; does it hold two ideas?'
+        lines_max = TEST_LINES_MAX if file.startswith('tests/') or file in LONG_FILES else LINES_MAX
+        if len(lines) > lines_max:
+            yield f'{file}:{lines_max + 1}: length: {len(lines)} lines; does it hold two ideas?'
         yield from check_includes(arrows, file, lines)
         yield from check_secrets(file, lines)
         if name.endswith('.h'):

@@ -106,10 +106,12 @@ class TidyTest(unittest.TestCase):
                                            'rpc/base/c.h:1: guard: it must be SKUA_RPC_BASE_C_H_'])
 
     def test_length(self):
-        self.write('rpc/base/b.cc', '\n' * 800)
-        self.assertEqual(self.findings(), [])
-        self.write('rpc/base/b.cc', '\n' * 801)
-        self.assertEqual(len(self.findings()), 1)
+        for file, limit in (('rpc/base/b.cc', 500), ('tests/rpc/b.cc', 800), ('rpc/protocol/session_caller.cc', 800)):
+            self.write(file, '\n' * limit)
+            self.assertEqual(self.findings(), [])
+            self.write(file, '\n' * (limit + 1))
+            self.assertEqual(len(self.findings()), 1, file)
+            self.write(file, '')
 
     def test_unfinished(self):
         for word in ('TO' 'DO', 'FIX' 'ME', 'XX' 'X'):
