@@ -44,7 +44,8 @@ absl::StatusOr<std::unique_ptr<Log>> Log::open(Device& device, const LogOptions&
   if (absl::Status checked = check_options(options); !checked.ok()) return checked;
   std::unique_ptr<Log> log(new Log(device, options));
   for (const auto& [id, shard] : recovery.shards_) {
-    log->shards_[id] = {.last_index = shard.last_index, .last_epoch = shard.last_epoch};
+    const uint64_t gap = recovery.may_lack_newest(id) ? 1 : 0;  // see leave_gap()
+    log->shards_[id] = {.last_index = shard.last_index + gap, .last_epoch = shard.last_epoch};
   }
   for (const LogSegment& found : recovery.segments_) log->segments_.push_back(found);
   log->next_group_ = recovery.next_group_;
@@ -112,6 +113,24 @@ absl::Status Log::end_shard(LogShard shard, int64_t time) {
   if (absl::Status added = add_record(header, {}, true); !added.ok()) return added;
   shards_.erase(shard);
   return absl::OkStatus();
+}
+
+absl::Status Log::leave_gap(LogShard shard, uint64_t index) {
+  if (shards_.size() >= kLogShardsMax && !shards_.contains(shard)) {
+    return absl::FailedPreconditionError(absl::StrCat("the log holds its limit kLogShardsMax of ", kLogShardsMax,
+                                                      " shards and cannot note that shard ", shard,
+                                                      " may have lost records"));
+  }
+  uint64_t& last = shards_[shard].last_index;
+  last = std::max(last, index + 1);
+  return absl::OkStatus();
+}
+
+absl::Status Log::begin_segment() {
+  if (!failure_.ok()) return failure_;
+  SKUA_CHECK(group_records_ == 0, "begin_segment() while a group is open");
+  const absl::Status begun = rotate();
+  return begun.ok() || absl::IsResourceExhausted(begun) ? begun : fail(begun);
 }
 
 absl::Status Log::add_record(const RecordHeader& header, std::span<const ByteSpan> payload, bool urgent) {

@@ -101,6 +101,16 @@ class Log {
   /// Adds a record which says that the shard left. OK if the log does not have the shard. Errors: as for append().
   [[nodiscard]] absl::Status end_shard(LogShard shard, int64_t time);
 
+  /// Records of the shard behind `index` may be lost. The next segment's header tells that as a gap, which every later
+  /// recovery finds until the shard is started anew. open() does this for the shards that the damaged log names; this
+  /// call is for those of which a durable store has more, and for others. FAILED_PRECONDITION: the log has kLogShardsMax
+  /// shards.
+  [[nodiscard]] absl::Status leave_gap(LogShard shard, uint64_t index);
+
+  /// Begins a new segment, whose header has the positions of all shards. Must not be called while a group has records
+  /// (checked). Errors: as for commit().
+  [[nodiscard]] absl::Status begin_segment();
+
   /// Writes the group; an empty group is OK. Returns kSync if the records of this and all earlier groups are durable,
   /// else kFlush. An error concerns the whole group.
   [[nodiscard]] absl::StatusOr<Durability> commit();
