@@ -202,6 +202,27 @@ TEST_F(LogWriterTest, Sync_ItsEndIsToldWithoutRecords) {
   EXPECT_THAT(outcomes_.between_groups(), ElementsAre(absl::OkStatus()));
 }
 
+TEST_F(LogWriterTest, Sync_ItsEndIsToldWithAGroupThatHasNoRoom) {
+  start({.own_thread = false});
+  ASSERT_TRUE(writer_->submit(start_of(1)).ok());
+  const std::string large(4000, 'x');
+  LogSubmission unsynced = submission(1, 0, large);
+  unsynced.header.durability = Durability::kFlush;
+  do {
+    ++unsynced.header.index;
+    ASSERT_TRUE(writer_->submit(unsynced).ok());
+    while (writer_->step()) continue;
+  } while (outcomes_.all().back().outcome.ok());
+  ASSERT_THAT(outcomes_.between_groups(), IsEmpty());
+  const uint64_t syncs = writer_->counters().syncs;
+  writer_->sync();
+  ASSERT_TRUE(writer_->submit(unsynced).ok());
+  while (writer_->step()) continue;
+  EXPECT_TRUE(absl::IsResourceExhausted(outcomes_.all().back().outcome));
+  EXPECT_THAT(outcomes_.between_groups(), ElementsAre(absl::OkStatus()));
+  EXPECT_EQ(writer_->counters().syncs, syncs + 1);
+}
+
 // Nobody submits a record afterwards that would tell of the failure.
 TEST_F(LogWriterTest, Failure_OfASyncWithoutRecordsIsTold) {
   start();
