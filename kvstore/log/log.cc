@@ -284,7 +284,9 @@ void Log::take_effect() {
   for (const Undo& undo : undo_) {
     const auto found = shards_.find(undo.shard);
     if (found != shards_.end()) found->second.touched_segment = segments_.back().sequence;
+    may_recycle_ |= found == shards_.end();
   }
+  may_recycle_ |= !replaced_.empty();
 }
 
 absl::Status Log::sync_active() {
@@ -392,6 +394,7 @@ bool Log::is_pinned(const LogSegment& segment) const {
 }
 
 absl::Status Log::recycle() {
+  may_recycle_ = false;
   if (!failure_.ok()) return failure_;
   SKUA_CHECK(group_records_ == 0, "recycle() while a group is open");
   // The newest segment stays: the next sequence number follows from it, and its header has the shards' positions.

@@ -130,6 +130,10 @@ class Log {
   /// records (checked). RESOURCE_EXHAUSTED: the disk is full, try again later. Other errors are fatal.
   [[nodiscard]] absl::Status recycle();
 
+  /// Since the last recycle() records were written that end a shard or replace others: the oldest segment may be needed
+  /// no longer.
+  [[nodiscard]] bool may_recycle() const { return may_recycle_; }
+
   /// The shards that keep the oldest segment, each with the index up to which its records must become durable
   /// elsewhere. Empty if no shard does.
   [[nodiscard]] std::vector<AppliedIndex> pins() const;
@@ -201,6 +205,7 @@ class Log {
   uint64_t synced_group_ = 0;
   uint64_t unsynced_bytes_ = 0;
   uint64_t previous_shard_bits_ = 0;
+  bool may_recycle_ = false;
 
   // The open group.
   const AlignedBytes buffer_;

@@ -246,7 +246,8 @@ void LogWriter::finish_group() {
 }
 
 bool LogWriter::truncate() {
-  if (!has_durable_.exchange(false, std::memory_order_acq_rel)) return false;
+  const bool has_durable = has_durable_.exchange(false, std::memory_order_acq_rel);
+  if (!has_durable && !log_->may_recycle()) return false;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [shard, index] : durable_) log_->set_durable(shard, index);

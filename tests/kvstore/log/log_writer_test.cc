@@ -190,6 +190,22 @@ TEST_F(LogWriterTest, Failure_EveryRecordAndHealthTell) {
   EXPECT_EQ(outcomes_.all()[2].outcome, writer_->health());
 }
 
+TEST_F(LogWriterTest, End_GivesBackTheSegmentsThatTheShardAloneKept) {
+  start({.own_thread = false});
+  ASSERT_TRUE(writer_->submit(start_of(1)).ok());
+  const std::string large(4000, 'x');
+  for (uint64_t index = 1; writer_->counters().segments_in_use < 3; ++index) {
+    ASSERT_TRUE(writer_->submit(submission(1, index, large)).ok());
+    while (writer_->step()) continue;
+  }
+  LogSubmission end;
+  end.header = {.shard = 1, .kind = RecordKind::kShardEnd};
+  ASSERT_TRUE(writer_->submit(end).ok());
+  while (writer_->step()) continue;
+  EXPECT_EQ(writer_->counters().segments_in_use, 1U);
+  EXPECT_THAT(writer_->pins(), IsEmpty());
+}
+
 TEST_F(LogWriterTest, Sync_ItsEndIsToldWithoutRecords) {
   start();
   ASSERT_TRUE(writer_->submit(start_of(1)).ok());
