@@ -304,12 +304,25 @@ absl::Status Log::sync() {
   return synced.ok() ? synced : fail(synced);
 }
 
+/// Recovery makes every whole shard durable elsewhere. So a shard that keeps the oldest segment since the log was opened
+/// is one that recovery refused, and keeps it for good.
+std::string Log::stuck_pin() const {
+  for (const AppliedIndex& pin : pins()) {
+    if (shards_.find(pin.shard)->second.touched_segment != 0) continue;
+    return absl::StrCat(". Its oldest segment is kept for shard ", pin.shard >> 32, "-", pin.shard & 0xffffffff,
+                        ", which was refused when the node started: drop the shard's table, or have the node learn the "
+                        "shard again; if the log stays full, start the node again");
+  }
+  return "";
+}
+
 /// Begins a new segment. RESOURCE_EXHAUSTED leaves everything as it was; other errors do not.
 absl::Status Log::rotate() {
   const bool in_window = segments_.size() < options_.segments_max;
   if (!in_window && !group_urgent_) {
     return absl::ResourceExhaustedError(absl::StrCat("the log holds its limit segments_max of ", options_.segments_max,
-                                                     " segments; what it holds must become durable elsewhere first"));
+                                                     " segments; what it holds must become durable elsewhere first",
+                                                     stuck_pin()));
   }
   auto spare = pool_.take(group_urgent_, in_window);
   if (!spare.ok()) return spare.status();

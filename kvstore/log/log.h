@@ -188,6 +188,7 @@ class Log {
   absl::Status sync_active();
   void take_effect();
   [[nodiscard]] bool is_pinned(const LogSegment& segment) const;
+  [[nodiscard]] std::string stuck_pin() const;
   [[nodiscard]] bool pins_segment(const AppliedIndex& last) const;
   absl::Status fail(const absl::Status& why);
 
