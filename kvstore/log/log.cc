@@ -304,8 +304,8 @@ absl::Status Log::sync() {
   return synced.ok() ? synced : fail(synced);
 }
 
-/// Recovery makes every whole shard durable elsewhere. So a shard that keeps the oldest segment since the log was opened
-/// is one that recovery refused, and keeps it for good.
+/// Recovery makes every whole shard durable elsewhere. So a shard that keeps the oldest segment since the log was
+/// opened is one that recovery refused, and keeps it for good.
 std::string Log::stuck_pin() const {
   for (const AppliedIndex& pin : pins()) {
     if (shards_.find(pin.shard)->second.touched_segment != 0) continue;

@@ -103,8 +103,8 @@ class Log {
 
   /// Records of the shard behind `index` may be lost. The next segment's header tells that as a gap, which every later
   /// recovery finds until the shard is started anew. open() does this for the shards that the damaged log names; this
-  /// call is for those of which a durable store has more, and for others. FAILED_PRECONDITION: the log has kLogShardsMax
-  /// shards.
+  /// call is for those of which a durable store has more, and for others. FAILED_PRECONDITION: the log has
+  /// kLogShardsMax shards.
   [[nodiscard]] absl::Status leave_gap(LogShard shard, uint64_t index);
 
   /// Begins a new segment, whose header has the positions of all shards. Must not be called while a group has records

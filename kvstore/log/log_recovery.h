@@ -103,9 +103,9 @@ class LogRecovery {
 
   /// Records of the shard, applied or not, may be in a damaged place.
   [[nodiscard]] bool may_lack_records(LogShard shard) const { return first_suspect(shard, 0).has_value(); }
-  /// Records behind the shard's last one in the log may be in a damaged place. Then status() refuses the shard, whatever
-  /// was applied. Of a shard that the log does not name, that is damage that stands behind the shard's end and behind
-  /// the newest sound header.
+  /// Records behind the shard's last one in the log may be in a damaged place. Then status() refuses the shard,
+  /// whatever was applied. Of a shard that the log does not name, that is damage that stands behind the shard's end and
+  /// behind the newest sound header.
   [[nodiscard]] bool may_lack_newest(LogShard shard) const { return newest_suspect(shard).has_value(); }
   /// A sound header stands behind all damage, so later scans suspect no shard that the log does not name.
   [[nodiscard]] bool ends_sound() const { return header_proved_ == damages_.size(); }

@@ -71,16 +71,17 @@ struct AppliedShard {
   std::string closed_row{};            ///< shard_life.h: the row that close() writes last; empty: none
   std::atomic<bool> lacks_one{false};  ///< true: an answered write is never added; closed_row is not written
 
-  /// The effects among so many items, of all that there ever were, are to be written now. The worker writes it.
+  /// Position in the stream of all items ever queued. The shard's effects before this position are to be written now.
+  /// The worker sets it.
   std::atomic<uint64_t> due_count{0};
 
   // The members of the applier's thread.
   std::vector<AppliedEffect> batch{};
   size_t last_batch_effects = 0;
   size_t batch_bytes = 0;
-  uint64_t first_count = 0;        // items before the batch's first, of all that there ever were
-  uint64_t first_bytes = 0;        // of these items
-  uint64_t written_count = 0;      // what due_count asked for is done up to here
+  uint64_t first_count = 0;        // position of the batch's first item in the stream of all items ever queued
+  uint64_t first_bytes = 0;        // of all effects before that item
+  uint64_t written_count = 0;      // the shard's effects before this position were written
   AppliedCompletion completion{};  // of the record that is being taken; client id 0: none
   absl::Status failure{};
   uint64_t flushed_index = 0;  // the log was told that the shard is durable up to here
@@ -236,20 +237,21 @@ class Applier {
   std::atomic<bool> is_short_of_room_{false};
   std::atomic<bool> is_held_up_{false};
   std::atomic<bool> hurries_{false};
-  // Of all items that there ever were, so many are to be taken now; and the effects among so many are to be written.
+  // Positions in the stream of all items ever queued. Items before the first position are to be taken now; the effects of
+  // all shards before the second position are to be written now.
   std::atomic<uint64_t> due_count_{0};
   std::atomic<uint64_t> all_due_count_{0};
 
   // Used by the worker.
-  uint64_t pushed_count_ = 0;  // items that there ever were
+  uint64_t pushed_count_ = 0;  // items ever queued
   size_t queued_ = 0;
   size_t unannounced_ = 0;
   size_t unannounced_bytes_ = 0;
 
   // Used by the applier's thread.
-  uint64_t taken_count_ = 0;    // items, of all that there ever were
-  uint64_t written_count_ = 0;  // what all_due_count_ asked for is done up to here
-  uint64_t taken_bytes_ = 0;    // of the effects among them
+  uint64_t taken_count_ = 0;    // items ever taken
+  uint64_t written_count_ = 0;  // the effects of all shards before this position were written
+  uint64_t taken_bytes_ = 0;    // of the effects among the items ever taken
   std::vector<AppliedShard*> attached_;
   std::vector<Report> reports_;
   std::vector<AppliedShard*> closing_;
