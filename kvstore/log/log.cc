@@ -44,7 +44,8 @@ absl::StatusOr<std::unique_ptr<Log>> Log::open(Device& device, const LogOptions&
   if (absl::Status checked = check_options(options); !checked.ok()) return checked;
   std::unique_ptr<Log> log(new Log(device, options));
   for (const auto& [id, shard] : recovery.shards_) {
-    log->shards_[id] = {.last_index = shard.last_index, .last_epoch = shard.last_epoch};
+    const uint64_t gap = recovery.may_lack_newest(id) ? 1 : 0;  // see leave_gap()
+    log->shards_[id] = {.last_index = shard.last_index + gap, .last_epoch = shard.last_epoch};
   }
   for (const LogSegment& found : recovery.segments_) log->segments_.push_back(found);
   log->next_group_ = recovery.next_group_;
@@ -112,6 +113,24 @@ absl::Status Log::end_shard(LogShard shard, int64_t time) {
   if (absl::Status added = add_record(header, {}, true); !added.ok()) return added;
   shards_.erase(shard);
   return absl::OkStatus();
+}
+
+absl::Status Log::leave_gap(LogShard shard, uint64_t index) {
+  if (shards_.size() >= kLogShardsMax && !shards_.contains(shard)) {
+    return absl::FailedPreconditionError(absl::StrCat("the log holds its limit kLogShardsMax of ", kLogShardsMax,
+                                                      " shards and cannot note that shard ", shard,
+                                                      " may have lost records"));
+  }
+  uint64_t& last = shards_[shard].last_index;
+  last = std::max(last, index + 1);
+  return absl::OkStatus();
+}
+
+absl::Status Log::begin_segment() {
+  if (!failure_.ok()) return failure_;
+  SKUA_CHECK(group_records_ == 0, "begin_segment() while a group is open");
+  const absl::Status begun = rotate();
+  return begun.ok() || absl::IsResourceExhausted(begun) ? begun : fail(begun);
 }
 
 absl::Status Log::add_record(const RecordHeader& header, std::span<const ByteSpan> payload, bool urgent) {
@@ -265,7 +284,9 @@ void Log::take_effect() {
   for (const Undo& undo : undo_) {
     const auto found = shards_.find(undo.shard);
     if (found != shards_.end()) found->second.touched_segment = segments_.back().sequence;
+    may_recycle_ |= found == shards_.end();
   }
+  may_recycle_ |= !replaced_.empty();
 }
 
 absl::Status Log::sync_active() {
@@ -283,12 +304,25 @@ absl::Status Log::sync() {
   return synced.ok() ? synced : fail(synced);
 }
 
+/// Recovery makes every whole shard durable elsewhere. So a shard that keeps the oldest segment since the log was
+/// opened is one that recovery refused, and keeps it for good.
+std::string Log::stuck_pin() const {
+  for (const AppliedIndex& pin : pins()) {
+    if (shards_.find(pin.shard)->second.touched_segment != 0) continue;
+    return absl::StrCat(". Its oldest segment is kept for shard ", pin.shard >> 32, "-", pin.shard & 0xffffffff,
+                        ", which was refused when the node started: drop the shard's table, or have the node learn the "
+                        "shard again; if the log stays full, start the node again");
+  }
+  return "";
+}
+
 /// Begins a new segment. RESOURCE_EXHAUSTED leaves everything as it was; other errors do not.
 absl::Status Log::rotate() {
   const bool in_window = segments_.size() < options_.segments_max;
   if (!in_window && !group_urgent_) {
     return absl::ResourceExhaustedError(absl::StrCat("the log holds its limit segments_max of ", options_.segments_max,
-                                                     " segments; what it holds must become durable elsewhere first"));
+                                                     " segments; what it holds must become durable elsewhere first",
+                                                     stuck_pin()));
   }
   auto spare = pool_.take(group_urgent_, in_window);
   if (!spare.ok()) return spare.status();
@@ -373,6 +407,7 @@ bool Log::is_pinned(const LogSegment& segment) const {
 }
 
 absl::Status Log::recycle() {
+  may_recycle_ = false;
   if (!failure_.ok()) return failure_;
   SKUA_CHECK(group_records_ == 0, "recycle() while a group is open");
   // The newest segment stays: the next sequence number follows from it, and its header has the shards' positions.

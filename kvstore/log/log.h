@@ -101,6 +101,16 @@ class Log {
   /// Adds a record which says that the shard left. OK if the log does not have the shard. Errors: as for append().
   [[nodiscard]] absl::Status end_shard(LogShard shard, int64_t time);
 
+  /// Records of the shard behind `index` may be lost. The next segment's header tells that as a gap, which every later
+  /// recovery finds until the shard is started anew. open() does this for the shards that the damaged log names; this
+  /// call is for those of which a durable store has more, and for others. FAILED_PRECONDITION: the log has
+  /// kLogShardsMax shards.
+  [[nodiscard]] absl::Status leave_gap(LogShard shard, uint64_t index);
+
+  /// Begins a new segment, whose header has the positions of all shards. Must not be called while a group has records
+  /// (checked). Errors: as for commit().
+  [[nodiscard]] absl::Status begin_segment();
+
   /// Writes the group; an empty group is OK. Returns kSync if the records of this and all earlier groups are durable,
   /// else kFlush. An error concerns the whole group.
   [[nodiscard]] absl::StatusOr<Durability> commit();
@@ -119,6 +129,10 @@ class Log {
   /// Gives back the oldest segments that nobody needs. Cheap if there is none. Must not be called while a group has
   /// records (checked). RESOURCE_EXHAUSTED: the disk is full, try again later. Other errors are fatal.
   [[nodiscard]] absl::Status recycle();
+
+  /// Since the last recycle() records were written that end a shard or replace others: the oldest segment may be needed
+  /// no longer.
+  [[nodiscard]] bool may_recycle() const { return may_recycle_; }
 
   /// The shards that keep the oldest segment, each with the index up to which its records must become durable
   /// elsewhere. Empty if no shard does.
@@ -174,6 +188,7 @@ class Log {
   absl::Status sync_active();
   void take_effect();
   [[nodiscard]] bool is_pinned(const LogSegment& segment) const;
+  [[nodiscard]] std::string stuck_pin() const;
   [[nodiscard]] bool pins_segment(const AppliedIndex& last) const;
   absl::Status fail(const absl::Status& why);
 
@@ -191,6 +206,7 @@ class Log {
   uint64_t synced_group_ = 0;
   uint64_t unsynced_bytes_ = 0;
   uint64_t previous_shard_bits_ = 0;
+  bool may_recycle_ = false;
 
   // The open group.
   const AlignedBytes buffer_;

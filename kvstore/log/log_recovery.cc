@@ -139,7 +139,7 @@ void LogRecovery::take_header(Segment& segment) {
     join(position, position.last_index + 1, here, shard);
   }
   for (const auto& [id, shard] : shards_) {
-    if (!present.contains(id)) ended_[id] = here;
+    if (!present.contains(id)) ended_[id] = {here, damages_.size()};
   }
   shards_ = std::move(present);  // a shard that the header does not name has left
   header_proved_ = damages_.size();
@@ -150,14 +150,14 @@ void LogRecovery::take_record(Segment& segment, const RecordView& record, const 
   const RecordHeader& header = record.header;
   if (header.kind == RecordKind::kShardEnd) {
     shards_.erase(header.shard);
-    ended_[header.shard] = at;
+    ended_[header.shard] = {at, damages_.size()};
     forget_suffix(header.shard, 1);
     return;
   }
   const auto [entry, is_new] = shards_.try_emplace(header.shard);
   Shard& shard = entry->second;
   // Damage may have taken the shard's start. Then at least the records before the shard's last end must not count.
-  if (const auto ended = ended_.find(header.shard); is_new && ended != ended_.end()) shard.start = ended->second;
+  if (const auto ended = ended_.find(header.shard); is_new && ended != ended_.end()) shard.start = ended->second.at;
   const bool starts = header.kind == RecordKind::kShardStart;
   if (starts) {
     shard = {};
@@ -211,6 +211,15 @@ std::optional<size_t> LogRecovery::first_suspect(LogShard shard, size_t proved) 
   return std::nullopt;
 }
 
+/// The first damage in which records behind the shard's last one may have been.
+std::optional<size_t> LogRecovery::newest_suspect(LogShard shard) const {
+  if (const auto known = shards_.find(shard); known != shards_.end()) {
+    return first_suspect(shard, known->second.proved);
+  }
+  const auto ended = ended_.find(shard);
+  return first_suspect(shard, std::max(header_proved_, ended == ended_.end() ? 0 : ended->second.proved));
+}
+
 void LogRecovery::add_damage(Segment& segment, LogDamage damage) {
   segment.damaged = true;
   damage.path = segment.path;
@@ -231,8 +240,7 @@ absl::Status LogRecovery::status(AppliedIndex applied) const {
                                             "; restore the shard from a replica or a backup"));
   };
   const auto known = shards_.find(applied.shard);
-  Shard unknown;
-  unknown.proved = header_proved_;
+  const Shard unknown;
   const Shard& shard = known == shards_.end() ? unknown : known->second;
   for (const Gap& gap : shard.gaps) {
     if (gap.before <= applied.index + 1) continue;
@@ -243,7 +251,7 @@ absl::Status LogRecovery::status(AppliedIndex applied) const {
     }
     return data_loss("are missing", first_lost, damages_[gap.damage]);
   }
-  if (const auto suspect = first_suspect(applied.shard, shard.proved)) {
+  if (const auto suspect = newest_suspect(applied.shard)) {
     return data_loss("may be missing", std::max(shard.last_index, applied.index) + 1, damages_[*suspect]);
   }
   return absl::OkStatus();

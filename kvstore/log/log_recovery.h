@@ -103,6 +103,12 @@ class LogRecovery {
 
   /// Records of the shard, applied or not, may be in a damaged place.
   [[nodiscard]] bool may_lack_records(LogShard shard) const { return first_suspect(shard, 0).has_value(); }
+  /// Records behind the shard's last one in the log may be in a damaged place. Then status() refuses the shard,
+  /// whatever was applied. Of a shard that the log does not name, that is damage that stands behind the shard's end and
+  /// behind the newest sound header.
+  [[nodiscard]] bool may_lack_newest(LogShard shard) const { return newest_suspect(shard).has_value(); }
+  /// A sound header stands behind all damage, so later scans suspect no shard that the log does not name.
+  [[nodiscard]] bool ends_sound() const { return header_proved_ == damages_.size(); }
 
   /// Visits the kData records above the applied index of each shard in `applied` whose status() is OK. Skips other
   /// shards, and records that were replaced. So each index of a shard comes once, in order. The views are valid during
@@ -144,6 +150,12 @@ class LogRecovery {
     size_t proved = 0;  // of damages_ the first `proved` took nothing of the shard, or made a gap that is in `gaps`
   };
 
+  /// Where a shard last left the log.
+  struct Ended {
+    Place at;
+    size_t proved = 0;  // of damages_ the first `proved` stand before it
+  };
+
   struct Segment : LogSegmentInfo {
     std::optional<SegmentHeader> header;       // nullopt: damaged
     std::optional<uint64_t> next_first_group;  // nullopt: the newest segment, or the next one's header is not known
@@ -161,6 +173,7 @@ class LogRecovery {
   void forget_suffix(LogShard shard, uint64_t index);
   void join(const ShardPosition& position, uint64_t next_index, const Place& at, Shard& shard);
   [[nodiscard]] std::optional<size_t> first_suspect(LogShard shard, size_t proved) const;
+  [[nodiscard]] std::optional<size_t> newest_suspect(LogShard shard) const;
   void add_damage(Segment& segment, LogDamage damage);
 
   Device& device_;
@@ -170,8 +183,8 @@ class LogRecovery {
   std::vector<LogDamage> damages_;
   LogTail tail_;
   absl::flat_hash_map<LogShard, Shard> shards_;
-  absl::flat_hash_map<LogShard, Place> ended_;  // where a shard last left the log
-  size_t header_proved_ = 0;                    // number of damages_ before the newest sound header
+  absl::flat_hash_map<LogShard, Ended> ended_;
+  size_t header_proved_ = 0;  // number of damages_ before the newest sound header
   uint64_t next_group_ = 1;
   uint64_t bytes_total_ = 0;
 };

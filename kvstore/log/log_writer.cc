@@ -124,6 +124,8 @@ bool LogWriter::step() {
   if (!early) commit(sync);
   const TimeNs committed = clock_.now_ns();
   const auto records = static_cast<int64_t>(group_.size());
+  const bool told =
+      std::ranges::any_of(group_, [](const LogSubmission& one) { return one.outcome.ok() && is_synced(one.achieved); });
   finish_group();
   if (early) commit(sync);
   truncate();
@@ -132,6 +134,7 @@ bool LogWriter::step() {
   } else {
     policy_.synced(clock_.now_ns(), committed - started, records, queued_records_.load());
   }
+  if (sync && !told) sync_alone();  // no record of the group was written, so none tells of the records before
   return true;
 }
 
@@ -243,7 +246,8 @@ void LogWriter::finish_group() {
 }
 
 bool LogWriter::truncate() {
-  if (!has_durable_.exchange(false, std::memory_order_acq_rel)) return false;
+  const bool has_durable = has_durable_.exchange(false, std::memory_order_acq_rel);
+  if (!has_durable && !log_->may_recycle()) return false;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [shard, index] : durable_) log_->set_durable(shard, index);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -68,22 +69,35 @@ absl::Status NodeRecovery::recover_logs(const std::string& cluster_id, RocksdbEn
   std::error_code error;
   std::filesystem::create_directories(parent, error);
   if (error) return absl::InternalError(absl::StrCat("creating ", parent, ": ", error.message()));
-  for (uint32_t i = 0;; ++i) {
-    if (i >= options_.workers && !std::filesystem::exists(files::log_dir(options_.data_dir, i), error)) {
-      return absl::OkStatus();
-    }
-    auto log = recover_one(i, cluster_id, engine, out);
+  const auto exists = [&](uint32_t i) { return std::filesystem::exists(files::log_dir(options_.data_dir, i), error); };
+  std::vector<ScannedLog> scanned;
+  std::set<ShardId> named;
+  for (uint32_t i = 0; i < options_.workers || exists(i); ++i) {
+    auto log = scan_one(i, cluster_id, out.views);
     if (!log.ok()) return log.status();
-    if (i < options_.workers) {
-      out.logs.push_back(*std::move(log));
-    } else if (absl::Status closed = log->log->close(); !closed.ok()) {
-      return closed;
+    for (const ShardPosition& position : log->recovery->shards()) named.insert(shard_id_of(position.shard));
+    scanned.push_back(*std::move(log));
+  }
+  // Damaged logs come first: recovery ends what the sound logs name, and only the names say that the damage does not
+  // concern these shards. If the node ends in between, its next start knows them still.
+  out.logs.resize(scanned.size());
+  for (const bool damaged : {true, false}) {
+    for (uint32_t i = 0; i < scanned.size(); ++i) {
+      if (scanned[i].recovery == nullptr || scanned[i].recovery->damages().empty() == damaged) continue;
+      scanned[i].options.named_elsewhere = named;
+      auto log = recover_one(i, std::move(scanned[i]), engine, out);
+      if (!log.ok()) return log.status();
+      out.logs[i] = *std::move(log);
     }
   }
+  for (; out.logs.size() > options_.workers; out.logs.pop_back()) {
+    if (absl::Status closed = out.logs.back().log->close(); !closed.ok()) return closed;
+  }
+  return absl::OkStatus();
 }
 
-absl::StatusOr<OpenLog> NodeRecovery::recover_one(uint32_t number, const std::string& cluster_id, RocksdbEngine& engine,
-                                                  Recovered& out) {
+absl::StatusOr<NodeRecovery::ScannedLog> NodeRecovery::scan_one(uint32_t number, const std::string& cluster_id,
+                                                                const ShardViews& views) {
   const auto node = parse_uuid(options_.node_uuid);
   if (!node.ok()) return node.status();
   const auto cluster = parse_uuid(cluster_id);
@@ -92,7 +106,7 @@ absl::StatusOr<OpenLog> NodeRecovery::recover_one(uint32_t number, const std::st
   if (!device.ok()) return device.status();
   RecoveryOptions recovery{.log = options_.log_files,
                            .shards_dir = files::shards_dir(options_.data_dir),
-                           .made = made_databases(out.views, self())};
+                           .made = made_databases(views, self())};
   // The memory of the workers is not in use yet, so recovery may have it. It gets half, because segments behind the
   // chunk are read at the same time.
   recovery.chunk_bytes = std::min(recovery.chunk_bytes, options_.memory_bytes / 2);
@@ -107,7 +121,28 @@ absl::StatusOr<OpenLog> NodeRecovery::recover_one(uint32_t number, const std::st
     log(LogSeverity::kInfo, absl::StrCat("worker=", number, " ", line));
   };
   const TimeNs started = clock_.now_ns();
-  auto recovered = recover_log(**device, recovery, engine);
+  auto scanned = scan_log(**device, recovery);
+  if (!scanned.ok()) return scanned.status();
+  tell_findings(number, **scanned);
+  return ScannedLog{*std::move(device), std::move(recovery), *std::move(scanned), clock_.now_ns() - started};
+}
+
+void NodeRecovery::tell_findings(uint32_t number, const LogRecovery& recovery) const {
+  const LogTail& tail = recovery.tail();
+  if (tail.torn) {
+    log(LogSeverity::kInfo, absl::StrCat("worker=", number, " log ends torn file=", tail.path, " offset=", tail.offset,
+                                         " groups_cut=", tail.groups_cut));
+  }
+  for (const LogDamage& damage : recovery.damages()) {
+    log(LogSeverity::kError,
+        absl::StrCat("worker=", number, " log damaged file=", damage.path, " offset=", damage.offset));
+  }
+}
+
+absl::StatusOr<OpenLog> NodeRecovery::recover_one(uint32_t number, ScannedLog scanned, RocksdbEngine& engine,
+                                                  Recovered& out) {
+  const TimeNs started = clock_.now_ns() - scanned.took;
+  auto recovered = recover_log(*scanned.device, scanned.options, engine, std::move(scanned.recovery));
   if (!recovered.ok()) return recovered.status();
   log(LogSeverity::kInfo,
       absl::StrCat("log recovered worker=", number, " records=", recovered->records_replayed,
@@ -120,7 +155,7 @@ absl::StatusOr<OpenLog> NodeRecovery::recover_one(uint32_t number, const std::st
     log(LogSeverity::kError, absl::StrCat("shard is refused shard=", id.table_id, "-", id.shard, ": ", why.ToString()));
     out.refused[id] = why;
   }
-  return OpenLog{*std::move(device), std::move(recovered->log)};
+  return OpenLog{std::move(scanned.device), std::move(recovered->log)};
 }
 
 /// Recovers logs, copies and views. RESOURCE_EXHAUSTED: the disk has too little room even without the logs' spare

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "kvstore/node/unsynced_shards.h"
 #include "kvstore/node/view_file.h"
 #include "kvstore/peers/peer_identity.h"
+#include "kvstore/storage/recovery.h"
 #include "kvstore/worker/worker.h"
 #include "rpc/base/clock.h"
 
@@ -61,8 +63,16 @@ class NodeRecovery {
   [[nodiscard]] size_t give_up_all_spares();
   absl::StatusOr<Recovered> try_to_recover(const std::string& cluster_id, RocksdbEngine& engine, NodeCopies& copies);
   absl::Status recover_logs(const std::string& cluster_id, RocksdbEngine& engine, Recovered& out);
-  absl::StatusOr<OpenLog> recover_one(uint32_t number, const std::string& cluster_id, RocksdbEngine& engine,
-                                      Recovered& out);
+  /// A log that was read and is not recovered yet.
+  struct ScannedLog {
+    std::unique_ptr<Device> device;
+    RecoveryOptions options;
+    std::unique_ptr<LogRecovery> recovery;
+    TimeNs took = 0;
+  };
+  absl::StatusOr<ScannedLog> scan_one(uint32_t number, const std::string& cluster_id, const ShardViews& views);
+  void tell_findings(uint32_t number, const LogRecovery& recovery) const;
+  absl::StatusOr<OpenLog> recover_one(uint32_t number, ScannedLog scanned, RocksdbEngine& engine, Recovered& out);
   absl::Status read_unsynced(const ShardViews& views);
   absl::Status disown_damaged(const Recovered& recovered);
   [[nodiscard]] ReplicaId self() const { return {node_id_of(options_.node_uuid), state_.storage_incarnation}; }

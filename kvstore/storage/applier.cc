@@ -43,8 +43,8 @@ void Applier::Options::fit(size_t tier_bytes) {
 Applier::Applier(const Options& options, LogWriter& log, OnRound on_round)
     : options_(options),
       log_(log),
-      on_round_(std::move(on_round)),
-      ring_(2 * std::max(options.queue_max, kRecordItemsMax)) {
+      ring_(2 * std::max(options.queue_max, kRecordItemsMax)),
+      reports_(std::move(on_round)) {
   if (!options_.own_thread) return;
   thread_ = std::thread([this] {
     // The name is for people who look at top(1). If it cannot be set, nothing else changes.
@@ -193,14 +193,14 @@ bool Applier::step() {
   const bool makes_room = makes_room_.exchange(false, std::memory_order_acq_rel);
   hurries_.exchange(false, std::memory_order_acq_rel);
   const bool took = take_round();
-  give_reports();
+  reports_.give();
   const bool applied = apply_due();
   if (!took && !applied && !frees_log && !tries_again && !makes_room) return false;
   for (AppliedShard* shard : std::exchange(keeping_, {})) keep_in_round(*shard);
   for (AppliedShard* shard : std::exchange(closing_, {})) close_in_round(*shard);
   if (tries_again) try_held_up();
   if (makes_room) make_room();
-  give_reports();
+  reports_.give();
   if (frees_log) {
     for (AppliedShard* shard : attached_) flush_outside_of_round(*shard);
     tell_pinning();
@@ -208,10 +208,6 @@ bool Applier::step() {
     flush_pinning();
   }
   return true;
-}
-
-void Applier::give_reports() {
-  if (!reports_.empty()) on_round_(std::exchange(reports_, {}));
 }
 
 /// Takes queued items, as many as a round carries, and sorts them by shard. False: the queue was empty.
@@ -245,7 +241,7 @@ size_t Applier::take(Item& item) {
   }
   const auto* const order = std::get_if<Order>(&item.what);
   if (order != nullptr && *order == Order::kOpen) return 0;
-  Report& report = report_of(shard);
+  Report& report = reports_.of(shard);
   if (order != nullptr) {
     (*order == Order::kClose ? closing_ : keeping_).push_back(&shard);
     return 0;
@@ -299,7 +295,7 @@ bool Applier::apply_due() {
     any = true;
     // Many shards may be due together, and the worker waits for room: it hears of what was taken after each of them.
     take_round();
-    give_reports();
+    reports_.give();
   }
   if (is_all) written_count_ = all_due;
   for (const auto* orders : {&keeping_, &closing_}) {
@@ -308,30 +304,11 @@ bool Applier::apply_due() {
   return any;
 }
 
-Applier::Report& Applier::report_of(AppliedShard& shard) {
-  for (Report& report : reports_) {
-    if (report.shard == &shard) return report;
-  }
-  return reports_.emplace_back(state_of(shard));
-}
-
-Applier::Report Applier::state_of(AppliedShard& shard) {
-  return {
-      .shard = &shard, .applied_index = shard.db->applied_index(), .held_up = shard.held_up, .failure = shard.failure};
-}
-
-void Applier::tell(AppliedShard& shard) {
-  Report& report = report_of(shard);
-  report.applied_index = shard.db->applied_index();
-  report.held_up = shard.held_up;
-  report.failure = shard.failure;
-}
-
 void Applier::apply(AppliedShard& shard) {
   shard.written_count = taken_count_;
   // A batch that waits for room is tried now and then, not in each round, because it grows with each round.
   if (shard.held_up.ok()) write_batch(shard);
-  tell(shard);
+  reports_.tell(shard);
 }
 
 void Applier::write_batch(AppliedShard& shard) {
@@ -391,7 +368,7 @@ void Applier::keep_in_round(AppliedShard& shard) {
   const absl::Status flushed = shard.held_up.ok() ? flush(shard) : shard.held_up;
   if (is_passing(flushed)) return;  // try_held_up() tries again
   shard.keeping = false;
-  Report& report = report_of(shard);
+  Report& report = reports_.of(shard);
   report.failure = shard.failure;
   report.kept = flushed.ok();
 }
@@ -400,7 +377,7 @@ void Applier::close_in_round(AppliedShard& shard) {
   shard.closing = true;
   absl::Status flushed = shard.held_up.ok() ? end_life(shard) : shard.held_up;
   if (flushed.ok() && !mutant(Mutant::kCloseUnflushed)) flushed = flush(shard);
-  Report& report = report_of(shard);
+  Report& report = reports_.of(shard);
   if (is_passing(flushed)) {
     report.held_up = std::move(flushed);
     return is_held_up_.store(true, std::memory_order_relaxed);
@@ -418,7 +395,7 @@ void Applier::try_held_up() {
     shard->no_room = false;  // the next flush that is needed tries again
     if (!shard->held_up.ok()) {
       write_batch(*shard);
-      tell(*shard);
+      reports_.tell(*shard);
     }
     if (shard->keeping) keep_in_round(*shard);
     if (shard->closing) close_in_round(*shard);
@@ -468,21 +445,21 @@ void Applier::tell_pinning() {
           {.shard = shard, .applied_index = applied, .held_up = shard->held_up, .pinned_index = pin.index});
     }
   }
-  if (!reports.empty()) on_round_(std::move(reports));
+  if (!reports.empty()) reports_.give_alone(std::move(reports));
 }
 
 /// Outside of a round: the batch, though nothing has asked for it.
 void Applier::write_waiting(AppliedShard& shard) {
   if (shard.batch.empty() || !shard.held_up.ok()) return;
   apply(shard);
-  give_reports();
+  reports_.give();
 }
 
 void Applier::flush_outside_of_round(AppliedShard& shard) {
   write_waiting(shard);
   if (!shard.failure.ok() || shard.no_room || shard.flushed_index == shard.db->applied_index()) return;
   static_cast<void>(flush(shard));
-  if (!shard.failure.ok()) on_round_({state_of(shard)});
+  if (!shard.failure.ok()) reports_.give_alone({RoundReports::state_of(shard)});
 }
 
 }  // namespace skua::kv

@@ -35,7 +35,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,6 +46,7 @@
 #include "kvstore/log/log_writer.h"
 #include "kvstore/storage/batch_memory.h"
 #include "kvstore/storage/completion_rows.h"
+#include "kvstore/storage/round_reports.h"
 #include "kvstore/storage/shard_db.h"
 #include "rpc/base/mpsc_ring.h"
 #include "rpc/base/wake_up.h"
@@ -71,16 +71,17 @@ struct AppliedShard {
   std::string closed_row{};            ///< shard_life.h: the row that close() writes last; empty: none
   std::atomic<bool> lacks_one{false};  ///< true: an answered write is never added; closed_row is not written
 
-  /// The effects among so many items, of all that there ever were, are to be written now. The worker writes it.
+  /// Position in the stream of all items ever queued. The shard's effects before this position are to be written now.
+  /// The worker sets it.
   std::atomic<uint64_t> due_count{0};
 
   // The members of the applier's thread.
   std::vector<AppliedEffect> batch{};
   size_t last_batch_effects = 0;
   size_t batch_bytes = 0;
-  uint64_t first_count = 0;        // items before the batch's first, of all that there ever were
-  uint64_t first_bytes = 0;        // of these items
-  uint64_t written_count = 0;      // what due_count asked for is done up to here
+  uint64_t first_count = 0;        // position of the batch's first item in the stream of all items ever queued
+  uint64_t first_bytes = 0;        // of all effects before that item
+  uint64_t written_count = 0;      // the shard's effects before this position were written
   AppliedCompletion completion{};  // of the record that is being taken; client id 0: none
   absl::Status failure{};
   uint64_t flushed_index = 0;  // the log was told that the shard is durable up to here
@@ -110,22 +111,10 @@ class Applier {
     void fit(size_t tier_bytes);
   };
 
-  /// What the applier reports of a shard.
-  struct Report {
-    AppliedShard* shard = nullptr;
-    size_t effects = 0;          ///< effects and completions that were taken from the queue
-    uint64_t applied_index = 0;  ///< the database has everything up to this index
-    absl::Status held_up{};      ///< not OK: why the database does not have more yet
-    absl::Status failure{};      ///< not OK: why the database gets nothing more
-    /// Not 0: the log needs room, and this record of the shard, which the database does not have, pins its oldest
-    /// segment.
-    uint64_t pinned_index = 0;
-    bool kept = false;    ///< what was added before keep() is durable
-    bool closed = false;  ///< the last report of this shard
-  };
+  using Report = ApplierReport;
   /// Takes the reports of a round, and reports between rounds (pinned_index, a flush that failed). Called on the
   /// applier's thread. Must not block for long.
-  using OnRound = std::function<void(std::vector<Report>)>;
+  using OnRound = RoundReports::Give;
 
   struct Counters {
     uint64_t effects = 0;
@@ -205,7 +194,6 @@ class Applier {
   void announce();
   bool take_round();
   size_t take(Item& item);
-  void give_reports();
   bool apply_due();
   [[nodiscard]] bool is_due(const AppliedShard& shard) const;
   void apply(AppliedShard& shard);
@@ -215,18 +203,14 @@ class Applier {
   void close_in_round(AppliedShard& shard);
   void keep_in_round(AppliedShard& shard);
   void try_held_up();
-  void tell(AppliedShard& shard);
   void flush_pinning();
   void tell_pinning();
   void write_waiting(AppliedShard& shard);
   void flush_outside_of_round(AppliedShard& shard);
   void make_room();
-  Report& report_of(AppliedShard& shard);
-  [[nodiscard]] static Report state_of(AppliedShard& shard);
 
   const Options options_;
   LogWriter& log_;
-  const OnRound on_round_;
   MpscRing<Item> ring_;
   WakeUp wake_up_;
   std::atomic<bool> stopping_{false};
@@ -236,22 +220,23 @@ class Applier {
   std::atomic<bool> is_short_of_room_{false};
   std::atomic<bool> is_held_up_{false};
   std::atomic<bool> hurries_{false};
-  // Of all items that there ever were, so many are to be taken now; and the effects among so many are to be written.
+  // Positions in the stream of all items ever queued. Items before the first position are to be taken now; the effects
+  // of all shards before the second position are to be written now.
   std::atomic<uint64_t> due_count_{0};
   std::atomic<uint64_t> all_due_count_{0};
 
   // Used by the worker.
-  uint64_t pushed_count_ = 0;  // items that there ever were
+  uint64_t pushed_count_ = 0;  // items ever queued
   size_t queued_ = 0;
   size_t unannounced_ = 0;
   size_t unannounced_bytes_ = 0;
 
   // Used by the applier's thread.
-  uint64_t taken_count_ = 0;    // items, of all that there ever were
-  uint64_t written_count_ = 0;  // what all_due_count_ asked for is done up to here
-  uint64_t taken_bytes_ = 0;    // of the effects among them
+  uint64_t taken_count_ = 0;    // items ever taken
+  uint64_t written_count_ = 0;  // the effects of all shards before this position were written
+  uint64_t taken_bytes_ = 0;    // of the effects among the items ever taken
   std::vector<AppliedShard*> attached_;
-  std::vector<Report> reports_;
+  RoundReports reports_;
   std::vector<AppliedShard*> closing_;
   std::vector<AppliedShard*> keeping_;
   BatchMemory batch_memory_;

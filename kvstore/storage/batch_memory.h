@@ -18,7 +18,7 @@ namespace skua::kv {
 /// Thread: one.
 class BatchMemory {
  public:
-  /// Memory for so many effects is little: a batch keeps it.
+  /// A batch keeps memory for up to this many effects; larger memory goes to the spares.
   static constexpr size_t kSmallEffects = 4096;
   static constexpr size_t kSpareMax = 2;
 

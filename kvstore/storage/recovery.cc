@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -22,33 +23,13 @@ namespace {
 constexpr unsigned kThreadsMax = 8;
 constexpr uint64_t kProgressBytes = uint64_t{512} << 20;
 
-struct ShardState {
-  LogShard log_shard = 0;
-  std::unique_ptr<ShardDb> db;  // null: missing, or refused
-  absl::Status refused{};
-  uint64_t last_index = 0;   // of the last record that the database has, or that was taken
-  uint64_t replay_from = 0;  // the log's records above this index
-  EffectBatch batch;         // its effects are views into held_
-  ReplicaTail tail;          // for a replicated shard
-};
+/// Above every index, and far from an overflow.
+constexpr uint64_t kUnknown = uint64_t{1} << 62;
 
-class Recovery {
+/// Tells how far long work is.
+class Teller {
  public:
-  Recovery(Device& device, const RecoveryOptions& options, RocksdbEngine& engine)
-      : device_(device), options_(options), engine_(engine) {}
-
-  absl::StatusOr<RecoveredLog> run() {
-    auto scanned = LogRecovery::scan(device_, options_.log.identity, [this](const LogProgress& p) { tell("read", p); });
-    if (!scanned.ok()) return scanned.status();
-    recovery_ = *std::move(scanned);
-    tell_findings();
-    for (const ShardPosition& position : recovery_->shards()) open(position.shard);
-    if (absl::Status replayed = replay(); !replayed.ok()) return replayed;
-    side_by_side([](ShardState& shard) { finish(shard); });
-    return reopen();
-  }
-
- private:
+  explicit Teller(const RecoveryOptions& options) : options_(options) {}
   void tell(const std::string& line) const {
     if (options_.tell) options_.tell(line);
   }
@@ -59,14 +40,48 @@ class Recovery {
     tell(absl::StrCat("log ", what, " ", progress.bytes_done >> 20, " of ", progress.bytes_total >> 20, " MiB"));
   }
 
-  void tell_findings() const {
-    const LogTail& tail = recovery_->tail();
-    if (tail.torn) {
-      tell(absl::StrCat("log ends torn file=", tail.path, " offset=", tail.offset, " groups_cut=", tail.groups_cut));
+ private:
+  const RecoveryOptions& options_;
+  uint64_t told_bytes_ = 0;
+};
+
+struct ShardState {
+  LogShard log_shard = 0;
+  std::unique_ptr<ShardDb> db;  // null: missing, or refused
+  absl::Status refused{};
+  uint64_t last_index = 0;   // of the last record that the database has, or that was taken
+  uint64_t replay_from = 0;  // the log's records above this index
+  uint64_t held = kUnknown;  // the database has, or may have, records up to this index
+  EffectBatch batch;         // its effects are views into held_
+  ReplicaTail tail;          // for a replicated shard
+};
+
+class Recovery {
+ public:
+  Recovery(Device& device, const RecoveryOptions& options, RocksdbEngine& engine, std::unique_ptr<LogRecovery> scanned)
+      : device_(device), options_(options), engine_(engine), teller_(options), recovery_(std::move(scanned)) {}
+
+  absl::StatusOr<RecoveredLog> run() {
+    for (const ShardPosition& position : recovery_->shards()) open(position.shard);
+    if (absl::Status looked = open_unnamed(); !looked.ok()) return looked;
+    if (absl::Status replayed = replay(); !replayed.ok()) return replayed;
+    side_by_side([](ShardState& shard) { finish(shard); });
+    return reopen();
+  }
+
+ private:
+  /// Opens the databases of shards that the damage may have concerned though the log does not name them. They will be
+  /// refused, whatever the databases have.
+  absl::Status open_unnamed() {
+    if (recovery_->damages().empty()) return absl::OkStatus();
+    const auto on_disk = engine_.list_shards(options_.shards_dir);
+    if (!on_disk.ok()) return on_disk.status();
+    std::set<ShardId> named = options_.named_elsewhere;
+    for (const auto& shard : shards_) named.insert(shard_id_of(shard->log_shard));
+    for (const ShardId id : *on_disk) {
+      if (!named.contains(id) && recovery_->may_lack_newest(log_shard_of(id))) open(log_shard_of(id));
     }
-    for (const LogDamage& damage : recovery_->damages()) {
-      tell(absl::StrCat("log damaged file=", damage.path, " offset=", damage.offset));
-    }
+    return absl::OkStatus();
   }
 
   void open(LogShard log_shard) {
@@ -83,13 +98,15 @@ class Recovery {
       return files::missing_database(options_.shards_dir, id);
     }
     if (absl::IsNotFound(db.status())) {
-      tell(absl::StrCat("log has records of shard ", id.table_id, "-", id.shard, ", which has no data here: dropped"));
+      teller_.tell(
+          absl::StrCat("log has records of shard ", id.table_id, "-", id.shard, ", which has no data here: dropped"));
       return absl::OkStatus();
     }
     if (!db.ok()) return db.status();
     shard.replay_from = shard.last_index = (*db)->applied_index();
     const std::vector<InternalRow> rows = (*db)->take_internal_rows();
     if (absl::Status loaded = shard.tail.load(rows, shard.last_index); !loaded.ok()) return loaded;
+    shard.held = std::max(shard.last_index, shard.tail.last_index());
     // The log need not have the records of entries that are in rows: it may begin behind these entries, or, after a
     // truncation, among them. So rows may stand in for records of the log, but not if the log is damaged there: the
     // missing records may have replaced some of the rows.
@@ -113,7 +130,7 @@ class Recovery {
     if (applied.empty()) return absl::OkStatus();
     absl::Status status = recovery_->replay(
         applied, [this](const RecordView& record) { take(record); },
-        [this](const LogProgress& progress) { tell("replayed", progress); },
+        [this](const LogProgress& progress) { teller_.tell("replayed", progress); },
         [this](SegmentBytes segment) { hold(std::move(segment)); });
     apply_chunk();
     return status;
@@ -198,17 +215,34 @@ class Recovery {
         out.refused[shard_id_of(shard->log_shard)] = shard->refused;
       }
     }
+    if (absl::Status noted = note_doubts(*out.log); !noted.ok()) return noted;
     // Recycle before the ends are written, because the ends take a segment: on a full disk the recycled segments may be
     // the only ones.
     if (absl::Status recycled = recycle(*out.log); !recycled.ok()) return recycled;
+    if (absl::Status begun = get_behind_damage(*out.log); !begun.ok()) return begun;
     if (absl::Status ended = end_whole_shards(*out.log); !ended.ok()) return ended;
     if (absl::Status recycled = recycle(*out.log); !recycled.ok()) return recycled;
     return out;
   }
 
-  static absl::Status recycle(Log& log) {
-    const absl::Status recycled = log.recycle();
-    return absl::IsResourceExhausted(recycled) ? absl::OkStatus() : recycled;
+  /// Later starts refuse, too, what may lack records, also when the damage cannot be seen any more.
+  absl::Status note_doubts(Log& log) const {
+    for (const auto& shard : shards_) {
+      if (shard->refused.ok() || !recovery_->may_lack_newest(shard->log_shard)) continue;
+      if (absl::Status noted = log.leave_gap(shard->log_shard, shard->held); !noted.ok()) return noted;
+    }
+    return absl::OkStatus();
+  }
+
+  /// A header behind the damage names each shard that the damage may have concerned. So the next start does not suspect
+  /// the others, which write nothing more to this log perhaps.
+  absl::Status get_behind_damage(Log& log) const {
+    return recovery_->ends_sound() ? absl::OkStatus() : later_if_no_room(log.begin_segment());
+  }
+
+  static absl::Status recycle(Log& log) { return later_if_no_room(log.recycle()); }
+  static absl::Status later_if_no_room(absl::Status status) {
+    return absl::IsResourceExhausted(status) ? absl::OkStatus() : status;
   }
 
   /// Ends the shards that are whole in the log. If the log has no room for that, their records stay: the log needs
@@ -220,27 +254,39 @@ class Recovery {
     }
     const auto committed = log.commit();
     if (!absl::IsResourceExhausted(committed.status())) return committed.status();
-    tell(absl::StrCat("log has no room for a segment; writes are refused until there is: ",
-                      committed.status().message()));
+    teller_.tell(absl::StrCat("log has no room for a segment; writes are refused until there is: ",
+                              committed.status().message()));
     return absl::OkStatus();
   }
 
   Device& device_;
   const RecoveryOptions& options_;
   RocksdbEngine& engine_;
-  std::unique_ptr<LogRecovery> recovery_;
+  Teller teller_;
+  const std::unique_ptr<LogRecovery> recovery_;
   std::vector<std::unique_ptr<ShardState>> shards_;
   absl::flat_hash_map<LogShard, ShardState*> by_log_shard_;
   std::vector<SegmentBytes> held_;
   size_t held_bytes_ = 0;
   uint64_t records_ = 0;
-  uint64_t told_bytes_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<RecoveredLog> recover_log(Device& device, const RecoveryOptions& options, RocksdbEngine& engine) {
-  return Recovery(device, options, engine).run();
+absl::StatusOr<std::unique_ptr<LogRecovery>> scan_log(Device& device, const RecoveryOptions& options) {
+  Teller teller(options);
+  return LogRecovery::scan(device, options.log.identity,
+                           [&teller](const LogProgress& progress) { teller.tell("read", progress); });
+}
+
+absl::StatusOr<RecoveredLog> recover_log(Device& device, const RecoveryOptions& options, RocksdbEngine& engine,
+                                         std::unique_ptr<LogRecovery> scanned) {
+  if (scanned == nullptr) {
+    auto read = scan_log(device, options);
+    if (!read.ok()) return read.status();
+    scanned = *std::move(read);
+  }
+  return Recovery(device, options, engine, std::move(scanned)).run();
 }
 
 absl::StatusOr<size_t> give_up_spares(Device& device) {

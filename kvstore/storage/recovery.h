@@ -1,9 +1,12 @@
 // Empties a worker's log into the databases when the node starts, before any shard is served.
 //
-//    LogRecovery::scan --> per shard: open its database, is anything missing?  --> replay what is above its applied
-//                                |                                                 index in chunks, sorted by key
-//                                +--> refused: the shard is not served             flush, close
+//    scan_log --> per shard: open its database, is anything missing?  --> replay what is above its applied index in
+//                                |                                        chunks, sorted by key; flush, close
+//                                +--> refused: the shard is not served
 //    Log::open --> every shard that is whole is ended in the log --> its segments are spares again
+//
+// Damage may have taken the start of a shard that the log does not name. So if a log is damaged, the databases that no
+// log names are looked at, too.
 //
 // Afterwards the log holds records of refused shards only, so the other shards may go to any worker. Recovery may be
 // repeated: a crash in the middle leaves the log as it was, and an effect that is applied twice has the same result as
@@ -23,6 +26,7 @@
 #include "kvstore/completions/completions.h"
 #include "kvstore/log/device.h"
 #include "kvstore/log/log.h"
+#include "kvstore/log/log_recovery.h"
 #include "kvstore/storage/rocksdb_engine.h"
 
 namespace skua::kv {
@@ -39,6 +43,8 @@ struct RecoveryOptions {
   LogOptions log;
   std::string shards_dir;
   std::set<ShardId> made{};  ///< shards whose databases the node has made, and has not removed on purpose
+  /// Shards that other logs of the node name. Damage to this log concerns them only if this log names them, too.
+  std::set<ShardId> named_elsewhere{};
   /// Bytes of the log that are gathered in memory before their records are applied. Each time costs several syncs per
   /// shard.
   size_t chunk_bytes = size_t{256} << 20;
@@ -55,9 +61,15 @@ struct RecoveredLog {
   uint64_t records_replayed = 0;
 };
 
-/// Recovers the log on `device`. Waits for the disk. Errors: those of LogRecovery::scan() and Log::open().
+/// Reads and checks the log on `device`. Waits for the disk. Errors: those of LogRecovery::scan().
+[[nodiscard]] absl::StatusOr<std::unique_ptr<LogRecovery>> scan_log(Device& device, const RecoveryOptions& options);
+
+/// Recovers the log on `device`, of which `scanned` is what scan_log() has read; null: reads it first. Waits for the
+/// disk. Errors: those of scan_log() and Log::open(); FAILED_PRECONDITION: the log is damaged, and may have held more
+/// shards than a log can note.
 [[nodiscard]] absl::StatusOr<RecoveredLog> recover_log(Device& device, const RecoveryOptions& options,
-                                                       RocksdbEngine& engine);
+                                                       RocksdbEngine& engine,
+                                                       std::unique_ptr<LogRecovery> scanned = nullptr);
 
 /// Removes the log's spare files, to make room for a recovery on a full disk. No log may be open on the device. The log
 /// that is opened next makes new spare files when there is room. Returns how many files were removed.

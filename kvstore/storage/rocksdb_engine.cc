@@ -195,8 +195,8 @@ class Engine final : public RocksdbEngine {
     db_options_.memtable_prefix_bloom_size_ratio = 0.02;
     db_options_.arena_block_size = kMemtableBlockBytes;
     db_options_.memtable_whole_key_filtering = true;
-    // The applier's batches are in the order of the keys. With the hint, the skip list looks for a key from the place of
-    // the key before, and goes up only as far as it must. Without, it starts at the top for nearly every key.
+    // The applier's batches are in the order of the keys. With the hint, the skip list looks for a key from the place
+    // of the key before, and goes up only as far as it must. Without, it starts at the top for nearly every key.
     db_options_.memtable_insert_with_hint_prefix_extractor = std::make_shared<OnePrefix>();
   }
 

@@ -132,6 +132,64 @@ TEST(LogRecovery, Status_TheLogBeginsAfterWhatWasApplied) {
   EXPECT_TRUE(absl::IsDataLoss(recovery->status({kA, 49})));
 }
 
+TEST(LogRecovery, Status_WhatMayBeMissingStaysSoUntilTheShardIsStartedAnew) {
+  sim::SimDevice device(1, uint64_t{1} << 20);
+  write_three(device, true);
+  device.flip_bit(segment_name(1), kGroup3 + 100, 3);
+  ASSERT_TRUE(absl::IsDataLoss(scan(device)->status({kB, 0})));
+  auto log = open_log(device, small_options());
+  ASSERT_TRUE(append(*log, kA, 3, "a3").ok());
+  ASSERT_TRUE(log->commit().ok());
+  EXPECT_TRUE(absl::IsDataLoss(scan(device)->status({kB, 0}))) << "the next segment's header proves nothing";
+  log->set_durable(kA, 3);
+  ASSERT_TRUE(log->recycle().ok());
+  ASSERT_TRUE(scan(device)->damages().empty());
+  EXPECT_TRUE(absl::IsDataLoss(scan(device)->status({kB, 0})));
+  log = open_log(device, small_options());
+  ASSERT_TRUE(append(*log, kA, 4, "a4").ok());
+  ASSERT_TRUE(log->commit().ok());
+  EXPECT_TRUE(absl::IsDataLoss(scan(device)->status({kB, 0})));
+  EXPECT_TRUE(scan(device)->status({kA, 3}).ok());
+  ASSERT_TRUE(log->start_shard(kB, 5, 2, 0).ok());
+  ASSERT_TRUE(log->commit().ok());
+  EXPECT_TRUE(scan(device)->status({kB, 5}).ok());
+}
+
+TEST(LogRecovery, Status_DamageMayHaveTakenTheStartOfAShardThatTheLogDoesNotName) {
+  sim::SimDevice device(1, uint64_t{1} << 20);
+  auto log = open_log(device, small_options());
+  for (const LogShard shard : {kA, kB}) {
+    ASSERT_TRUE(log->start_shard(shard, 0, 1, 0).ok());
+    ASSERT_TRUE(log->commit().ok());
+  }
+  device.flip_bit(segment_name(1), kPageBytes + 70, 3);
+  EXPECT_TRUE(absl::IsDataLoss(scan(device)->status({kA, 7})));
+  EXPECT_TRUE(scan(device)->status({kB, 0}).ok());
+  EXPECT_FALSE(scan(device)->ends_sound());
+  ASSERT_TRUE(log->end_shard(kA, 0).ok());
+  ASSERT_TRUE(log->commit().ok());
+  EXPECT_TRUE(scan(device)->status({kA, 7}).ok()) << "it left behind the damage";
+}
+
+TEST(LogRecovery, Status_TheHeaderBehindTheDamageRemembersTheShardsThatItMayHaveTaken) {
+  sim::SimDevice device(1, uint64_t{1} << 20);
+  write_three(device, false);
+  device.flip_bit(segment_name(1), 60, 3);
+  {
+    auto recovery = scan(device);
+    EXPECT_TRUE(absl::IsDataLoss(recovery->status({kA, 7})));
+    EXPECT_TRUE(absl::IsDataLoss(recovery->status({kB, 0})));
+    auto log = Log::open(device, small_options(), *recovery).value();
+    ASSERT_TRUE(log->leave_gap(kA, 7).ok());
+    ASSERT_TRUE(log->begin_segment().ok());
+    ASSERT_TRUE(log->recycle().ok());
+  }
+  auto recovery = scan(device);
+  EXPECT_TRUE(recovery->ends_sound());
+  EXPECT_TRUE(absl::IsDataLoss(recovery->status({kA, 7})));
+  EXPECT_TRUE(recovery->status({kB, 0}).ok());
+}
+
 TEST(LogRecovery, Scan_MissingSegmentIsDamage) {
   sim::SimDevice device(1, uint64_t{1} << 20);
   {

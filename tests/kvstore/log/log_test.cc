@@ -16,6 +16,7 @@ using ::testing::HasSubstr;
 using testing::header_of;
 using ::testing::IsEmpty;
 using testing::next_index;
+using ::testing::Not;
 using testing::open_log;
 using testing::replayed;
 using testing::scan;
@@ -160,6 +161,20 @@ TEST_F(LogTest, Commit_WindowIsALimitOfItsOwn) {
   EXPECT_TRUE(absl::IsResourceExhausted(refused));
   EXPECT_THAT(std::string(refused.message()), HasSubstr("segments_max"));
   EXPECT_EQ(log_->counters().segments_in_use, options_.segments_max);
+}
+
+TEST_F(LogTest, Commit_TheRefusalNamesAShardThatKeepsTheLogSinceItWasOpened) {
+  open();
+  const LogShard refused_one = LogShard{7} << 32 | 3;
+  start(refused_one);
+  ASSERT_TRUE(write(refused_one, 1).ok());
+  open();
+  start(kA);
+  uint64_t index = 1;
+  EXPECT_THAT(std::string(fill(kA, index).message()), HasSubstr("is kept for shard 7-3,"));
+  log_->set_durable(refused_one, 1);
+  log_->set_durable(kA, 1);
+  EXPECT_THAT(std::string(fill(kA, index).message()), Not(HasSubstr("is kept for")));
 }
 
 TEST_F(LogTest, Recycle_OnlyWhatIsDurableElsewhereAndAnIdleShardPinsNothing) {

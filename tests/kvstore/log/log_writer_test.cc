@@ -190,6 +190,22 @@ TEST_F(LogWriterTest, Failure_EveryRecordAndHealthTell) {
   EXPECT_EQ(outcomes_.all()[2].outcome, writer_->health());
 }
 
+TEST_F(LogWriterTest, End_GivesBackTheSegmentsThatTheShardAloneKept) {
+  start({.own_thread = false});
+  ASSERT_TRUE(writer_->submit(start_of(1)).ok());
+  const std::string large(4000, 'x');
+  for (uint64_t index = 1; writer_->counters().segments_in_use < 3; ++index) {
+    ASSERT_TRUE(writer_->submit(submission(1, index, large)).ok());
+    while (writer_->step()) continue;
+  }
+  LogSubmission end;
+  end.header = {.shard = 1, .kind = RecordKind::kShardEnd};
+  ASSERT_TRUE(writer_->submit(end).ok());
+  while (writer_->step()) continue;
+  EXPECT_EQ(writer_->counters().segments_in_use, 1U);
+  EXPECT_THAT(writer_->pins(), IsEmpty());
+}
+
 TEST_F(LogWriterTest, Sync_ItsEndIsToldWithoutRecords) {
   start();
   ASSERT_TRUE(writer_->submit(start_of(1)).ok());
@@ -200,6 +216,27 @@ TEST_F(LogWriterTest, Sync_ItsEndIsToldWithoutRecords) {
   writer_->sync();
   outcomes_.wait_for(3);
   EXPECT_THAT(outcomes_.between_groups(), ElementsAre(absl::OkStatus()));
+}
+
+TEST_F(LogWriterTest, Sync_ItsEndIsToldWithAGroupThatHasNoRoom) {
+  start({.own_thread = false});
+  ASSERT_TRUE(writer_->submit(start_of(1)).ok());
+  const std::string large(4000, 'x');
+  LogSubmission unsynced = submission(1, 0, large);
+  unsynced.header.durability = Durability::kFlush;
+  do {
+    ++unsynced.header.index;
+    ASSERT_TRUE(writer_->submit(unsynced).ok());
+    while (writer_->step()) continue;
+  } while (outcomes_.all().back().outcome.ok());
+  ASSERT_THAT(outcomes_.between_groups(), IsEmpty());
+  const uint64_t syncs = writer_->counters().syncs;
+  writer_->sync();
+  ASSERT_TRUE(writer_->submit(unsynced).ok());
+  while (writer_->step()) continue;
+  EXPECT_TRUE(absl::IsResourceExhausted(outcomes_.all().back().outcome));
+  EXPECT_THAT(outcomes_.between_groups(), ElementsAre(absl::OkStatus()));
+  EXPECT_EQ(writer_->counters().syncs, syncs + 1);
 }
 
 // Nobody submits a record afterwards that would tell of the failure.

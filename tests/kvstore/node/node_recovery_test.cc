@@ -5,7 +5,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,9 +22,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::TemporaryDirectory;
 
 constexpr ShardId kShard = {7, 1};
+constexpr ShardId kOther = {7, 2};
 constexpr char kClusterOfNode[] = "11111111-1111-4111-8111-111111111111";
 constexpr char kNode[] = "01020304-0506-4708-890a-0b0c0d0e0f10";
 
@@ -32,7 +36,9 @@ class NodeRecoveryTest : public ::testing::Test {
   NodeRecoveryTest() {
     options_.data_dir = directory_.path();
     options_.node_uuid = kNode;
-    options_.log = [this](LogSeverity, const std::string& line) { lines_ += line + "\n"; };
+    options_.log = [this](LogSeverity severity, const std::string& line) {
+      lines_ += (severity == LogSeverity::kError ? "error: " : "") + line + "\n";
+    };
   }
 
   [[nodiscard]] std::string shards() const { return files::shards_dir(options_.data_dir); }
@@ -65,6 +71,53 @@ class NodeRecoveryTest : public ::testing::Test {
     const ByteSpan piece = as_byte_span(payload);
     ASSERT_TRUE(log.append({.shard = number, .index = 1, .epoch = 1}, {&piece, 1}).ok());
     ASSERT_TRUE(log.commit().ok());
+  }
+
+  struct Placed {
+    ShardId id;
+    uint32_t worker = 0;
+  };
+  /// Each shard has a database, and a start in its worker's log, in a group of its own.
+  void start_shards(std::initializer_list<Placed> placed) {
+    Start start(*this);
+    absl::StatusOr<Recovered> recovered = recover(start);
+    ASSERT_TRUE(recovered.ok()) << recovered.status();
+    for (const auto& [id, worker] : placed) {
+      ASSERT_TRUE(engine_->open_db(shards(), id).ok());
+      Log& log = *recovered->logs.at(worker).log;
+      ASSERT_TRUE(log.start_shard(log_shard_of(id), 0, 1, 0).ok());
+      ASSERT_TRUE(log.commit().ok());
+    }
+  }
+  /// This node and another one are the members.
+  void write_view_of(ShardId id) {
+    View view;
+    view.epoch = 1;
+    view.primary = node_id_of(kNode);
+    view.members = {{node_id_of(kNode), 1}, {node_id_of(kNode) + 1, 1}};
+    ASSERT_TRUE(write_views(files_, {{id, view}}).ok());
+  }
+  /// In the first segment of worker 0's log.
+  void flip_byte(uint64_t offset) const {
+    std::fstream file(log_dir(0) + "/" + segment_name(1), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(offset));
+    const auto byte = static_cast<char>(file.get() ^ 1);
+    file.seekp(static_cast<std::streamoff>(offset));
+    ASSERT_TRUE(file.put(byte).good());
+  }
+  /// The shards that a start refuses.
+  std::set<ShardId> refused_at_start() {
+    lines_.clear();
+    Start start(*this);
+    const absl::StatusOr<Recovered> recovered = recover(start);
+    EXPECT_TRUE(recovered.ok()) << recovered.status();
+    std::set<ShardId> refused;
+    if (!recovered.ok()) return refused;
+    for (const auto& [id, why] : recovered->refused) {
+      EXPECT_TRUE(absl::IsDataLoss(why)) << why;
+      refused.insert(id);
+    }
+    return refused;
   }
 
   TemporaryDirectory directory_;
@@ -192,11 +245,7 @@ TEST_F(NodeRecoveryTest, ADamagedReplicaIsRefusedAndTheNodeLearnsAgain) {
     ASSERT_TRUE(engine_->open_db(shards(), kShard).ok());
   }
   std::ofstream(shards() + "/" + files::shard_name(kShard) + "/CURRENT") << "no manifest";
-  View view;
-  view.epoch = 1;
-  view.primary = node_id_of(kNode);
-  view.members = {{node_id_of(kNode), 1}, {node_id_of(kNode) + 1, 1}};
-  ASSERT_TRUE(write_views(files_, {{kShard, view}}).ok());
+  write_view_of(kShard);
   Start start(*this);
   const absl::StatusOr<Recovered> recovered = recover(start);
   ASSERT_TRUE(recovered.ok()) << recovered.status();
@@ -204,6 +253,35 @@ TEST_F(NodeRecoveryTest, ADamagedReplicaIsRefusedAndTheNodeLearnsAgain) {
   EXPECT_EQ(recovered->views.size(), 1u);
   EXPECT_EQ(start.recovery.state().storage_incarnation, 2u);
   EXPECT_EQ(read_state(files_)->storage_incarnation, 2u);
+}
+
+/// Each shard's start was in the log that the damage has made unreadable.
+TEST_F(NodeRecoveryTest, ADamagedHeaderRefusesTheShardsThatNoLogNames) {
+  start_shards({{kShard}});
+  write_view_of(kShard);
+  flip_byte(60);
+  EXPECT_EQ(refused_at_start(), std::set<ShardId>{kShard}) << lines_;
+  EXPECT_THAT(lines_, HasSubstr("error: worker=0 log damaged file="));
+  EXPECT_EQ(read_state(files_)->storage_incarnation, 2u);
+  EXPECT_EQ(refused_at_start(), std::set<ShardId>{kShard}) << "the damage is gone, the doubt is not";
+  EXPECT_THAT(lines_, Not(HasSubstr("log damaged")));
+}
+
+TEST_F(NodeRecoveryTest, DamageToTheGroupOfItsStartRefusesAShard) {
+  start_shards({{kShard}, {kOther}});
+  write_view_of(kShard);
+  flip_byte(kPageBytes + kGroupHeaderBytes + 8);
+  EXPECT_EQ(refused_at_start(), std::set<ShardId>{kShard}) << lines_;
+  EXPECT_EQ(read_state(files_)->storage_incarnation, 2u);
+  EXPECT_EQ(refused_at_start(), std::set<ShardId>{kShard});
+}
+
+TEST_F(NodeRecoveryTest, DamageToALogDoesNotConcernAShardOfAnotherLog) {
+  options_.workers = 2;
+  start_shards({{kShard, 0}, {kOther, 1}});
+  flip_byte(60);
+  EXPECT_EQ(refused_at_start(), (std::set<ShardId>{kShard})) << lines_;
+  EXPECT_EQ(refused_at_start(), (std::set<ShardId>{kShard})) << "no log names the other shard any more";
 }
 
 }  // namespace
