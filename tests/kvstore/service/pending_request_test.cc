@@ -30,7 +30,7 @@ class MultiGetPageTest : public ::testing::Test {
   std::vector<KvStatus> read(std::string_view keys) {
     std::string encoded;
     for (const char key : keys) encoded.append({1, 0, key});
-    page_.in_memory.clear();
+    page_.release();
     page_.in_memory.resize(keys.size());
     EXPECT_TRUE(page_.read_missing(*db_, StringList(as_byte_span(encoded), keys.size())).ok());
     page_.build(0);
