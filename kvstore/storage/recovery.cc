@@ -241,7 +241,7 @@ class Recovery {
   }
 
   static absl::Status recycle(Log& log) { return later_if_no_room(log.recycle()); }
-  static absl::Status later_if_no_room(absl::Status status) {
+  static absl::Status later_if_no_room(const absl::Status& status) {
     return absl::IsResourceExhausted(status) ? absl::OkStatus() : status;
   }
 
