@@ -20,7 +20,6 @@ namespace {
 using testing::Answer;
 using testing::encoded_get;
 using testing::encoded_multi_get;
-using testing::encoded_put;
 using testing::ServerWorld;
 
 constexpr ShardId kShard{3, 1};
