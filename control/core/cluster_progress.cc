@@ -24,7 +24,8 @@ uint32_t count_shards(TableId table, const ClusterState& state, const Predicate&
   return count;
 }
 
-/// Whether the shard has a backup that could lead if it is alive, which this process, having just started, does not know.
+/// Whether the shard has a backup of which this process, having just started, does not know whether it is alive, and
+/// which could lead if it is.
 bool awaits_member(const ViewContext& context, const ShardRecord& record) {
   return primary_works(context, record) && std::ranges::any_of(record.backups, [&](const Replica& backup) {
            const std::string& uuid = backup.node_uuid;

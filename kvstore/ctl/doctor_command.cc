@@ -49,8 +49,8 @@ int report(const std::vector<Finding>& findings, bool json) {
   return failed ? app::kExitFailure : app::kExitOk;
 }
 
-/// Enters the programs into the plan, or why they are not known. Nothing if no control plane answers at once: the doctor
-/// is for this machine.
+/// Enters the programs into the plan, or why they are not known. Nothing if no control plane answers at once: the
+/// doctor is for this machine.
 void ask_cluster(const Globals& globals, SecurityPlan& plan) {
   constexpr DurationNs kPatienceNs = 300 * kMillisecond;
   const absl::StatusOr<control::CredentialsPtr> credentials = control::Credentials::load(globals.credential_files);

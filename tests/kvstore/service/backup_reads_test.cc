@@ -11,6 +11,7 @@
 #include "kvstore/codec/effect.h"
 #include "kvstore/service/shard_server.h"
 #include "tests/kvstore/node/server_testing.h"
+#include "tests/kvstore/service/quiet_replica_host.h"
 
 namespace skua::kv {
 namespace {
@@ -31,23 +32,10 @@ constexpr NodeId kSelf = 2;
 constexpr NodeId kOther = 3;
 
 /// The network and the disk of the replica.
-struct Host final : ReplicaHost {
+struct Host final : testing::QuietReplicaHost {
   void send(ShardId, NodeId to, const ReplicaMessage& message) override { sent.emplace_back(to, message); }
-  size_t send_entries(ShardId, NodeId, const Append&, std::span<Entry* const> entries) override {
-    return entries.size();
-  }
-  void persist_view(ShardId, const View& view) override { to_persist.push_back(view.epoch); }
-  void allow_unsynced(ShardId) override {}
-  void put_in_doubt(ShardId) override {}
-  void restored(ShardId) override {}
-  void report(ShardId, const ReplicaReport&) override {}
-  void fetch_view(ShardId) override {}
-  void fetch_snapshot(ShardId, NodeId) override {}
-  void replica_failed(ShardId, const absl::Status& why) override { ADD_FAILURE() << why; }
-  [[nodiscard]] const PeerInfo* peer(NodeId) const override { return nullptr; }
 
   std::deque<std::pair<NodeId, ReplicaMessage>> sent;
-  std::vector<uint64_t> to_persist;
 };
 
 /// A clock that stands still, and goes an hour and more ahead at one of the next looks, if told so.

@@ -10,6 +10,7 @@
 #include "kvstore/service/shard_server.h"
 #include "kvstore/storage/replica_rows.h"
 #include "tests/kvstore/node/server_testing.h"
+#include "tests/kvstore/service/quiet_replica_host.h"
 
 namespace skua::kv {
 namespace {
@@ -21,22 +22,8 @@ constexpr ShardId kShard{3, 1};
 constexpr NodeId kPrimary = 1;
 constexpr NodeId kSelf = 2;
 
-struct Host final : ReplicaHost {
-  void send(ShardId, NodeId, const ReplicaMessage&) override {}
-  size_t send_entries(ShardId, NodeId, const Append&, std::span<Entry* const> entries) override {
-    return entries.size();
-  }
-  void persist_view(ShardId, const View& view) override { to_persist.push_back(view.epoch); }
-  void allow_unsynced(ShardId) override {}
-  void put_in_doubt(ShardId) override {}
-  void restored(ShardId) override {}
-  void report(ShardId, const ReplicaReport&) override {}
-  void fetch_view(ShardId) override {}
-  void fetch_snapshot(ShardId, NodeId) override {}
+struct Host final : testing::QuietReplicaHost {
   void replica_failed(ShardId, const absl::Status&) override {}
-  [[nodiscard]] const PeerInfo* peer(NodeId) const override { return nullptr; }
-
-  std::vector<uint64_t> to_persist;
 };
 
 ShardServer::Options options_with(ReplicaHost& host) {

@@ -11,6 +11,7 @@
 #include "kvstore/codec/batch.h"
 #include "kvstore/service/shard_server.h"
 #include "tests/kvstore/node/server_testing.h"
+#include "tests/kvstore/service/quiet_replica_host.h"
 #include "tests/kvstore/shard/engine_testing.h"
 #include "tests/kvstore/types/mutations.h"
 
@@ -29,24 +30,14 @@ constexpr NodeId kSelf = 2;
 constexpr NodeId kOther = 3;
 
 /// The peers are as the test says. They are sent nothing.
-struct HostOfMarks final : ReplicaHost {
-  void send(ShardId, NodeId, const ReplicaMessage&) override {}
+struct HostOfMarks final : testing::QuietReplicaHost {
   size_t send_entries(ShardId, NodeId, const Append&, std::span<Entry* const>) override { return 0; }
-  void persist_view(ShardId, const View& view) override { to_persist.push_back(view.epoch); }
-  void allow_unsynced(ShardId) override {}
-  void put_in_doubt(ShardId) override {}
-  void restored(ShardId) override {}
-  void report(ShardId, const ReplicaReport&) override {}
-  void fetch_view(ShardId) override {}
-  void fetch_snapshot(ShardId, NodeId) override {}
-  void replica_failed(ShardId, const absl::Status& why) override { ADD_FAILURE() << why; }
   [[nodiscard]] const PeerInfo* peer(NodeId node) const override {
     return node == kOther && is_known ? &other : nullptr;
   }
 
   PeerInfo other{.uuid = "the-other", .grpc_address = "other:1", .takes_marks = false};
   bool is_known = true;
-  std::vector<uint64_t> to_persist;
 };
 
 ShardServer::Options options_with(ReplicaHost& host) {

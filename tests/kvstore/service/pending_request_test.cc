@@ -14,6 +14,7 @@
 #include "tests/kvstore/node/server_testing.h"
 #include "tests/kvstore/service/shard_server_fixture.h"
 #include "tests/kvstore/shard/engine_world.h"
+#include "tests/kvstore/shard/forwarding_db.h"
 
 namespace skua::kv {
 namespace {
@@ -115,9 +116,9 @@ TEST(PendingRequest, Run_ReadsNothingOnceItsDeadlineHasPassed) {
 }
 
 /// A database whose reads wait until they are let go.
-class HeldDb final : public ShardDb {
+class HeldDb final : public testing::ForwardingDb {
  public:
-  explicit HeldDb(std::unique_ptr<ShardDb> db) : db_(std::move(db)) {}
+  using testing::ForwardingDb::ForwardingDb;
 
   [[nodiscard]] int reads() const { return reads_; }
   void let_go() {
@@ -125,24 +126,14 @@ class HeldDb final : public ShardDb {
     held_.notify_all();
   }
 
-  [[nodiscard]] ShardId id() const override { return db_->id(); }
-  [[nodiscard]] absl::Status apply(std::span<const AppliedEffect> effects, uint64_t index) override {
-    return db_->apply(effects, index);
-  }
-  [[nodiscard]] absl::Status ingest(std::span<const AppliedEffect> effects, uint64_t index) override {
-    return db_->ingest(effects, index);
-  }
-  [[nodiscard]] absl::StatusOr<uint64_t> flush() override { return db_->flush(); }
-  [[nodiscard]] uint64_t applied_index() const override { return db_->applied_index(); }
   [[nodiscard]] absl::Status get(std::string_view key, PinnedValue& out) override {
     wait();
-    return db_->get(key, out);
+    return ForwardingDb::get(key, out);
   }
   [[nodiscard]] absl::StatusOr<ScanEnd> scan(const KeyRange& range, RowVisitor visit) override {
     wait();
-    return db_->scan(range, visit);
+    return ForwardingDb::scan(range, visit);
   }
-  [[nodiscard]] StoreStats stats() const override { return db_->stats(); }
 
  private:
   void wait() {
@@ -150,7 +141,6 @@ class HeldDb final : public ShardDb {
     held_.wait(true);
   }
 
-  const std::unique_ptr<ShardDb> db_;
   std::atomic<int> reads_ = 0;
   std::atomic<bool> held_ = true;
 };

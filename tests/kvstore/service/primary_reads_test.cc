@@ -12,7 +12,9 @@
 
 #include "kvstore/service/shard_server.h"
 #include "tests/kvstore/node/server_testing.h"
+#include "tests/kvstore/service/quiet_replica_host.h"
 #include "tests/kvstore/shard/engine_world.h"
+#include "tests/kvstore/shard/forwarding_db.h"
 
 namespace skua::kv {
 namespace {
@@ -28,48 +30,25 @@ constexpr NodeId kSelf = 2;
 constexpr NodeId kOther = 3;
 
 /// Takes what the primary says.
-struct HostOfPrimary final : ReplicaHost {
+struct HostOfPrimary final : testing::QuietReplicaHost {
   void send(ShardId, NodeId, const ReplicaMessage& message) override {
     if (const auto* confirm = std::get_if<Confirm>(&message)) round = confirm->round;
   }
-  size_t send_entries(ShardId, NodeId, const Append&, std::span<Entry* const> entries) override {
-    return entries.size();
-  }
-  void persist_view(ShardId, const View& view) override { to_persist.push_back(view.epoch); }
-  void allow_unsynced(ShardId) override {}
-  void put_in_doubt(ShardId) override {}
-  void restored(ShardId) override {}
-  void report(ShardId, const ReplicaReport&) override {}
-  void fetch_view(ShardId) override {}
-  void fetch_snapshot(ShardId, NodeId) override {}
-  void replica_failed(ShardId, const absl::Status& why) override { ADD_FAILURE() << why; }
-  [[nodiscard]] const PeerInfo* peer(NodeId) const override { return nullptr; }
 
   uint64_t round = 0;  // the last Confirm
-  std::vector<uint64_t> to_persist;
 };
 
 /// A database that knows how many values of it are pinned.
-class PinsDb final : public ShardDb {
+class PinsDb final : public testing::ForwardingDb {
  public:
-  explicit PinsDb(std::unique_ptr<ShardDb> db) : db_(std::move(db)) {}
+  using testing::ForwardingDb::ForwardingDb;
 
   [[nodiscard]] int pins() const { return pins_; }
   [[nodiscard]] int reads() const { return reads_; }
 
-  [[nodiscard]] ShardId id() const override { return db_->id(); }
-  [[nodiscard]] absl::Status apply(std::span<const AppliedEffect> effects, uint64_t index) override {
-    return db_->apply(effects, index);
-  }
-  [[nodiscard]] absl::Status ingest(std::span<const AppliedEffect> effects, uint64_t index) override {
-    return db_->ingest(effects, index);
-  }
-  [[nodiscard]] absl::StatusOr<uint64_t> flush() override { return db_->flush(); }
-  [[nodiscard]] uint64_t applied_index() const override { return db_->applied_index(); }
-  [[nodiscard]] std::vector<InternalRow> take_internal_rows() override { return db_->take_internal_rows(); }
   [[nodiscard]] absl::Status get(std::string_view key, PinnedValue& out) override {
     auto pinned = std::make_unique<Pinned>();
-    if (absl::Status got = db_->get(key, pinned->value); !got.ok()) return got;
+    if (absl::Status got = ForwardingDb::get(key, pinned->value); !got.ok()) return got;
     pinned->pins = &pins_;
     ++pins_;
     ++reads_;
@@ -81,10 +60,6 @@ class PinsDb final : public ShardDb {
     });
     return absl::OkStatus();
   }
-  [[nodiscard]] absl::StatusOr<ScanEnd> scan(const KeyRange& range, RowVisitor visit) override {
-    return db_->scan(range, visit);
-  }
-  [[nodiscard]] StoreStats stats() const override { return db_->stats(); }
 
  private:
   struct Pinned {
@@ -92,7 +67,6 @@ class PinsDb final : public ShardDb {
     std::atomic<int>* pins = nullptr;
   };
 
-  const std::unique_ptr<ShardDb> db_;
   std::atomic<int> pins_ = 0;
   std::atomic<int> reads_ = 0;
 };
